@@ -1,0 +1,1 @@
+"""What an adversary gets from a release or an answer."""

@@ -1,0 +1,259 @@
+"""Every refusal of tacit, each with a stable code, what was given, and what to do.
+
+A message never contains a value of the data: columns are named, rows are counted or numbered, values are not shown.
+The facts behind a message are attributes of the exception, so that a program need not parse the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import ClassVar
+
+__all__ = [
+    "BadParameter",
+    "ColumnsDiffer",
+    "DuplicateColumns",
+    "EmptyTable",
+    "ExtraMissing",
+    "FileMissing",
+    "HierarchyGap",
+    "HierarchyNotNested",
+    "InvalidRecipe",
+    "NotApplicable",
+    "NotThatFormat",
+    "OutputExists",
+    "PolicyNotMet",
+    "Problem",
+    "SealedValue",
+    "TacitError",
+    "TooFewRows",
+    "UnknownColumn",
+    "UnknownFormat",
+    "UnknownPart",
+    "Unmet",
+    "WriteFailed",
+    "WrongKind",
+    "catalogue",
+    "did_you_mean",
+]
+
+
+class TacitError(Exception):
+    """Base of all refusals. ``status`` is the exit code a command ends with."""
+
+    code: ClassVar[str] = "TAC-000"
+    status: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, fix: str = "", **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+        self.facts = facts
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.fix}".strip()
+
+    def to_dict(self) -> dict[str, object]:
+        """The one JSON shape of an error."""
+        return {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
+
+
+# --- files: TAC-1xx -----------------------------------------------------------------------------------------------
+
+
+class FileMissing(TacitError):
+    """The file or folder that was named does not exist or cannot be opened."""
+
+    code = "TAC-101"
+
+
+class NotThatFormat(TacitError):
+    """The content of the file is not what its suffix says."""
+
+    code = "TAC-102"
+
+
+class EmptyTable(TacitError):
+    """The file or table has no rows, or no columns."""
+
+    code = "TAC-103"
+
+
+class DuplicateColumns(TacitError):
+    """Two columns of the table carry the same name."""
+
+    code = "TAC-104"
+
+
+class UnknownFormat(TacitError):
+    """No registered format reads or writes this suffix."""
+
+    code = "TAC-105"
+
+
+class ExtraMissing(TacitError):
+    """An optional library is needed for this and is not installed."""
+
+    code = "TAC-106"
+
+
+class OutputExists(TacitError):
+    """The output exists already and ``--force`` was not given."""
+
+    code = "TAC-107"
+
+
+class WriteFailed(TacitError):
+    """The output could not be written: disk full, no permission. Nothing half-written is left behind."""
+
+    code = "TAC-108"
+
+
+# --- schema: TAC-2xx ----------------------------------------------------------------------------------------------
+
+
+class UnknownColumn(TacitError):
+    """A column was named that the table does not have."""
+
+    code = "TAC-201"
+
+
+class WrongKind(TacitError):
+    """A column holds values that do not fit the kind declared for it."""
+
+    code = "TAC-202"
+
+
+class HierarchyGap(TacitError):
+    """A hierarchy has no generalization for some value of its column."""
+
+    code = "TAC-203"
+
+
+class HierarchyNotNested(TacitError):
+    """A hierarchy merges two values at one level and splits them again at a higher one, or repeats a leaf."""
+
+    code = "TAC-204"
+
+
+class TooFewRows(TacitError):
+    """The table has fewer rows than the request needs, for example k larger than the table."""
+
+    code = "TAC-205"
+
+
+class ColumnsDiffer(TacitError):
+    """Two tables that must share columns do not."""
+
+    code = "TAC-206"
+
+
+# --- recipe: TAC-3xx ----------------------------------------------------------------------------------------------
+
+
+class Problem:
+    """One thing wrong with a recipe: where it stands and what it is."""
+
+    def __init__(self, *, where: str, line: int | None, message: str) -> None:
+        self.where = where
+        self.line = line
+        self.message = message
+
+    def __str__(self) -> str:
+        line = f"line {self.line}: " if self.line is not None else ""
+        where = f"{self.where}: " if self.where else ""
+        return f"{line}{where}{self.message}"
+
+
+class InvalidRecipe(TacitError):
+    """The recipe does not fit its schema. All problems are reported at once, each with its line."""
+
+    code = "TAC-301"
+
+    def __init__(self, problems: Iterable[Problem], *, source: str = "recipe") -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{source}: {count} problem{'s' if count != 1 else ''}"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+    def to_dict(self) -> dict[str, object]:
+        shape = super().to_dict()
+        error = shape["error"]
+        assert isinstance(error, dict)
+        error["problems"] = [{"line": p.line, "where": p.where, "message": p.message} for p in self.problems]
+        return shape
+
+
+class UnknownPart(TacitError):
+    """No method, model, attack, measure, format or hierarchy of that name is registered."""
+
+    code = "TAC-302"
+
+
+class BadParameter(TacitError):
+    """A parameter of a part has a value that its declaration does not allow."""
+
+    code = "TAC-303"
+
+
+# --- privacy conditions: TAC-4xx ----------------------------------------------------------------------------------
+
+
+class Unmet(TacitError):
+    """A privacy model cannot be met, or a release does not meet it. No release is written unless asked for."""
+
+    code = "TAC-401"
+    status = 1
+
+
+class PolicyNotMet(TacitError):
+    """The work is done, but a limit of the policy is exceeded, for example a measured risk."""
+
+    code = "TAC-402"
+    status = 1
+
+
+# --- attacks and measures: TAC-5xx --------------------------------------------------------------------------------
+
+
+class NotApplicable(TacitError):
+    """An attack or a measure does not apply here; this is never reported as a risk of zero."""
+
+    code = "TAC-501"
+
+
+# --- secrets: TAC-6xx ---------------------------------------------------------------------------------------------
+
+
+class SealedValue(TacitError):
+    """A sealed value was printed, compared, computed with or serialized before a permit opened it."""
+
+    code = "TAC-601"
+    status = 3
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A sentence that helps: the nearest known name, or all of them when they are few.
+
+    >>> did_you_mean("ags", ["age", "sex"])
+    'Did you mean `age`? Known: age, sex.'
+    """
+    names = sorted(known)
+    near = get_close_matches(given, names, n=1, cutoff=0.6)
+    hint = f"Did you mean `{near[0]}`? " if near else ""
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return f"{hint}Known: {shown or 'none'}."
+
+
+def catalogue() -> Iterator[type[TacitError]]:
+    """Every concrete error class that has a code, in the order of the codes."""
+
+    def walk(kind: type[TacitError]) -> Iterator[type[TacitError]]:
+        for child in kind.__subclasses__():
+            yield child
+            yield from walk(child)
+
+    yield from sorted(walk(TacitError), key=lambda kind: kind.code)

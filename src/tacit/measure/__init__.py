@@ -1,0 +1,1 @@
+"""Disclosure risk and utility, as numbers with intervals."""

@@ -1,0 +1,42 @@
+"""The contract of a masking method: one class per method in ``protect/methods``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tacit.params import Part
+from tacit.progress import SILENT, Progress
+from tacit.protect.model import PrivacyModel
+from tacit.release import Change
+from tacit.rng import Rng
+from tacit.schema import Dataset
+
+__all__ = ["Context", "Step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What surrounds a step when it runs: the models to meet, its own random stream, who shows progress."""
+
+    rng: Rng
+    models: tuple[PrivacyModel, ...] = ()
+    progress: Progress = SILENT
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+class Step(Part):
+    """One masking method with its parameters.
+
+    Each subclass says in its docstring what it preserves and what it does not protect. Its parameters are public:
+    assume that the attacker knows them.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """Roles or kinds of columns without which the step cannot run, for example {"quasi"}."""
+
+    @abstractmethod
+    def apply(self, data: Dataset, context: Context) -> Change:
+        """The masked table. ``data`` is left as it is; all randomness comes from ``context.rng``."""

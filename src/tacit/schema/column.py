@@ -1,0 +1,134 @@
+"""What a column is: its role in a disclosure, its kind of values, its domain and its hierarchy."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator, model_validator
+
+from tacit.errors import WrongKind
+from tacit.schema.hierarchy import Hierarchy, hierarchy_from_plain
+
+__all__ = ["Column", "Domain", "Kind", "Role"]
+
+
+class Role(StrEnum):
+    """What a column means to somebody who wants to find a person."""
+
+    IDENTIFIER = "identifier"
+    """Names the person alone: name, social security number, e-mail. Removed or replaced by a pseudonym."""
+    QUASI = "quasi"
+    """Known to outsiders and, together with others, singles a person out: ZIP, birth date, sex."""
+    SENSITIVE = "sensitive"
+    """What must not become known of a person: diagnosis, salary."""
+    WEIGHT = "weight"
+    """Sampling weight: how many people of the population a row stands for."""
+    HOUSEHOLD = "household"
+    """Groups rows that belong together; who finds one finds all."""
+    PLAIN = "plain"
+    """Everything else; released as it is."""
+
+
+class Kind(StrEnum):
+    """What values a column holds."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    NUMBER = "number"
+    DATE = "date"
+    DATETIME = "datetime"
+    CATEGORY = "category"
+
+    @classmethod
+    def of(cls, dtype: pl.DataType) -> Kind:
+        """The kind of a Polars type."""
+        if dtype == pl.Boolean:
+            return cls.BOOLEAN
+        if dtype.is_integer():
+            return cls.INTEGER
+        if dtype.is_numeric():
+            return cls.NUMBER
+        if dtype == pl.Date:
+            return cls.DATE
+        if dtype == pl.Datetime:
+            return cls.DATETIME
+        return cls.CATEGORY
+
+
+_DTYPES: dict[Kind, Any] = {
+    Kind.BOOLEAN: pl.Boolean,
+    Kind.INTEGER: pl.Int64,
+    Kind.NUMBER: pl.Float64,
+    Kind.DATE: pl.Date,
+    Kind.DATETIME: pl.Datetime("us"),
+    Kind.CATEGORY: pl.String,
+}
+
+
+class Domain(BaseModel):
+    """The values a column can take, declared by its owner and therefore public.
+
+    A column without one has only its *observed* values, which are private: they may be used inside a release method
+    but never as bounds or keys of a differentially private answer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    values: tuple[Any, ...] | None = None
+    """All values of a category."""
+    low: float | None = None
+    """Smallest value of a number."""
+    high: float | None = None
+    """Largest value of a number."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Domain:
+        if self.values is None and (self.low is None or self.high is None):
+            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError("low must not be above high")
+        return self
+
+
+class Column(BaseModel):
+    """One column of the schema, as a recipe declares it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    role: Role
+    """What the column means to an intruder."""
+    kind: Kind | None = None
+    """What values it holds; as found in the file when left out."""
+    hierarchy: SerializeAsAny[Hierarchy] | None = None
+    """How its values become coarser; only the step from the value to ``*`` when left out."""
+    domain: Domain | None = None
+    """Declared, public set of values; observed and private when left out."""
+    missing: Literal["category", "wildcard", "suppressed"] = "category"
+    """What an empty cell means for classes: a value of its own, one that matches all, or one already suppressed."""
+
+    @field_validator("hierarchy", mode="before")
+    @classmethod
+    def _named_part(cls, value: object, info: Any) -> object:
+        return hierarchy_from_plain(value, base=(info.context or {}).get("base"))
+
+    def cast(self, series: pl.Series) -> pl.Series:
+        """The column in the type of its declared kind; a value that does not fit is counted, not shown."""
+        if self.kind is None or Kind.of(series.dtype) == self.kind:
+            return series
+        target = _DTYPES[self.kind]
+        if series.dtype == pl.String and self.kind in (Kind.DATE, Kind.DATETIME):
+            fitted = series.str.strptime(target, strict=False)
+        else:
+            fitted = series.cast(target, strict=False)
+        bad = (fitted.is_null() & series.is_not_null()).arg_true()
+        if len(bad):
+            raise WrongKind(
+                f"Column `{series.name}` is declared {self.kind}, but {len(bad)} of its {len(series)} values are not "
+                f"(first in row {bad[0] + 1}).",
+                fix="Change its kind in the recipe, or clean the file.",
+                column=series.name,
+                rows=tuple(bad.head(10).to_list()),
+            )
+        return fitted
