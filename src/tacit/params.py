@@ -60,8 +60,7 @@ class Part(BaseModel):
     @classmethod
     def summary(cls) -> str:
         """First sentence of the docstring."""
-        text = " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
-        return text
+        return " ".join((cls.__doc__ or "").strip().split("\n\n")[0].split())
 
     @model_validator(mode="before")
     @classmethod

@@ -59,9 +59,9 @@ class Registry:
         module = self._modules().get(name)
         if module is not None:
             for value in vars(importlib.import_module(module)).values():
-                if isinstance(value, type) and issubclass(value, Part) and value.__module__ == module:
-                    if value.part_name() == name:
-                        return value
+                own = isinstance(value, type) and issubclass(value, Part) and value.__module__ == module
+                if own and value.part_name() == name:
+                    return value  # type: ignore[no-any-return]
             raise UnknownPart(f"{module} defines no part called `{name}`.", kind=self.kind, name=name)
         for point in entry_points(group=f"tacit.{self.kind}"):
             if point.name == name:

@@ -53,11 +53,11 @@ class Sealed(Generic[T]):
     def _refuse(self, *_: Any) -> NoReturn:
         raise SealedValue("A sealed value can be neither shown, compared, computed with nor stored.")
 
-    __str__ = __format__ = __bytes__ = _refuse  # type: ignore[assignment]
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
-    __hash__ = __bool__ = __len__ = __iter__ = __contains__ = __getitem__ = _refuse  # type: ignore[assignment]
-    __int__ = __float__ = __index__ = __complex__ = __round__ = _refuse  # type: ignore[assignment]
+    __str__ = __format__ = __bytes__ = _refuse
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+    __hash__ = __bool__ = __len__ = __iter__ = __contains__ = __getitem__ = _refuse
+    __int__ = __float__ = __index__ = __complex__ = __round__ = _refuse
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __floordiv__ = __mod__ = __pow__ = __neg__ = __pos__ = __abs__ = __and__ = __or__ = __xor__ = _refuse
-    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+    __reduce__ = __reduce_ex__ = __getstate__ = __copy__ = __deepcopy__ = _refuse
     __array__ = __arrow_c_stream__ = _refuse

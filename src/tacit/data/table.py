@@ -37,7 +37,7 @@ class Table:
     """
 
     frame: pl.DataFrame
-    labels: Mapping[str, ColumnLabels] = MappingProxyType({})
+    labels: Mapping[str, ColumnLabels] = field(default_factory=dict)
     origin: str = "polars"
 
     def __post_init__(self) -> None:
