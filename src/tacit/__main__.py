@@ -1,0 +1,5 @@
+"""``python -m tacit``."""
+
+from tacit.cli import entry
+
+entry()

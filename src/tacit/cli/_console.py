@@ -1,0 +1,53 @@
+"""What the commands share: printing one document, showing progress, the common options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tacit.progress import SILENT, Progress, Tick
+
+__all__ = ["emit_json", "force_option", "json_option", "note", "progress", "seed_option", "typed_path"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
+seed_option = click.option("--seed", type=int, default=None, help="Repeat a run exactly. The seed is a secret.")
+typed_path = click.Path(path_type=Path)
+
+
+def emit_json(document: Any) -> None:
+    """Print the one JSON document of a command."""
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """A remark for the person at the terminal; never part of the result."""
+    click.echo(text, err=True)
+
+
+class _RichProgress:
+    """Progress bars on standard error."""
+
+    @contextmanager
+    def task(self, title: str, total: float | None) -> Iterator[Tick]:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+            task = bars.add_task(title, total=total)
+            yield lambda units: bars.update(task, advance=units)
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """Bars when somebody watches standard error, silence otherwise."""
+    return SILENT if quiet or not sys.stderr.isatty() else _RichProgress()
