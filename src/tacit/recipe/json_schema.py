@@ -1,0 +1,98 @@
+"""The recipe language as JSON Schema, put together from the parts that are registered right now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.params import Part
+from tacit.recipe.recipe import VERSION
+from tacit.recipe.validate import SECTIONS
+from tacit.registry import registry
+from tacit.schema import Column
+
+__all__ = ["json_schema"]
+
+
+def _inline(schema: dict[str, Any], prefix: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Move a model's own ``$defs`` to the top of the document under a name that no other model uses."""
+    local = schema.pop("$defs", {})
+
+    def move(node: Any) -> Any:
+        if isinstance(node, dict):
+            reference = node.get("$ref")
+            if isinstance(reference, str) and reference.startswith("#/$defs/"):
+                return {**node, "$ref": f"#/$defs/{prefix}.{reference.removeprefix('#/$defs/')}"}
+            return {key: move(value) for key, value in node.items()}
+        return [move(item) for item in node] if isinstance(node, list) else node
+
+    for name, definition in local.items():
+        definitions[f"{prefix}.{name}"] = move(definition)
+    moved: dict[str, Any] = move(schema)
+    return moved
+
+
+def _named(kind: str, cls: type[Part], definitions: dict[str, Any]) -> dict[str, Any]:
+    """``{name: parameters}``, where the bare value of the main parameter is allowed too."""
+    key = f"{kind}.{cls.part_name()}"
+    schema = _inline(cls.model_json_schema(), key, definitions)
+    schema["description"] = cls.summary()
+    definitions[key] = schema
+    options: list[Any] = [{"$ref": f"#/$defs/{key}"}]
+    if cls.main is not None:
+        options.append(schema["properties"][cls.main])
+    if not schema.get("required"):
+        options.append({"type": "null"})
+    value = options[0] if len(options) == 1 else {"anyOf": options}
+    return {
+        "type": "object",
+        "properties": {cls.part_name(): value},
+        "required": [cls.part_name()],
+        "additionalProperties": False,
+        "description": cls.summary(),
+    }
+
+
+def _any_of(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    named = [_named(kind, cls, definitions) for cls in registry(kind)]
+    bare = [cls.part_name() for cls in registry(kind) if not cls.model_json_schema().get("required")]
+    return {"anyOf": [*named, *([{"enum": bare}] if bare else [])]}
+
+
+def json_schema() -> dict[str, Any]:
+    """The whole schema; an editor that knows it completes and checks ``tacit.yaml`` while it is typed."""
+    definitions: dict[str, Any] = {}
+    column = _inline(Column.model_json_schema(), "column", definitions)
+    column["properties"]["hierarchy"] = {"anyOf": [_any_of("hierarchy", definitions), {"type": "null"}]}
+    definitions.pop("column.Hierarchy", None)
+    properties: dict[str, Any] = {
+        "tacit": {"const": VERSION, "description": "Version of the recipe language."},
+        "title": {"type": "string", "description": "What the report is called."},
+        "data": {
+            "description": "File, database URL, or {file: ..., option: ...}.",
+            "anyOf": [{"type": "string"}, {"type": "object"}],
+        },
+        "seed": {"type": "integer", "minimum": 0, "description": "Repeats a run. A secret: never published."},
+        "unit": {"type": "string", "description": "`row`, or the column that identifies a person."},
+        "order": {"enum": ["shuffled", "kept"], "description": "Order of the released rows."},
+        "columns": {
+            "type": "object",
+            "additionalProperties": {"anyOf": [column, column["properties"]["role"]]},
+            "description": "Role, kind, hierarchy and domain of each column.",
+        },
+        "limits": {
+            "type": "object",
+            "properties": {"risk": {"type": "number", "minimum": 0, "maximum": 1}},
+            "additionalProperties": False,
+        },
+    }
+    for section, kind in SECTIONS.items():
+        properties[section] = {"type": "array", "items": _any_of(kind, definitions)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tacit recipe",
+        "type": "object",
+        "properties": properties,
+        "required": ["tacit", "columns"],
+        "additionalProperties": False,
+        "$defs": dict(sorted(definitions.items())),
+    }
