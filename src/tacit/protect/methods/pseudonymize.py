@@ -1,0 +1,116 @@
+"""Replace identifiers by pseudonyms that only the holder of a key can make again."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from tacit.errors import BadParameter, FileMissing, WriteFailed
+from tacit.params import InputFile
+from tacit.protect.step import Context, Step
+from tacit.release import Change
+from tacit.schema import Dataset
+from tacit.sealed import Permit, Sealed
+
+__all__ = ["Pseudonymize"]
+
+_KEY_BYTES = 32
+
+
+class Pseudonymize(Step):
+    """Replace identifiers by keyed pseudonyms (HMAC-SHA-256): the same person gets the same pseudonym.
+
+    Preserves which rows belong to one person, within a file and across files made with the same key and scope.
+    Protects against dictionary attacks on the identifier as long as the key stays secret. Does not protect the
+    quasi-identifiers, and how often a pseudonym occurs stays visible. The key lives in a file of its own, is made
+    with operating-system randomness when that file does not exist yet, and never enters the release.
+    """
+
+    main = "key"
+    examples = ({"key": "pseudonyms.key"},)
+    reference = (
+        "Krawczyk, Bellare, Canetti (1997), HMAC: Keyed-Hashing for Message Authentication, doi:10.17487/RFC2104"
+    )
+
+    key: InputFile
+    """File with the secret key; made (readable by its owner alone) when it does not exist."""
+    columns: tuple[str, ...] | None = None
+    """The columns to replace; all identifiers when left out."""
+    scope: str | None = None
+    """Pseudonyms agree across files and columns of equal scope and key; the column's name when left out."""
+    length: Annotated[int, Field(ge=16, le=64)] = 24
+    """Hexadecimal digits per pseudonym; 24 digits (96 bits) collide once in 10^14 people."""
+    map: InputFile | None = None
+    """Also write the table pseudonym → identifier to this new file, for those who must be able to go back."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names = data.identifiers if self.columns is None else self.columns
+        data.table.require(names)
+        if not names:
+            raise BadParameter("pseudonymize: no column has the role identifier.", fix="Name the columns, or drop it.")
+        key, made = _load_or_make(self.key)
+        replaced: list[pl.Series] = []
+        back: dict[str, dict[str, str]] = {}
+        for name in names:
+            series = data.table.column(name)
+            distinct = series.drop_nulls().unique(maintain_order=True)
+            texts = distinct.cast(pl.String).to_list()
+            pseudonyms = self._pseudonyms(texts, name, key)
+            replaced.append(series.replace_strict(distinct, pseudonyms, default=None, return_dtype=pl.String))
+            back[name] = dict(zip(pseudonyms, texts, strict=True))
+        if self.map is not None:
+            _write_secret(self.map, json.dumps(back, ensure_ascii=False).encode())
+        return Change(
+            table=data.table.with_frame(data.table.frame.with_columns(replaced)),
+            public={"columns": list(names)},
+            private={"key": str(self.key), "key_made": made},
+            touched=frozenset(names),
+        )
+
+    def _pseudonyms(self, texts: list[str], column: str, key: Sealed[bytes]) -> list[str]:
+        secret = key.open(Permit("pseudonymizing a column"))
+        prefix = (self.scope or column).encode() + b"\x00"
+        return [hmac.digest(secret, prefix + text.encode(), "sha256").hex()[: self.length] for text in texts]
+
+    def public(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude={"key", "map"}, exclude_none=True)
+
+
+def _load_or_make(path: Path) -> tuple[Sealed[bytes], bool]:
+    try:
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        key = secrets.token_bytes(_KEY_BYTES)
+        _write_secret(path, key.hex().encode() + b"\n")
+        return Sealed(key), True
+    except (ValueError, UnicodeDecodeError):
+        key = b""
+    except OSError:
+        raise FileMissing(f"The key file {path} cannot be read.", fix="Check its permissions.") from None
+    if len(key) < 16:
+        raise BadParameter(
+            f"{path} does not hold a key of at least 32 hexadecimal digits.",
+            fix="Name a file that does not exist yet: a key is then made.",
+        )
+    return Sealed(key), False
+
+
+def _write_secret(path: Path, content: bytes) -> None:
+    """A new file that only its owner can read; an existing one is never replaced."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise WriteFailed(f"{path} exists already and is not replaced.", fix="Move it away first.") from None
+    except OSError:
+        raise WriteFailed(f"{path} cannot be written.", fix="Check the folder and its permissions.") from None
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,30 @@
+"""Leave columns out of the release."""
+
+from __future__ import annotations
+
+from tacit.protect.step import Context, Step
+from tacit.release import Change
+from tacit.schema import Dataset
+
+__all__ = ["Remove"]
+
+
+class Remove(Step):
+    """Leave columns out of the release.
+
+    Identifiers that no other step has replaced are always removed, whether or not a recipe says so. Removing names
+    alone does not make a table anonymous: the quasi-identifiers that stay single most people out.
+    """
+
+    main = "columns"
+    examples = ({"columns": ["name"]},)
+    reference = "Sweeney (2000), Simple Demographics Often Identify People Uniquely, Carnegie Mellon University"
+
+    columns: tuple[str, ...] | None = None
+    """The columns to remove; all identifiers when left out."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names = data.identifiers if self.columns is None else self.columns
+        data.table.require(names)
+        frame = data.table.frame.drop(names)
+        return Change(table=data.table.with_frame(frame), public={"columns": list(names)}, touched=frozenset(names))

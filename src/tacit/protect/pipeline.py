@@ -1,0 +1,90 @@
+"""From a data set to a release: run the steps, remove what identifies, judge by the models, keep the row map secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tacit.progress import SILENT, Progress
+from tacit.protect.methods.remove import Remove
+from tacit.protect.model import PrivacyModel
+from tacit.protect.step import Context, Step
+from tacit.release import Change, Lineage, Verdict
+from tacit.rng import Rng
+from tacit.schema import Dataset
+
+__all__ = ["Done", "Protected", "protect"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A step that has run: its name, and what may be said of it to whom."""
+
+    step: Step
+    change: Change
+
+    def public(self) -> dict[str, Any]:
+        """For the release: parameters and public outcome."""
+        return {"step": self.step.part_name(), "parameters": self.step.public(), **self.change.public}
+
+    def private(self) -> dict[str, Any]:
+        """For the owner: everything."""
+        return {"step": self.step.part_name(), **self.change.public, **self.change.private}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protected:
+    """The masked data set with the account of how it came about."""
+
+    data: Dataset
+    lineage: Lineage
+    done: tuple[Done, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Every model was checked and holds."""
+        return all(verdict.holds for verdict in self.verdicts)
+
+
+def protect(
+    data: Dataset,
+    *,
+    steps: Sequence[Step],
+    models: Sequence[PrivacyModel] = (),
+    rng: Rng,
+    order: str = "shuffled",
+    progress: Progress = SILENT,
+) -> Protected:
+    """Run the steps in order, remove the identifiers that are left, and judge the outcome by every model.
+
+    Rows are shuffled at the end unless ``order`` is "kept": two releases in the order of the same original could be
+    linked row by row, whatever was done to their values.
+    """
+    lineage = Lineage.identity(data.rows)
+    done: list[Done] = []
+    safe: set[str] = set()
+
+    def run(step: Step, position: int) -> None:
+        nonlocal data, lineage
+        context = Context(rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress)
+        change = step.apply(data, context)
+        data = Dataset(table=change.table, schema=data.schema)
+        lineage = lineage.then(change.rows)
+        safe.update(change.touched)
+        done.append(Done(step=step, change=change))
+
+    for position, step in enumerate(steps):
+        run(step, position)
+    left = tuple(name for name in data.identifiers if name not in safe)
+    if left:
+        run(Remove(columns=left), len(steps))
+    if order == "shuffled":
+        rows = rng.child("order").generator.permutation(data.rows)
+        data = data.with_frame(data.table.frame[rows])
+        lineage = lineage.then(rows.astype(np.int64))
+    verdicts = tuple(model.check(data) for model in models)
+    return Protected(data=data, lineage=lineage, done=tuple(done), verdicts=verdicts)
