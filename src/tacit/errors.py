@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 __all__ = [
+    "AnswerFailed",
     "BadParameter",
     "ColumnsDiffer",
     "DuplicateColumns",
@@ -20,14 +21,21 @@ __all__ = [
     "HierarchyGap",
     "HierarchyNotNested",
     "InvalidRecipe",
+    "LedgerBroken",
+    "MetadataMissing",
+    "NoReceipt",
     "NotApplicable",
+    "NotComparable",
     "NotThatFormat",
     "OutputExists",
+    "OverBudget",
     "PolicyNotMet",
     "Problem",
+    "QueryRefused",
     "SealedValue",
     "TacitError",
     "TooFewRows",
+    "UnknownBudget",
     "UnknownColumn",
     "UnknownFormat",
     "UnknownPart",
@@ -233,6 +241,72 @@ class SealedValue(TacitError):
 
     code = "TAC-601"
     status = 3
+
+
+class NoReceipt(TacitError):
+    """Noise was asked for without a budget receipt, or for more than the receipt covers."""
+
+    code = "TAC-602"
+    status = 3
+
+
+# --- private answers: TAC-7xx -------------------------------------------------------------------------------------
+
+
+class OverBudget(TacitError):
+    """The privacy budget that is left does not cover the request. Nothing was computed and nothing was charged."""
+
+    code = "TAC-701"
+    status = 1
+
+
+class QueryRefused(TacitError):
+    """The query is outside the language. Decided from the query and the public schema alone; costs nothing."""
+
+    code = "TAC-702"
+
+    def __init__(self, reason: str, *, line: int | None = None, column: int | None = None, fix: str = "") -> None:
+        where = f"line {line}, column {column}: " if line is not None else ""
+        super().__init__(f"{where}{reason}", fix=fix, line=line, column=column, reason=reason)
+
+    def to_dict(self) -> dict[str, object]:
+        shape = super().to_dict()
+        error = shape["error"]
+        assert isinstance(error, dict)
+        error |= {"line": self.facts["line"], "column": self.facts["column"], "reason": self.facts["reason"]}
+        return shape
+
+
+class AnswerFailed(TacitError):
+    """The engine could not finish. The message is always the same and the budget stays spent, so neither tells."""
+
+    code = "TAC-703"
+    status = 3
+
+
+class LedgerBroken(TacitError):
+    """The ledger's chain of hashes does not hold: an entry was changed, removed or put in later."""
+
+    code = "TAC-704"
+    status = 1
+
+
+class UnknownBudget(TacitError):
+    """No budget was set for this data set, so nothing may be spent on it."""
+
+    code = "TAC-705"
+
+
+class NotComparable(TacitError):
+    """Two privacy losses are stated in measures that cannot be turned into one another here."""
+
+    code = "TAC-706"
+
+
+class MetadataMissing(TacitError):
+    """The public metadata lacks what a private answer needs: bounds, keys or the privacy unit."""
+
+    code = "TAC-707"
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
