@@ -1,0 +1,89 @@
+"""What every registered hierarchy promises, on its own examples and sample values."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.registry import registry
+from tacit.schema.hierarchies.file import File
+from tacit.schema.hierarchy import Hierarchy, Ladder, hierarchy_from_plain
+
+CASES = [
+    pytest.param(kind, example, id=f"{kind.part_name()}-{number}")
+    for kind in registry("hierarchy")
+    for number, example in enumerate(kind.examples)
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tmp_path.joinpath("city.csv").write_text("Berlin;Germany;*\nBonn;Germany;*\nParis;France;*\n")
+    return tmp_path
+
+
+def laid(kind: type[Hierarchy], example: dict, folder: Path) -> tuple[Hierarchy, pl.Series, Ladder]:
+    rule = kind.build(example, base=folder)
+    values = pl.Series("c", kind.sample)
+    return rule, values, rule.ladder("c", values)
+
+
+@pytest.mark.parametrize(("kind", "example"), CASES)
+class TestEveryHierarchy:
+    def test_has_a_sample(self, kind, example, folder):
+        assert len(kind.sample) >= 2
+
+    def test_is_complete_and_typed_like_the_column(self, kind, example, folder):
+        _, values, ladder = laid(kind, example, folder)
+        assert ladder.leaves.dtype == values.dtype
+        assert ladder.gaps(values).is_empty()
+        assert ladder.decode(ladder.encode(values), 0).equals(values)
+
+    def test_is_nested_and_ends_in_one_group(self, kind, example, folder):
+        _, _, ladder = laid(kind, example, folder)
+        assert ladder.height >= 1
+        assert ladder.levels[-1].size == 1
+        for finer, coarser in zip(ladder.levels, ladder.levels[1:], strict=False):
+            pairs = {(a, b) for a, b in zip(finer.codes.tolist(), coarser.codes.tolist(), strict=True)}
+            assert len(pairs) == finer.size
+            assert coarser.size <= finer.size
+            assert coarser.labels.dtype == pl.String
+
+    def test_bounds_hold_every_number(self, kind, example, folder):
+        _, values, ladder = laid(kind, example, folder)
+        if not values.dtype.is_numeric():
+            assert all(level.low is None for level in ladder.levels)
+            return
+        numbers = ladder.leaves.cast(pl.Float64).to_numpy()
+        for level in ladder.levels[1:]:
+            assert np.all(level.low[level.codes] <= numbers)
+            assert np.all(numbers <= level.high[level.codes])
+
+    def test_csv_round_trip(self, kind, example, folder):
+        _, values, ladder = laid(kind, example, folder)
+        ladder.to_csv(folder / "out.csv")
+        again = File.build("out.csv", base=folder).ladder("c", values)
+        assert again == ladder
+
+    def test_public_form_rebuilds_it(self, kind, example, folder):
+        rule, values, ladder = laid(kind, example, folder)
+        rebuilt = hierarchy_from_plain(rule.public())
+        assert rebuilt.ladder("c", values) == ladder
+        assert str(folder) not in str(rule.public())
+
+    def test_plain_form_rebuilds_it(self, kind, example, folder):
+        rule, _, _ = laid(kind, example, folder)
+        assert hierarchy_from_plain({kind.part_name(): rule.to_plain()}, base=folder) == rule
+
+    def test_laying_it_over_its_own_leaves_changes_nothing(self, kind, example, folder):
+        rule, _, ladder = laid(kind, example, folder)
+        assert rule.ladder("c", ladder.leaves) == ladder
+
+    def test_order_of_the_values_does_not_matter(self, kind, example, folder):
+        rule, values, ladder = laid(kind, example, folder)
+        assert rule.ladder("c", values.reverse()) == ladder
+
+    def test_an_all_missing_column_has_a_root(self, kind, example, folder):
+        rule, values, _ = laid(kind, example, folder)
+        assert rule.ladder("c", values.clear()).levels[-1].size <= 1
