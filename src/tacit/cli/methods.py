@@ -1,0 +1,43 @@
+"""List every method, model, attack, measure and format, or show the page of one."""
+
+from __future__ import annotations
+
+import click
+
+from tacit.cli._console import emit_json, json_option
+
+
+@click.command("methods")
+@click.argument("name", required=False)
+@click.option("--kind", default=None, help="Only parts of this kind, for example method, model, attack or measure.")
+@json_option
+def command(name: str | None, kind: str | None, as_json: bool) -> None:
+    """List every part that is registered, or show the manual page of the one called NAME."""
+    from tacit.errors import UnknownPart, did_you_mean
+    from tacit.manual import page
+    from tacit.registry import KINDS, registry
+
+    kinds = [kind] if kind else list(KINDS)
+    if name is not None:
+        found = [(k, registry(k).get(name)) for k in kinds if name in registry(k)]
+        if not found:
+            known = [n for k in kinds for n in registry(k).names()]
+            raise UnknownPart(f"No part is called `{name}`.", fix=did_you_mean(name, known))
+        if as_json:
+            emit_json({"parts": [{"kind": k, "name": name, "schema": c.model_json_schema()} for k, c in found]})
+        else:
+            click.echo("\n".join(page(k, c) for k, c in found))
+        return
+    listed = [(k, cls.part_name(), cls.summary()) for k in kinds for cls in registry(k)]
+    if as_json:
+        emit_json({"parts": [{"kind": k, "name": n, "summary": s} for k, n, s in listed]})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("kind", "name", "what it does"):
+        table.add_column(column, no_wrap=column != "what it does")
+    for row in listed:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,70 @@
+"""Imports point one way: a layer knows the layers below it and nothing above."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "tacit"
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors",),
+    ("params", "progress"),
+    ("registry", "rng", "exact", "sealed"),
+    ("data",),
+    ("schema",),
+    ("release",),
+    ("dp", "engines"),
+    ("protect", "answer", "profile"),
+    ("attack",),
+    ("measure",),
+    ("recipe",),
+    ("study", "report"),
+    ("verbs",),
+    ("demos", "manual", "testing"),
+    ("cli",),
+)
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
+"""Modules of one line stand side by side and do not know each other."""
+
+
+def imports(path: Path) -> set[str]:
+    """Second part of every ``tacit.X`` that the file imports, wherever in the file it does so."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            names = [f"tacit.{alias.name}" for alias in node.names] if base == "tacit" else [base]
+        else:
+            continue
+        found.update(name.split(".")[1] for name in names if name.startswith("tacit."))
+    return found
+
+
+def own_layer(path: Path) -> str:
+    relative = path.relative_to(SOURCE)
+    return relative.parts[0].removesuffix(".py")
+
+
+MODULES = [path for path in sorted(SOURCE.rglob("*.py")) if path.parent != SOURCE or not path.name.startswith("__")]
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    assert {own_layer(path) for path in MODULES} <= set(HEIGHT)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_downwards(path: Path) -> None:
+    here = own_layer(path)
+    wrong = {name for name in imports(path) if name in HEIGHT and name != here and HEIGHT[name] >= HEIGHT[here]}
+    assert not wrong, f"{path.relative_to(SOURCE)} imports {sorted(wrong)}, which stand beside or above it"
+
+
+def test_the_guard_sees_an_upward_import(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("def f():\n    from tacit.cli import main\n    import tacit.report.account\n")
+    assert imports(file) == {"cli", "report"}
