@@ -1,0 +1,172 @@
+"""How a model judges a table as it stands: classes are rows that show the same values, whatever those are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.protect.classes import Classes, Groups, compress, number_rows
+from tacit.release import State, Verdict
+from tacit.schema import Column, Dataset, Role, Schema
+from tacit.schema.hierarchy import ROOT
+
+if TYPE_CHECKING:
+    from tacit.protect.model import PrivacyModel
+
+__all__ = ["classes_as_shown", "crowds", "judge", "suppressed_rows"]
+
+
+def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+    """The verdict of a model on a table; what cannot be judged is "not checked" with its reason."""
+    name = model.part_name()
+    if not data.quasi:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason="The table has no quasi-identifier column.")
+    try:
+        table = classes_as_shown(data, original=original, population=model.population_frame(data))
+        rule = model.bind(table)
+    except NotApplicable as refusal:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+    if table.rows == 0:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason="Every row is suppressed; there is no class.")
+    groups = crowds(table, data, columns=rule.columns)
+    judged = np.ones(len(groups), dtype=np.bool_) if rule.about_absent else groups.sizes > 0
+    groups, rows = groups.take(judged), table.sizes[judged]
+    passed = rule.passes(groups) & (groups.sizes >= rule.least)
+    holds = bool(passed.all()) and rule.table_holds(groups)
+    failing = int(rows[~passed].sum())
+    reason = "" if holds else f"{int((~passed).sum())} of {len(groups)} classes fail."
+    if not holds and passed.all():
+        failing, reason = int(rows.sum()), "Every class passes, but not all of them together."
+    return Verdict(
+        model=name,
+        state=State.HOLDS if holds else State.FAILS,
+        worst=_plain(rule.worst(groups)),
+        wanted=_plain(rule.wanted),
+        failing=failing,
+        reason=reason,
+    )
+
+
+def _plain(value: float) -> float | int | None:
+    if np.isnan(value):
+        return None
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
+
+
+def suppressed_rows(frame: pl.DataFrame, quasi: Iterable[str]) -> npt.NDArray[np.bool_]:
+    """Rows that show ``*`` in every quasi-identifier, in a table where not every row does."""
+    starred = np.ones(frame.height, dtype=np.bool_)
+    for name in quasi:
+        column = frame.get_column(name)
+        if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
+            return np.zeros(frame.height, dtype=np.bool_)
+        starred &= column.cast(pl.String).eq_missing(pl.Series([ROOT])).to_numpy()
+    return starred if not starred.all() else ~starred
+
+
+def classes_as_shown(
+    data: Dataset, *, original: Dataset | None = None, population: pl.DataFrame | None = None
+) -> Classes:
+    """The classes of a table by the values it shows; hierarchies of the quasi-identifiers play no part."""
+    quasi = data.quasi
+    frame = data.table.frame
+    frame = frame.filter(~pl.Series(suppressed_rows(frame, quasi), dtype=pl.Boolean))
+    if population is not None:
+        population = _generalized_like(population, frame, data, quasi)
+        frame = frame.with_columns(pl.col(quasi).cast(pl.String))
+    columns = dict(data.schema.columns)
+    for name in quasi:
+        columns[name] = Column(role=Role.QUASI, missing=columns[name].missing)
+    whole = data if original is None else original
+    shown = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
+    for name in shown.sensitive:
+        if name in whole.table.columns:
+            shown._ladders[name] = whole.ladder(name)
+    table = compress(shown, population=population)
+    tracked = {}
+    for name, column in table.tracked.items():
+        codes = column.ladder.encode(whole.table.column(name)) if name in whole.table.columns else None
+        reference = None if codes is None else np.bincount(codes, minlength=len(column.ladder.leaves)).astype(np.int64)
+        tracked[name] = replace(column, reference=reference)
+    return replace(table, tracked=tracked)
+
+
+def _generalized_like(
+    population: pl.DataFrame, frame: pl.DataFrame, data: Dataset, quasi: tuple[str, ...]
+) -> pl.DataFrame:
+    """The population's quasi-identifiers at the levels that the table shows."""
+    missing = [name for name in quasi if name not in population.columns]
+    if missing:
+        raise NotApplicable(f"The population table has no column `{missing[0]}`.", columns=tuple(missing))
+    schema = Schema(columns={name: data.schema.columns[name] for name in quasi})
+    people = Dataset.of(Table(frame=population.select(quasi)), schema)
+    out = []
+    for name in quasi:
+        ladder = people.ladder(name)
+        shown = frame.get_column(name).cast(pl.String).unique().drop_nulls()
+        fits = (n for n, level in enumerate(ladder.levels) if shown.is_in(level.labels.cast(pl.String).implode()).all())
+        number = next(fits, None)
+        if number is None:
+            raise NotApplicable(
+                f"Column `{name}` shows values that are on no single level of its hierarchy over the population.",
+                fix="A population can be compared with full-domain generalizations only.",
+                column=name,
+            )
+        out.append(ladder.generalize(people.table.column(name), number).cast(pl.String).alias(name))
+    return pl.DataFrame(out)
+
+
+def crowds(table: Classes, data: Dataset, *, columns: Iterable[str]) -> Groups:
+    """What each class hides in. With empty cells that match everything, crowds overlap and are larger than classes.
+
+    A row with an empty wildcard cell could be anybody who agrees with it in the other columns. The crowd of a class
+    are all rows that agree with it wherever neither has an empty cell.
+    """
+    columns = tuple(columns)
+    own = table.groups(columns=columns)
+    empty = np.zeros(table.codes.shape, dtype=np.bool_)
+    for position, ladder in enumerate(table.ladders):
+        if data.schema.column(ladder.column).missing == "wildcard" and ladder.leaves.null_count():
+            empty[:, position] = table.codes[:, position] == int(ladder.leaves.is_null().arg_true()[0])
+    if not empty.any():
+        return own
+    masks, mask_of = np.unique(empty, axis=0, return_inverse=True)
+    sizes = np.zeros_like(own.sizes)
+    people = None if own.population is None else np.zeros_like(own.population)
+    histograms = {name: np.zeros_like(matrix) for name, matrix in own.histograms.items()}
+    widths = [len(ladder.leaves) for ladder in table.ladders]
+    for a in range(len(masks)):
+        for b in range(len(masks)):
+            shared = np.flatnonzero(~masks[a] & ~masks[b])
+            ours, theirs = np.flatnonzero(mask_of == a), np.flatnonzero(mask_of == b)
+            both = np.concatenate([ours, theirs])
+            if len(shared):
+                number, count = number_rows([table.codes[both, i] for i in shared], [widths[i] for i in shared])
+            else:
+                number, count = np.zeros(len(both), dtype=np.intp), 1
+            here, there = number[: len(ours)], number[len(ours) :]
+
+            def spread(
+                values: npt.NDArray[np.int64],
+                here: npt.NDArray[np.intp] = here,
+                there: npt.NDArray[np.intp] = there,
+                theirs: npt.NDArray[np.intp] = theirs,
+                count: int = count,
+            ) -> npt.NDArray[np.int64]:
+                total = np.zeros((count, *values.shape[1:]), dtype=np.int64)
+                np.add.at(total, there, values[theirs])
+                return total[here]
+
+            sizes[ours] += spread(own.sizes)
+            if people is not None and own.population is not None:
+                people[ours] += spread(own.population)
+            for name, matrix in own.histograms.items():
+                histograms[name][ours] += spread(matrix)
+    return Groups(sizes=sizes, histograms=histograms, population=people)

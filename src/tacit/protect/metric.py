@@ -1,0 +1,156 @@
+"""The contract of an information-loss metric: one class per metric in ``protect/metrics``.
+
+Every metric of the literature that searches use is a sum over cells, a sum over classes, or both: what it costs a row
+to show a coarser value in a column, what it costs to stand in a class of some size, and what a suppressed row costs.
+A metric says these prices; whoever transforms the table adds them up.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import BadParameter
+from tacit.params import Part
+from tacit.protect.classes import Classes
+
+__all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "Prices", "Totals"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class ClassTerm(IntEnum):
+    """What is summed over the kept classes."""
+
+    NONE = 0
+    SQUARES = 1
+    """size squared"""
+    XLOGX = 2
+    """size times the binary logarithm of size"""
+    MINORITY = 3
+    """rows that do not hold the class's most frequent value of the target column"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnFacts:
+    """What a price may depend on: the column's hierarchy and how its values occur in the original."""
+
+    name: str
+    rows: int
+    """Rows of the original."""
+    leaves: int
+    """Leaves of the hierarchy."""
+    height: int
+    """Highest level."""
+    frequency: Ints
+    """Rows of the original per leaf."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """A transformed table in sums."""
+
+    rows: int
+    """Rows of the original."""
+    suppressed: int
+    classes: int
+    """Kept classes."""
+    cells: Floats
+    """By column: the sum of prices over the kept rows. Suppressed rows are not in it."""
+    class_term: float
+    """The sum that the metric's :attr:`LossMetric.class_term` asks for, over the kept classes."""
+    levels: tuple[int, ...] | None = None
+    """Level of each column where the whole column has one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """A metric laid over a table."""
+
+    cells: tuple[tuple[Floats, ...], ...]
+    """By column, level and code: what one kept row pays that shows it."""
+    weights: Floats
+    """By column, how much it counts; 1 when the user said nothing."""
+    star: Floats
+    """By column: what a suppressed row pays. Never less than any price of the column."""
+
+
+class LossMetric(Part):
+    """How much a transformation loses: lower is better."""
+
+    class_term: ClassVar[ClassTerm] = ClassTerm.NONE
+    suppression_costs: ClassVar[bool] = True
+    """Suppressing rows of a table never lowers its score, so the score without suppression is a lower bound."""
+    grows: ClassVar[bool] = True
+    """Without suppression, a coarser table never scores lower than a finer one."""
+    by_level: ClassVar[bool] = False
+    """Prices depend on the level, so it has no meaning for partitions whose values have none."""
+
+    @property
+    def target(self) -> str | None:
+        """A column that must be tracked beside the sensitive ones."""
+        return None
+
+    @abstractmethod
+    def price(self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None) -> Floats:
+        """What one row pays for a value that covers ``leaves`` leaves and ``rows`` rows of the original.
+
+        Vectorized over values. ``level`` is the level of all of them, or None for a partition without levels.
+        """
+
+    def star(self, facts: ColumnFacts) -> float:
+        """What a suppressed row pays in the column; as much as the root unless the metric says otherwise."""
+        root = np.array([facts.leaves]), np.array([facts.rows])
+        return float(self.price(facts, root[0], root[1], facts.height)[0])
+
+    @abstractmethod
+    def combine(self, totals: Totals, prices: Prices) -> float:
+        """The score. Must not fall when a cell sum, the class term or the number of suppressed rows rises."""
+
+    def floor(self, classes: int, rows: int) -> float:
+        """A lower bound of the class term for any table of so many ``rows`` in at most so many ``classes``."""
+        return 0.0
+
+    def lay(self, table: Classes, weights: Mapping[str, float] | None = None) -> Prices:
+        """All prices of a table, ready for a search."""
+        weights = dict(weights or {})
+        unknown = [name for name in weights if name not in table.columns]
+        if unknown or any(not value >= 0 for value in weights.values()):
+            raise BadParameter(
+                f"weights: {'no quasi-identifier is called ' + unknown[0] if unknown else 'must not be negative'}.",
+                fix=f"Quasi-identifiers: {', '.join(table.columns)}.",
+            )
+        cells = []
+        star = np.zeros(len(table.columns))
+        for position, facts in enumerate(column_facts(table)):
+            levels = []
+            for number, level in enumerate(table.ladders[position].levels):
+                covered = np.bincount(level.codes, weights=facts.frequency, minlength=level.size).astype(np.int64)
+                levels.append(np.asarray(self.price(facts, level.leaves_under, covered, number), dtype=np.float64))
+            cells.append(tuple(levels))
+            star[position] = self.star(facts)
+        chosen = np.array([float(weights.get(name, 1.0)) for name in table.columns])
+        return Prices(cells=tuple(cells), weights=chosen, star=star)
+
+
+def column_facts(table: Classes) -> tuple[ColumnFacts, ...]:
+    """The facts of each quasi-identifier of a compressed table (all at level 0)."""
+    return tuple(
+        ColumnFacts(
+            name=ladder.column,
+            rows=table.rows,
+            leaves=len(ladder.leaves),
+            height=ladder.height,
+            frequency=np.bincount(table.codes[:, i], weights=table.sizes, minlength=len(ladder.leaves)).astype(
+                np.int64
+            ),
+        )
+        for i, ladder in enumerate(table.ladders)
+    )
