@@ -28,6 +28,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "metric": ("tacit.protect.metrics",),
     "attack": ("tacit.attack.attacks",),
     "measure": ("tacit.measure.utility", "tacit.measure.disclosure"),
+    "demo": ("tacit.demos.stories",),
 }
 """Kind of part, and the packages whose modules are the parts of that kind."""
 

@@ -28,7 +28,8 @@ class Done:
 
     def public(self) -> dict[str, Any]:
         """For the release: parameters and public outcome."""
-        return {"step": self.step.part_name(), "parameters": self.step.public(), **self.change.public}
+        name, truthful = self.step.part_name(), self.step.truthful
+        return {"step": name, "parameters": self.step.public(), "truthful": truthful, **self.change.public}
 
     def private(self) -> dict[str, Any]:
         """For the owner: everything."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tacit.params import Part
@@ -24,7 +23,6 @@ class Context:
     rng: Rng
     models: tuple[PrivacyModel, ...] = ()
     progress: Progress = SILENT
-    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 class Step(Part):
@@ -34,8 +32,9 @@ class Step(Part):
     assume that the attacker knows them.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
-    """Roles or kinds of columns without which the step cannot run, for example {"quasi"}."""
+    truthful: ClassVar[bool] = False
+    """Whether a released row still says nothing false of its person: values are coarsened or left out, never altered.
+    Published with the step, because an intruder may rely on it."""
 
     @abstractmethod
     def apply(self, data: Dataset, context: Context) -> Change:

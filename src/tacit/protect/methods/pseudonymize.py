@@ -33,6 +33,7 @@ class Pseudonymize(Step):
     with operating-system randomness when that file does not exist yet, and never enters the release.
     """
 
+    truthful = True
     main = "key"
     examples = ({"key": "pseudonyms.key"},)
     reference = (

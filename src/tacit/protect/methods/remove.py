@@ -16,6 +16,7 @@ class Remove(Step):
     alone does not make a table anonymous: the quasi-identifiers that stay single most people out.
     """
 
+    truthful = True
     main = "columns"
     examples = ({"columns": ["name"]},)
     reference = "Sweeney (2000), Simple Demographics Often Identify People Uniquely, Carnegie Mellon University"
