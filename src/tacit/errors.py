@@ -14,6 +14,7 @@ __all__ = [
     "AnswerFailed",
     "BadParameter",
     "ColumnsDiffer",
+    "DatabaseFailed",
     "DuplicateColumns",
     "EmptyTable",
     "ExtraMissing",
@@ -32,6 +33,7 @@ __all__ = [
     "PolicyNotMet",
     "Problem",
     "QueryRefused",
+    "RaggedLine",
     "SealedValue",
     "TacitError",
     "TooFewRows",
@@ -118,6 +120,18 @@ class WriteFailed(TacitError):
     """The output could not be written: disk full, no permission. Nothing half-written is left behind."""
 
     code = "TAC-108"
+
+
+class RaggedLine(TacitError):
+    """A line of a text file has more or fewer fields than the first one, or a quote is never closed."""
+
+    code = "TAC-109"
+
+
+class DatabaseFailed(TacitError):
+    """A database cannot be reached, refuses the query, or the URL does not say what to read."""
+
+    code = "TAC-110"
 
 
 # --- schema: TAC-2xx ----------------------------------------------------------------------------------------------
