@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator, model_validator
 
 from tacit.errors import WrongKind
+from tacit.schema.casting import fit
 from tacit.schema.hierarchy import Hierarchy, hierarchy_from_plain
 
 __all__ = ["Column", "Domain", "Kind", "Role"]
@@ -55,16 +56,6 @@ class Kind(StrEnum):
         if dtype == pl.Datetime:
             return cls.DATETIME
         return cls.CATEGORY
-
-
-_DTYPES: dict[Kind, Any] = {
-    Kind.BOOLEAN: pl.Boolean,
-    Kind.INTEGER: pl.Int64,
-    Kind.NUMBER: pl.Float64,
-    Kind.DATE: pl.Date,
-    Kind.DATETIME: pl.Datetime("us"),
-    Kind.CATEGORY: pl.String,
-}
 
 
 class Domain(BaseModel):
@@ -117,11 +108,7 @@ class Column(BaseModel):
         """The column in the type of its declared kind; a value that does not fit is counted, not shown."""
         if self.kind is None or Kind.of(series.dtype) == self.kind:
             return series
-        target = _DTYPES[self.kind]
-        if series.dtype == pl.String and self.kind in (Kind.DATE, Kind.DATETIME):
-            fitted = series.str.strptime(target, strict=False)
-        else:
-            fitted = series.cast(target, strict=False)
+        fitted = fit(series, self.kind)
         bad = (fitted.is_null() & series.is_not_null()).arg_true()
         if len(bad):
             raise WrongKind(

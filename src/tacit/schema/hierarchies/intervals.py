@@ -11,13 +11,17 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from tacit.errors import WrongKind
+from tacit.errors import BadParameter, WrongKind
 from tacit.schema.hierarchy import ROOT, Hierarchy, Ladder, Level
 
 __all__ = ["Intervals"]
 
 _SNAP = 1e-9
 """A number this near to a border of its band (relative) is taken to stand on it: 0.3 is three times 0.1."""
+
+
+_MOST_BANDS = 2**52
+"""Beyond this, a floating-point number no longer says which band it lies in."""
 
 
 class Intervals(Hierarchy):
@@ -74,6 +78,12 @@ class Intervals(Hierarchy):
         numbers = leaves.cast(pl.Float64).to_numpy()
         if not np.isfinite(numbers).all():
             raise WrongKind(f"Column `{column}` holds NaN or infinity, which lie in no band.", column=column)
+        if np.abs(numbers - self.origin).max(initial=0) / self.widths[0] > _MOST_BANDS:
+            raise BadParameter(
+                f"The bands of `{column}` are too narrow for its largest numbers.",
+                fix="Use wider bands.",
+                column=column,
+            )
         whole = values.dtype.is_integer() and all(v == int(v) for v in (*self.widths, *self._borders()))
         finest = self._cells(numbers)
         levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
