@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from pydantic import Field
 
-from tacit.params import Part
+from tacit.params import InputFile, Part
 from tacit.progress import SILENT, Progress
 from tacit.release import Release
 from tacit.rng import Rng
 
-__all__ = ["Attack", "Discloses", "Guesses", "View"]
+__all__ = ["Attack", "Discloses", "Guesses", "Linking", "View"]
 
 
 class Discloses(StrEnum):
@@ -49,6 +50,8 @@ class View:
     """For attribute disclosure: the released column whose value is sought."""
     transparent: bool = True
     """Whether the intruder knows method and parameters (the manifest's steps)."""
+    taught: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
+    """People whose release row the intruder already knows: their values, and their rows. For attacks that learn."""
 
     @property
     def steps(self) -> tuple[Mapping[str, Any], ...]:
@@ -69,13 +72,42 @@ class Guesses:
     member: npt.NDArray[np.bool_] | None = None
     made: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """What the attack learned besides, as plain data that names columns and never values: weights, for example."""
+
+    @classmethod
+    def of_rows(
+        cls, row: npt.NDArray[np.int64], confidence: npt.NDArray[np.float64], detail: Mapping[str, Any] | None = None
+    ) -> Guesses:
+        """Guesses of identity; a negative row is no guess."""
+        made = row >= 0
+        return cls(row=row, made=made, confidence=np.where(made, confidence, 0.0), detail=detail or {})
 
 
 class Attack(Part):
     """An intruder. The docstring of each subclass is its threat model: who, knowing what, wanting what."""
 
     discloses: ClassVar[Discloses]
+    exploits: ClassVar[frozenset[str]] = frozenset()
+    """Names of the masking methods whose publication this attack uses; empty for attacks on any release."""
+
+    knows: tuple[str, ...] | None = None
+    """Columns the intruder knows of the people sought; all quasi-identifiers when left out."""
+    transparent: bool = True
+    """Whether the intruder knows the method and its parameters, as published with the release."""
 
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         """For each target, the best guess from the view alone."""
+
+
+class Linking(Attack):
+    """An intruder who links a file about people to the release: somebody else's file, or the true quasi-identifiers."""
+
+    auxiliary: InputFile | None = None
+    """Outside file with names, a voter list for example; the original's own values when left out (the worst case)."""
+    identity: str | None = None
+    """Column that names a person in the outside file and in the original, and so tells which guess was right; the
+    original's identifier columns when left out. The attack itself never sees it."""
+    rename: Annotated[dict[str, str], Field(default_factory=dict)]
+    """Columns of the outside file that the original calls otherwise: {outside name: name in the original}."""

@@ -1,0 +1,312 @@
+"""The examiner: holds the truth, runs every attack's main, baseline and control arms, and counts.
+
+An attack never learns whether it was right, and no attack counts its own hits: one success criterion per kind of
+disclosure, written here once.
+
+>>> from tacit.attack import Scene, examine, risk            # doctest: +SKIP
+>>> outcome = examine(Linkage(), scene, rng=Rng(7))          # doctest: +SKIP
+>>> risk(outcome).low <= risk(outcome).value                 # doctest: +SKIP
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.attack.attack import Attack, Discloses, Guesses, View
+from tacit.attack.canonical import canonical
+from tacit.attack.outcome import Arm, Outcome
+from tacit.attack.scene import People, Scene, people_of
+from tacit.errors import BadParameter, NotApplicable
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["examine"]
+
+Bools = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+
+
+def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILENT, tries: int = 5000) -> Outcome:
+    """Run an attack on at most ``tries`` people drawn at random and count how often it was right.
+
+    What cannot be judged or attacked raises :class:`NotApplicable`: it is never a risk of zero.
+    """
+    if tries < 1:
+        raise BadParameter(f"An attack needs at least one try, not {tries}.", tries=tries)
+    run: Callable[..., Outcome]
+    match attack.discloses:
+        case Discloses.IDENTITY:
+            run = _identity
+        case Discloses.ATTRIBUTE:
+            run = _attribute
+        case Discloses.MEMBERSHIP:
+            run = _membership
+        case other:  # pragma: no cover - a new kind of disclosure must be given its criterion here
+            raise NotImplementedError(other)
+    return run(attack, scene, rng.child("attack", attack.part_name()), progress, tries)
+
+
+def _sample(rng: Rng, name: str, chosen: Rows, tries: int) -> Rows:
+    if len(chosen) > tries:
+        chosen = np.sort(rng.child(name).generator.choice(chosen, tries, replace=False))
+    return chosen
+
+
+def _view(attack: Attack, scene: Scene, people: People, chosen: Rows, *, secret: str | None = None) -> View:
+    return View(
+        release=scene.release,
+        targets=people.frame[chosen],
+        knows=people.knows,
+        secret=secret,
+        transparent=attack.transparent,
+    )
+
+
+def _in_release(scene: Scene, people: People) -> Rows:
+    """Numbers of the people who are in the release, so far as that is known."""
+    place = scene.release_row
+    inside = np.arange(len(people.rows)) if place is None else np.flatnonzero(place[people.rows] >= 0)
+    if len(inside) == 0:
+        raise NotApplicable(
+            "None of the people sought is in the release.", fix="Give an outside file that overlaps with the release."
+        )
+    return inside
+
+
+def _outcome(
+    attack: Attack,
+    scene: Scene,
+    people: People,
+    rows: Rows,
+    guesses: Guesses,
+    hit: Bools,
+    baseline: Arm,
+    **more: object,
+) -> Outcome:
+    certain = guesses.made & (guesses.confidence >= 1 - 1e-9)
+    detail = dict(guesses.detail)
+    if people.outsiders:
+        detail["outsiders"] = people.outsiders
+    return Outcome(
+        attack=attack.part_name(),
+        discloses=attack.discloses,
+        main=Arm(hits=int(hit.sum()), tries=len(hit)),
+        baseline=baseline,
+        claims=int(guesses.made.sum()),
+        certain=int(certain.sum()),
+        certain_hits=int((certain & hit).sum()),
+        knows=people.knows,
+        parameters={
+            name: value for name, value in attack.to_plain().items() if name not in ("auxiliary", "identity", "knows")
+        },
+        detail=detail,
+        threat=attack.summary(),
+        rows=rows,
+        hit=hit,
+        confidence=guesses.confidence,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+# --- identity -----------------------------------------------------------------------------------------------------
+
+
+def _identity(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries: int) -> Outcome:
+    place = scene.release_row
+    if place is None and not scene.truthful:
+        raise NotApplicable(
+            "Nobody knows which row of the release is whose, so no guess of identity can be judged.",
+            fix="Give the row map (`lineage`) that was written with the release, say that its rows are in the order of "
+            "the original (`aligned`), or name a column that identifies rows in both (`key`).",
+        )
+    people = people_of(attack, scene)
+    chosen = _sample(rng, "targets", _in_release(scene, people), tries)
+    rows = people.rows[chosen]
+    guesses = attack.guess(_view(attack, scene, people, chosen), rng.child("guess"), progress)
+    assert guesses.row is not None
+    size = scene.release.table.rows
+    if place is not None:
+        truth = place[rows]
+        hit = guesses.made & (guesses.row == truth)
+        blind = rng.child("baseline").generator.integers(size, size=len(rows)) == truth
+    else:
+        # The method only coarsens, so the true row is one of those that fit, and the pick among them was random:
+        # whether it was right is a coin with the attack's own confidence.
+        hit = guesses.made & (rng.child("coin").generator.random(len(rows)) < guesses.confidence)
+        blind = rng.child("baseline").generator.random(len(rows)) < 1 / size
+    baseline = Arm(hits=int(blind.sum()), tries=len(rows))
+    how = "row map" if scene.lineage is not None else "aligned rows" if place is not None else "size of matching class"
+    return _outcome(attack, scene, people, rows, guesses, hit, baseline, truth=how)
+
+
+# --- attribute ----------------------------------------------------------------------------------------------------
+
+
+def secret_of(attack: Attack, scene: Scene) -> str:
+    """The column whose value is sought."""
+    released = scene.release.table.columns
+    wanted = getattr(attack, "secret", None)
+    if wanted is not None:
+        scene.original.table.require([wanted])
+        if wanted not in released:
+            raise NotApplicable(f"The release has no column `{wanted}`, so it cannot give it away directly.")
+        return str(wanted)
+    sensitive = [name for name in scene.original.sensitive if name in released]
+    if not sensitive:
+        raise NotApplicable(
+            "The release has no column declared sensitive.", fix="Name the column sought with `secret`."
+        )
+    if len(sensitive) > 1:
+        raise NotApplicable(
+            f"The release has {len(sensitive)} sensitive columns: {', '.join(sensitive)}.",
+            fix="Name the one sought with `secret`.",
+        )
+    return sensitive[0]
+
+
+def _attribute(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries: int) -> Outcome:
+    secret = secret_of(attack, scene)
+    people = people_of(attack, scene)
+    if secret in people.knows:
+        raise BadParameter(f"`{secret}` cannot be both known to the intruder and sought.", column=secret)
+    truth = scene.original.table.column(secret)
+    place = scene.release_row
+    usable = truth.is_not_null().to_numpy()[people.rows]
+    inside = _in_release(scene, people)
+    inside = inside[usable[inside]]
+    if len(inside) == 0:
+        raise NotApplicable(f"Nobody sought has a value of `{secret}` that a guess could be compared with.")
+    chosen = _sample(rng, "targets", inside, tries)
+    rows = people.rows[chosen]
+    tolerance = float(getattr(attack, "tolerance", 0.0))
+    guesses = attack.guess(_view(attack, scene, people, chosen, secret=secret), rng.child("guess"), progress)
+    assert guesses.value is not None
+    hit = guesses.made & _right(guesses.value, truth.gather(rows), tolerance)
+    constant = best_constant(scene.release.table.column(secret), tolerance)
+    blind = _right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows), tolerance)
+    control = None
+    outside = _outside(scene, people, secret, place)
+    if outside is not None:
+        frame, values = outside
+        picked = _sample(rng, "control", np.arange(frame.height), tries)
+        strangers = People(frame=frame, rows=np.empty(0, np.int64), knows=people.knows)
+        view = _view(attack, scene, strangers, picked, secret=secret)
+        others = attack.guess(view, rng.child("guess control"), progress)
+        assert others.value is not None
+        right = others.made & _right(others.value, values.gather(picked), tolerance)
+        control = Arm(hits=int(right.sum()), tries=len(picked))
+    how = "row map" if scene.lineage is not None else "original values"
+    return _outcome(
+        attack,
+        scene,
+        people,
+        rows,
+        guesses,
+        hit,
+        Arm(hits=int(blind.sum()), tries=len(rows)),
+        control=control,
+        secret=secret,
+        truth=how,
+    )
+
+
+def _outside(
+    scene: Scene, people: People, secret: str | None, place: Rows | None
+) -> tuple[pl.DataFrame, pl.Series] | None:
+    """People who are not in the release, with the value sought: a control file, or the rows that were left out."""
+    if scene.control is not None:
+        needed = [*people.knows, *([secret] if secret else [])]
+        scene.control.require(needed)
+        frame = scene.control.frame
+    elif place is not None:
+        frame = scene.original.table.frame.filter(pl.Series(place < 0))
+    else:
+        return None
+    if secret is not None:
+        frame = frame.filter(pl.col(secret).is_not_null())
+    if frame.height == 0:
+        return None
+    return frame.select(people.knows), frame.get_column(secret) if secret is not None else pl.Series([])
+
+
+def _right(guess: pl.Series, truth: pl.Series, tolerance: float) -> Bools:
+    if tolerance > 0 and truth.dtype.is_numeric():
+        wanted = truth.cast(pl.Float64).to_numpy()
+        given = guess.cast(pl.Float64, strict=False).to_numpy()
+        with np.errstate(invalid="ignore"):
+            close: Bools = np.abs(given - wanted) <= tolerance * np.abs(wanted)
+        return close
+    return (canonical(guess) == canonical(truth)).fill_null(False).to_numpy()
+
+
+def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
+    """The one value that is right most often: what an intruder says who does not link at all."""
+    present = values.drop_nulls()
+    if len(present) == 0:
+        return values.head(1)
+    counts = present.value_counts(sort=True)
+    if tolerance > 0 and values.dtype.is_numeric():
+        distinct = counts.sort(values.name)
+        level = distinct[values.name].cast(pl.Float64).to_numpy()
+        total = np.concatenate([[0], np.cumsum(distinct["count"].to_numpy())])
+        ordered = np.sort(level)
+        # A guess g is right for every truth t with |g - t| <= tolerance |t|; only the window on the positive side is
+        # searched, which is exact for columns of one sign and a good constant otherwise.
+        low = np.searchsorted(ordered, np.minimum(level / (1 + tolerance), level * (1 + tolerance)), "left")
+        high = np.searchsorted(ordered, np.maximum(level / (1 - min(tolerance, 0.99)), level), "right")
+        return distinct[values.name][[int(np.argmax(total[high] - total[low]))]]
+    # Ties are broken by the value itself so that the same release gives the same baseline.
+    top = counts.filter(pl.col("count") == pl.col("count").max())
+    return top.sort(values.name)[values.name].head(1)
+
+
+# --- membership ---------------------------------------------------------------------------------------------------
+
+
+def _membership(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries: int) -> Outcome:
+    """Members must be recognized and others not: half of the targets are in the release, half are not."""
+    people = people_of(attack, scene)
+    place = scene.release_row
+    members = np.arange(len(people.rows)) if place is None else np.flatnonzero(place[people.rows] >= 0)
+    outside = _outside(scene, people, None, place)
+    if outside is None or len(members) == 0:
+        raise NotApplicable(
+            "Membership can only be judged with people who are not in the release beside people who are.",
+            fix="Give a file of held-out people (`control`), or release a sample.",
+        )
+    frame = outside[0]
+    count = min(len(members), frame.height, max(1, tries // 2))
+    inside = _sample(rng, "targets", members, count)
+    absent = _sample(rng, "control", np.arange(frame.height), count)
+    targets = pl.concat([people.frame[inside], frame[absent].cast(people.frame.schema)])
+    shuffle = rng.child("shuffle").generator.permutation(targets.height)
+    view = View(release=scene.release, targets=targets[shuffle], knows=people.knows, transparent=attack.transparent)
+    guesses = attack.guess(view, rng.child("guess"), progress)
+    assert guesses.member is not None
+    member = shuffle < count
+    hit = guesses.made & (guesses.member == member)
+    # Without the release the intruder can only say "member" as often, of people at random.
+    blind = rng.child("baseline").generator.permutation(guesses.member) == member
+    rows = np.where(member, people.rows[inside][np.minimum(shuffle, count - 1)], -1)
+    said = int((guesses.member & member).sum())
+    false = int((guesses.member & ~member).sum())
+    return _outcome(
+        attack,
+        scene,
+        people,
+        rows,
+        Guesses(
+            member=guesses.member,
+            made=guesses.made,
+            confidence=guesses.confidence,
+            detail={**guesses.detail, "members recognized": said / count, "others taken for members": false / count},
+        ),
+        hit,
+        Arm(hits=int(blind.sum()), tries=len(hit)),
+        truth="control file" if scene.control is not None else "row map",
+    )

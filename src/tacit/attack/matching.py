@@ -1,0 +1,282 @@
+"""Which rows of a release may be a known person's: values compared column by column, classes, never all pairs of rows.
+
+Per column, each distinct known value is joined to the distinct released values that may stand for it: equal ones, its
+labels in the published hierarchy, and notations (:mod:`tacit.attack.notation`). Released rows with the same values form
+a class. For one person the candidate classes come from the column with the fewest, checked against the others, so
+memory stays in the order of the two tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from numba import njit
+
+from tacit.attack.attack import View
+from tacit.attack.canonical import canonical
+from tacit.attack.notation import ROOTS, Known, reader
+from tacit.errors import NotApplicable, TacitError
+from tacit.schema.hierarchy import hierarchy_from_plain
+
+__all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One column of the comparison: known values, released values, and which may stand for which (by rows of CSR)."""
+
+    known: Ints
+    """Per target, the number of its value."""
+    released: Ints
+    """Per release row, the number of its value."""
+    values: pl.Series
+    """The distinct known values."""
+    labels: pl.Series
+    """The distinct released values."""
+    starts: Ints
+    """Where the released values that fit a known one start in ``fits``."""
+    fits: Ints
+    cover: Floats
+    """Per released value, how many of the known values it may stand for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """The classes that fit one person, with the weight of each of their rows."""
+
+    classes: Ints
+    sizes: Ints
+    weight: Floats
+    """Per class: the weight of one of its rows, 1 over the number of combinations the class may stand for."""
+
+    @property
+    def total(self) -> float:
+        return float(self.sizes @ self.weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """Targets and release compared on what the intruder knows."""
+
+    person: Ints
+    """Per target, the number of its combination of known values."""
+    persons: int
+    order: Ints
+    """Release rows, sorted by class."""
+    starts: Ints
+    """Where each class starts in ``order``."""
+    _codes: tuple[Ints, ...]
+    _columns: tuple[Comparison, ...]
+    _class_codes: tuple[Ints, ...]
+    _lists: tuple[tuple[Ints, Ints], ...]
+    _weight: Floats
+
+    def rows(self, number: int) -> Ints:
+        """The release rows of a class."""
+        return self.order[self.starts[number] : self.starts[number + 1]]
+
+    def candidates(self) -> Iterator[tuple[Ints, Candidates]]:
+        """For each combination of known values: the targets that have it, and the classes that fit."""
+        by_person = np.argsort(self.person, kind="stable")
+        edges = np.searchsorted(self.person[by_person], np.arange(self.persons + 1))
+        marks = [np.zeros(len(column.cover), dtype=np.bool_) for column in self._columns]
+        sizes = np.diff(self.starts)
+        for number in range(self.persons):
+            fits = [
+                column.fits[column.starts[codes[number]] : column.starts[codes[number] + 1]]
+                for column, codes in zip(self._columns, self._codes, strict=True)
+            ]
+            classes = self._fitting(fits, marks)
+            yield (
+                by_person[edges[number] : edges[number + 1]],
+                Candidates(classes=classes, sizes=sizes[classes], weight=self._weight[classes]),
+            )
+
+    def _fitting(self, fits: list[Ints], marks: list[npt.NDArray[np.bool_]]) -> Ints:
+        lengths = [
+            int((starts[fit + 1] - starts[fit]).sum()) for fit, (starts, _) in zip(fits, self._lists, strict=True)
+        ]
+        best = int(np.argmin(lengths))
+        if lengths[best] == 0:
+            return np.empty(0, dtype=np.int64)
+        starts, members = self._lists[best]
+        found = _gather(starts, members, fits[best], lengths[best])
+        for index, (fit, mark) in enumerate(zip(fits, marks, strict=True)):
+            if index != best and len(found):
+                mark[fit] = True
+                found = _keep(found, self._class_codes[index], mark)
+                mark[fit] = False
+        return found
+
+
+@njit(cache=True)
+def _gather(starts: Ints, members: Ints, fit: Ints, length: int) -> Ints:  # pragma: no cover - compiled
+    found = np.empty(length, dtype=np.int64)
+    place = 0
+    for value in fit:
+        for index in range(starts[value], starts[value + 1]):
+            found[place] = members[index]
+            place += 1
+    return found
+
+
+@njit(cache=True)
+def _keep(found: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pragma: no cover - compiled
+    place = 0
+    kept = np.empty(len(found), dtype=np.int64)
+    for number in found:
+        if mark[codes[number]]:
+            kept[place] = number
+            place += 1
+    return kept[:place].copy()
+
+
+def match(view: View) -> Match:
+    """Compare the targets with the release on ``view.knows``."""
+    if not view.knows:
+        raise NotApplicable("The intruder knows no column of the release.", fix="Name columns with `knows`.")
+    published = view.release.manifest.get("columns", {}) if view.transparent else {}
+    columns = tuple(
+        compare(
+            view.targets.get_column(name), view.release.table.column(name), published.get(name, {}).get("hierarchy")
+        )
+        for name in view.knows
+    )
+    person, codes = _distinct([column.known for column in columns])
+    classes, class_codes = _distinct([column.released for column in columns])
+    persons, count = len(codes[0]), len(class_codes[0])
+    order = np.argsort(classes, kind="stable").astype(np.int64)
+    starts = np.searchsorted(classes[order], np.arange(count + 1)).astype(np.int64)
+    lists = []
+    log_weight = np.zeros(count)
+    for column, code in zip(columns, class_codes, strict=True):
+        by_value = np.argsort(code, kind="stable").astype(np.int64)
+        lists.append((np.searchsorted(code[by_value], np.arange(len(column.cover) + 1)).astype(np.int64), by_value))
+        log_weight -= np.log(np.maximum(column.cover[code], 1.0))
+    fitted = any(len(column.fits) for column in columns)
+    if not fitted:
+        raise NotApplicable(
+            "No released value fits anything the intruder knows, in any column: the values look perturbed or recoded.",
+            fix="Use an attack for perturbed data such as `distance-linkage`.",
+        )
+    return Match(
+        person=person,
+        persons=persons,
+        order=order,
+        starts=starts,
+        _codes=codes,
+        _columns=columns,
+        _class_codes=class_codes,
+        _lists=tuple(lists),
+        _weight=np.exp(log_weight - log_weight.max()),
+    )
+
+
+def _distinct(codes: list[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
+    """Number the distinct combinations; per column the code of each combination."""
+    label = np.zeros(len(codes[0]), dtype=np.int64)
+    for code in codes:
+        width = int(code.max(initial=0)) + 1
+        _, label = np.unique(label * width + code, return_inverse=True)
+    count = int(label.max(initial=-1)) + 1
+    first = np.full(count, -1, dtype=np.int64)
+    first[label[::-1]] = np.arange(len(label) - 1, -1, -1)
+    return label.astype(np.int64), tuple(np.ascontiguousarray(code[first]) for code in codes)
+
+
+def _numbered(series: pl.Series) -> tuple[Ints, pl.Series]:
+    """Number of each value among the distinct ones, missing included; and the distinct ones."""
+    distinct = series.unique(maintain_order=True)
+    index = pl.DataFrame({"v": distinct, "code": np.arange(len(distinct), dtype=np.int64)})
+    codes = series.alias("v").to_frame().join(index, on="v", how="left", nulls_equal=True, maintain_order="left")
+    return codes["code"].to_numpy(), distinct
+
+
+def compare(targets: pl.Series, released: pl.Series, declared: object = None) -> Comparison:
+    """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data."""
+    known_codes, values = _numbered(targets)
+    released_codes, labels = _numbered(released)
+    known = Known(values=values)
+    text = canonical(labels)
+    pairs = _equal(known, text)
+    special = _special(known, text, declared, plain=labels.dtype != pl.String)
+    for code, fits in special.items():
+        pairs = pairs[pairs[:, 1] != code]
+        hit = np.flatnonzero(fits)
+        pairs = np.concatenate([pairs, np.column_stack([hit, np.full(len(hit), code)])])
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
+    # "Anything" says less than any set of values, even when the intruder knows a single one.
+    vague = text.is_null().to_numpy() | text.is_in(list(ROOTS)).fill_null(True).to_numpy()
+    cover[vague] = len(values) + 1
+    return Comparison(
+        known=known_codes,
+        released=released_codes,
+        values=values,
+        labels=labels,
+        starts=np.searchsorted(pairs[:, 0], np.arange(len(values) + 1)).astype(np.int64),
+        fits=np.ascontiguousarray(pairs[:, 1]),
+        cover=cover,
+    )
+
+
+def _equal(known: Known, text: pl.Series) -> Ints:
+    left = pl.DataFrame({"v": known.text}).with_row_index("known")
+    right = pl.DataFrame({"v": text}).with_row_index("label")
+    joined = left.join(right, on="v", how="inner", nulls_equal=True)
+    return joined.select(pl.col("known", "label").cast(pl.Int64)).to_numpy()
+
+
+def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) -> dict[int, npt.NDArray[np.bool_]]:
+    """For released labels that stand for more than themselves: which known values they fit."""
+    fits: dict[int, npt.NDArray[np.bool_]] = {}
+    levels = _published(declared, known.values)
+    if text.null_count():
+        # A suppressed cell may hide anything.
+        fits[int(text.is_null().arg_true()[0])] = np.ones(len(known.values), dtype=np.bool_)
+    if plain and not levels:
+        return fits
+    for code, label in enumerate(text.to_list()):
+        if label is None:
+            continue
+        found = levels.get(label)
+        if found is None:
+            read = reader(label) if not plain else None
+            found = read(known) if read is not None else None
+        if found is not None:
+            fits[code] = found
+    return fits
+
+
+def _published(declared: object, values: pl.Series) -> dict[str, npt.NDArray[np.bool_]]:
+    """Labels above the leaves of the published hierarchy, and which of the intruder's values each covers."""
+    if not declared:
+        return {}
+    try:
+        hierarchy = hierarchy_from_plain(declared)
+        assert hierarchy is not None
+        present = values.drop_nulls()
+        ladder = hierarchy.ladder(values.name, present)
+        leaves = ladder.encode(present)
+    except (TacitError, ValueError, OSError):
+        # An outsider may lack the file, or know values it has no line for; notations are read instead.
+        return {}
+    places = values.is_not_null().arg_true().to_numpy()
+    found: dict[str, npt.NDArray[np.bool_]] = {}
+    for level in ladder.levels[1:]:
+        codes = level.codes[leaves]
+        for code, label in enumerate(level.labels.to_list()):
+            if label is None:
+                continue
+            fits = found.setdefault(label, np.zeros(len(values), dtype=np.bool_))
+            fits[places[codes == code]] = True
+            if label in ROOTS:
+                fits[:] = True
+    return found
