@@ -1,1 +1,44 @@
+"""tacit: share data about people without giving the people away.
+
+>>> import tacit
+>>> done = tacit.protect("tacit.yaml", frame)                      # doctest: +SKIP
+>>> done.data                                                      # doctest: +SKIP
+>>> done.save("release/")                                          # doctest: +SKIP
+>>> tacit.attack("release/", original=frame)                       # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+
+_EXPORTS = {
+    "Recipe": "tacit.recipe",
+    "Rng": "tacit.rng",
+    "TacitError": "tacit.errors",
+    "Protection": "tacit.verbs",
+    "read": "tacit.data",
+    "write": "tacit.data",
+    "propose": "tacit.profile",
+    "Session": "tacit.answer",
+}
+"""Names of the Python API and where they live; nothing is imported before it is asked for."""
+
+_VERBS = ("protect", "attack", "measure")
+"""Packages that can also be called: ``tacit.protect(recipe, data)`` runs :func:`tacit.verbs.protect`."""
+
+__all__ = ["__version__", *_EXPORTS, *_VERBS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(importlib.import_module(_EXPORTS[name]), name)
+    if name in _VERBS:
+        return importlib.import_module(f"tacit.{name}")
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

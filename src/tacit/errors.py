@@ -32,6 +32,7 @@ __all__ = [
     "OverBudget",
     "PolicyNotMet",
     "Problem",
+    "ReleaseChanged",
     "QueryRefused",
     "RaggedLine",
     "SealedValue",
@@ -132,6 +133,12 @@ class DatabaseFailed(TacitError):
     """A database cannot be reached, refuses the query, or the URL does not say what to read."""
 
     code = "TAC-110"
+
+
+class ReleaseChanged(TacitError):
+    """A file of a release is not the one its manifest names: its SHA-256 differs, or it is gone."""
+
+    code = "TAC-109"
 
 
 # --- schema: TAC-2xx ----------------------------------------------------------------------------------------------

@@ -83,8 +83,10 @@ class Part(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
     def public(self) -> dict[str, Any]:
-        """What of the parameters a release may say. Method and parameters are public by design; secrets are not."""
-        return self.to_plain()
+        """What of the parameters a release may say. Method and parameters are public by design; places of files are
+        not, and a part with secrets of its own says less."""
+        places = {name for name in type(self).model_fields if isinstance(getattr(self, name), Path)}
+        return self.model_dump(mode="json", exclude_none=True, exclude=places)
 
 
 def plain_message(error: Any, model: type[BaseModel] | None = None) -> str:

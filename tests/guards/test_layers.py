@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "tacit"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("params", "progress"),
+    ("params", "progress", "verbal"),
     ("registry", "rng", "exact", "sealed"),
     ("data",),
     ("schema",),

@@ -65,7 +65,7 @@ def protect(
     Rows are shuffled at the end unless ``order`` is "kept": two releases in the order of the same original could be
     linked row by row, whatever was done to their values.
     """
-    lineage = Lineage.identity(data.rows)
+    original, lineage = data, Lineage.identity(data.rows)
     done: list[Done] = []
     safe: set[str] = set()
 
@@ -87,5 +87,5 @@ def protect(
         rows = rng.child("order").generator.permutation(data.rows)
         data = data.with_frame(data.table.frame[rows])
         lineage = lineage.then(rows.astype(np.int64))
-    verdicts = tuple(model.check(data) for model in models)
+    verdicts = tuple(model.check(data, original=original) for model in models)
     return Protected(data=data, lineage=lineage, done=tuple(done), verdicts=verdicts)

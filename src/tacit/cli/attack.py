@@ -1,0 +1,75 @@
+"""Attack a release, yours or somebody else's, before others do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tacit.cli._console import emit_json, json_option, progress, seed_option, typed_path
+
+
+@click.command("attack")
+@click.argument("release", type=typed_path)
+@click.option("--original", required=True, help="The data the release was made of: what is true.")
+@click.option("--auxiliary", default=None, help="The intruder's own file about people, with names.")
+@click.option("--control", default=None, help="People who are not in the release, with the original's columns.")
+@click.option("--knows", default=None, help="Columns the intruder knows, separated by commas.")
+@click.option(
+    "--attack", "names", multiple=True, help="An attack to run; may be repeated. A fitting battery if left out."
+)
+@click.option(
+    "--lineage", type=typed_path, default=None, help="The secret row map; found beside the release if left out."
+)
+@click.option("--aligned", is_flag=True, help="Rows of the release stand in the order of the original.")
+@click.option(
+    "--limit", type=click.FloatRange(0, 1), default=None, help="Exit with 1 if the risk may exceed this share."
+)
+@click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="People sought per attack.")
+@seed_option
+@json_option
+def command(
+    release: Path,
+    original: str,
+    auxiliary: str | None,
+    control: str | None,
+    knows: str | None,
+    names: tuple[str, ...],
+    lineage: Path | None,
+    aligned: bool,
+    limit: float | None,
+    tries: int,
+    seed: int | None,
+    as_json: bool,
+) -> int:
+    """Attack RELEASE, a folder that `tacit protect` wrote or any data file, and say what an intruder gets.
+
+    The risk of each attack is the share of people it got right, with a 95 % interval, next to what an intruder gets
+    right without it (baseline) and on people who are not in the release (control). An attack that does not apply says
+    why and has no risk, not a risk of 0.
+    """
+    from tacit.recipe import Limits
+    from tacit.verbs import attack, attack_to_plain, judge_limits
+
+    outcomes = attack(
+        release,
+        original=original,
+        attacks=names,
+        auxiliary=auxiliary,
+        control=control,
+        knows=[name.strip() for name in knows.split(",")] if knows else None,
+        lineage=lineage,
+        aligned=aligned,
+        seed=seed,
+        tries=tries,
+        progress=progress(quiet=as_json),
+    )
+    limits = judge_limits(Limits(risk=limit), outcomes)
+    document = {"attacks": [attack_to_plain(outcome) for outcome in outcomes], "limits": limits}
+    if as_json:
+        emit_json(document)
+    else:
+        from tacit.report.terminal import print_attacks
+
+        print_attacks(document["attacks"], limits)
+    return 0 if all(entry["met"] for entry in limits) else 1

@@ -1,0 +1,41 @@
+"""Write the report of a release again, for the owner or for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tacit.cli._console import emit_json, force_option, json_option, typed_path
+
+
+@click.command("report")
+@click.argument("release", type=typed_path)
+@click.option("--audience", type=click.Choice(["internal", "external"]), default="internal", show_default=True)
+@click.option("--out", type=typed_path, default=Path("report.html"), show_default=True, help="The HTML file to write.")
+@force_option
+@json_option
+def command(release: Path, audience: str, out: Path, force: bool, as_json: bool) -> None:
+    """Write the report of RELEASE (its private folder lies beside it) as one offline HTML file.
+
+    The external report says nothing that is counted on the original: no row counts, no suppressed records, no
+    pictures of columns before.
+    """
+    import json
+
+    from tacit.data.atomic import replacing
+    from tacit.errors import FileMissing
+    from tacit.release.folder import private_folder
+    from tacit.report import Account, report_json, write_report
+
+    twin = private_folder(release) / "report.json"
+    if not twin.is_file():
+        raise FileMissing(f"There is no {twin}.", fix="Reports are made from the private folder beside the release.")
+    account = Account.from_plain(json.loads(twin.read_text(encoding="utf-8")))
+    told = account.told_to("external" if audience == "external" else "internal")
+    if as_json:
+        click.echo(report_json(told, told.audience))
+        return
+    with replacing(out, force=force) as temporary:
+        write_report(told, temporary, audience=told.audience)
+    emit_json({"report": str(out)}) if as_json else click.echo(f"Report: {out.resolve()}")

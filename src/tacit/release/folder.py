@@ -1,0 +1,121 @@
+"""A release on disk: one folder that may leave the house, and beside it one that may not.
+
+``release/`` holds the data, ``release.json`` (the public manifest with the SHA-256 of every file) and the external
+report. ``release-private/`` holds what its owner needs to defend it: the secret row map, internal report and recipe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tacit.data import read, write
+from tacit.data.atomic import sha256
+from tacit.data.format import Format
+from tacit.errors import FileMissing, NotThatFormat, ReleaseChanged
+from tacit.registry import registry
+from tacit.release.change import Lineage
+from tacit.release.release import Release
+
+__all__ = [
+    "MANIFEST",
+    "load_lineage",
+    "load_release",
+    "private_folder",
+    "release_suffix",
+    "write_lineage",
+    "write_release",
+]
+
+MANIFEST = "release.json"
+_LINEAGE = "lineage.parquet"
+
+
+def release_suffix(source: str) -> str:
+    """The ending of the released file: that of the source where it can be written, CSV otherwise."""
+    name = source.lower().removesuffix(".gz")
+    for cls in registry("format"):
+        assert issubclass(cls, Format)
+        for suffix in cls.suffixes:
+            if name.endswith(suffix):
+                return suffix
+    return ".csv"
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder beside a release that must never be handed out."""
+    return folder.with_name(f"{folder.name}-private")
+
+
+def write_release(
+    release: Release,
+    folder: Path,
+    *,
+    suffix: str,
+    documents: Mapping[str, Callable[[Path, Mapping[str, str]], None]] | None = None,
+) -> dict[str, Any]:
+    """Fill an empty folder: data, further documents, and last the manifest that names them all with their SHA-256.
+
+    A document is written by its function, which is given its path and the digests of the files before it.
+    """
+    files: dict[str, str] = {}
+    data = folder / f"data{suffix}"
+    write(release.table, data)
+    files[data.name] = sha256(data)
+    for name, make in (documents or {}).items():
+        make(folder / name, dict(files))
+        files[name] = sha256(folder / name)
+    manifest = {**release.manifest, "files": files}
+    text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    return manifest
+
+
+def load_release(path: str | Path) -> Release:
+    """A release of ours (a folder with a manifest), or anybody's: any readable file, with nothing known about it."""
+    place = Path(path)
+    if not place.is_dir():
+        return Release(table=read(place), manifest={})
+    try:
+        manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileMissing(
+            f"{place} holds no {MANIFEST}.", fix="Name a folder that `tacit protect` wrote, or a data file."
+        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise NotThatFormat(f"{place / MANIFEST} is not a release manifest.") from None
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
+        raise NotThatFormat(f"{place / MANIFEST} is not a release manifest.")
+    for name, digest in manifest["files"].items():
+        file = place / Path(name).name
+        if not file.is_file() or sha256(file) != digest:
+            raise ReleaseChanged(
+                f"{file} is not the file that the manifest names.",
+                fix="It was changed or lost after the release was made. Make the release again.",
+                file=name,
+            )
+    data = next((name for name in manifest["files"] if name.startswith("data.")), None)
+    if data is None:
+        raise NotThatFormat(f"{place / MANIFEST} names no data file.")
+    return Release(table=read(place / Path(data).name, **manifest.get("reading", {})), manifest=manifest)
+
+
+def write_lineage(lineage: Lineage, folder: Path) -> Path:
+    """Store the secret row map in a private folder."""
+    path = folder / _LINEAGE
+    pl.DataFrame({"original_row": lineage.rows}).write_parquet(path)
+    path.chmod(0o600)
+    return path
+
+
+def load_lineage(path: Path) -> Lineage | None:
+    """The row map stored beside a release folder (or in that very file), or None when there is none."""
+    file = path if path.suffix == ".parquet" else private_folder(path) / _LINEAGE
+    if not file.is_file():
+        return None
+    return Lineage(pl.read_parquet(file)["original_row"].to_numpy().astype(np.int64))
