@@ -31,7 +31,15 @@ from tacit.protect.pipeline import protect as run_steps
 from tacit.recipe import Limits, Recipe
 from tacit.registry import registry
 from tacit.release import Lineage, Release
-from tacit.release.folder import load_lineage, load_release, private_folder, write_lineage, write_release
+from tacit.release.folder import (
+    LINEAGE,
+    MANIFEST,
+    load_lineage,
+    load_release,
+    private_folder,
+    write_lineage,
+    write_release,
+)
 from tacit.report import Account, column_pictures, report_json, write_report
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Schema
@@ -94,8 +102,8 @@ class Protection:
                 fix="Change the recipe, or ask for it all the same with --unmet.",
             )
         with ExitStack() as stack:
-            private = stack.enter_context(replacing_folder(private_folder(target), force=force))
-            public = stack.enter_context(replacing_folder(target, force=force))
+            private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=LINEAGE))
+            public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
             private.chmod(0o700)
             write_lineage(self.lineage, private)
 

@@ -36,13 +36,12 @@ def command(
     the secret row map and the recipe. Exit code 1 when a model or a limit is not met; nothing is then written unless
     --unmet asks for it.
     """
-    from tacit.data.atomic import refuse_existing
     from tacit.recipe import Recipe
-    from tacit.release.folder import private_folder, release_suffix
+    from tacit.release.folder import private_folder, refuse_existing, release_suffix
     from tacit.verbs import protect
 
-    for folder in (out, private_folder(out)):
-        refuse_existing(folder, force=force)
+    if not force:
+        refuse_existing(out)
     made = Recipe.load(recipe)
     source = data if data is not None else (made.source.location if made.source else "")
     ending = f".{suffix.lstrip('.')}" if suffix else release_suffix(source)

@@ -17,23 +17,25 @@ import polars as pl
 from tacit.data import read, write
 from tacit.data.atomic import sha256
 from tacit.data.format import Format
-from tacit.errors import FileMissing, NotThatFormat, ReleaseChanged
+from tacit.errors import FileMissing, NotThatFormat, OutputExists, ReleaseChanged
 from tacit.registry import registry
 from tacit.release.change import Lineage
 from tacit.release.release import Release
 
 __all__ = [
+    "LINEAGE",
     "MANIFEST",
     "load_lineage",
     "load_release",
     "private_folder",
+    "refuse_existing",
     "release_suffix",
     "write_lineage",
     "write_release",
 ]
 
 MANIFEST = "release.json"
-_LINEAGE = "lineage.parquet"
+LINEAGE = "lineage.parquet"
 
 
 def release_suffix(source: str) -> str:
@@ -50,6 +52,13 @@ def release_suffix(source: str) -> str:
 def private_folder(folder: Path) -> Path:
     """The folder beside a release that must never be handed out."""
     return folder.with_name(f"{folder.name}-private")
+
+
+def refuse_existing(folder: Path) -> None:
+    """Refuse before any work is done, rather than after it."""
+    for place in (folder, private_folder(folder)):
+        if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+            raise OutputExists(f"{place} exists already.", fix="Use --force to replace it, or --out for another place.")
 
 
 def write_release(
@@ -107,7 +116,7 @@ def load_release(path: str | Path) -> Release:
 
 def write_lineage(lineage: Lineage, folder: Path) -> Path:
     """Store the secret row map in a private folder."""
-    path = folder / _LINEAGE
+    path = folder / LINEAGE
     pl.DataFrame({"original_row": lineage.rows}).write_parquet(path)
     path.chmod(0o600)
     return path
@@ -115,7 +124,7 @@ def write_lineage(lineage: Lineage, folder: Path) -> Path:
 
 def load_lineage(path: Path) -> Lineage | None:
     """The row map stored beside a release folder (or in that very file), or None when there is none."""
-    file = path if path.suffix == ".parquet" else private_folder(path) / _LINEAGE
+    file = path if path.suffix == ".parquet" else private_folder(path) / LINEAGE
     if not file.is_file():
         return None
     return Lineage(pl.read_parquet(file)["original_row"].to_numpy().astype(np.int64))
