@@ -1,0 +1,242 @@
+"""Each released column before and after protection, gathered into a few bars that can be compared.
+
+A generalized column cannot be laid beside its original as it is: ``02141`` never equals ``0214*``. So the original is
+lifted along the column's own hierarchy to the level on which the release lives, and further up where twenty bars would
+not be enough. Numbers and dates without a hierarchy share ranges. Which labels and ranges are shown is decided by the
+released values alone, so that the choice itself tells nothing of the original.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.release import Release
+from tacit.report.account import Bar, ColumnPicture
+from tacit.schema import ROOT, Dataset, Ladder
+
+__all__ = ["MISSING", "column_pictures"]
+
+MISSING = "(missing)"
+OTHER = "(other values)"
+BELOW, ABOVE = "(below these)", "(above these)"
+
+Counts = dict[str, int]
+
+
+def column_pictures(original: Dataset, release: Release, *, most: int = 20) -> tuple[ColumnPicture, ...]:
+    """One picture per released column, in the release's order. Identifiers (pseudonyms) and weights have none.
+
+    A column that the original lacks has no "before". Shares are of all rows, missing cells included.
+    """
+    pictures: list[ColumnPicture] = []
+    for name in release.table.columns:
+        declared = original.schema.column(name)
+        if declared.role in ("identifier", "weight", "household"):
+            continue
+        after = release.table.column(name)
+        before = original.table.column(name) if name in original.table.columns else None
+        bars, note = _bars(original, name, before, after, most)
+        kind = original.kind(name) if before is not None else "category"
+        pictures.append(ColumnPicture(column=name, role=str(declared.role), kind=str(kind), bars=bars, note=note))
+    return tuple(pictures)
+
+
+def _bars(
+    original: Dataset, name: str, before: pl.Series | None, after: pl.Series, most: int
+) -> tuple[tuple[Bar, ...], str]:
+    if before is not None and original.schema.column(name).hierarchy is not None:
+        lifted = _lift(original.ladder(name), before, after, most)
+        if lifted is not None:
+            return lifted
+    if before is not None and (before.dtype.is_temporal() or before.dtype.is_numeric()):
+        ranged = _ranges(before, _as_type(after, before.dtype), most)
+        if ranged is not None:
+            return ranged
+    return _categories(None if before is None else _counts(before), _counts(after), most), ""
+
+
+# --- along the hierarchy ------------------------------------------------------------------------------------------
+
+
+def _lift(ladder: Ladder, before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
+    """Both sides at the lowest level that holds every released label; None when some label is none of the ladder's."""
+    released = _counts(after)
+    place = _places(ladder)
+    if not all(label in place for label in released if label not in (ROOT, MISSING)):
+        return None
+    ground = max((place[label][0] for label in released if label not in (ROOT, MISSING)), default=ladder.height)
+    leaves = np.array([place[label][1] for label in released if label in place], dtype=np.int64)
+    shown = _enough(ladder, ground, leaves, most)
+    level = ladder.levels[shown]
+    names = [MISSING if label is None else str(label) for label in level.labels.cast(pl.String).to_list()]
+    # A cell that was recoded to the root, or suppressed, stays a bar of its own below the root.
+    up = {label: names[level.codes[leaf]] for label, (_, leaf) in place.items()}
+    sides: list[Counts] = []
+    for counts in (_counts(before), released):
+        side: Counts = {}
+        for label, count in counts.items():
+            target = up.get(label, label) if label != ROOT else ROOT
+            side[target] = side.get(target, 0) + count
+        sides.append(side)
+    order = _ladder_order(ladder, shown, names)
+    note = "" if shown == 0 else f"Shown at level {shown} of the column's hierarchy"
+    if shown > ground:
+        note += f"; the release itself is finer (level {ground})"
+    return _categories(sides[0], sides[1], most, order=order), note + ("." if note else "")
+
+
+def _places(ladder: Ladder) -> dict[str, tuple[int, int]]:
+    """For each label the lowest level it stands on, and one leaf under it."""
+    place: dict[str, tuple[int, int]] = {}
+    for number, level in enumerate(ladder.levels):
+        leaf = np.zeros(level.size, dtype=np.int64)
+        leaf[level.codes] = np.arange(len(level.codes))
+        for code, label in enumerate(level.labels.cast(pl.String).to_list()):
+            place.setdefault(MISSING if label is None else label, (number, int(leaf[code])))
+    return place
+
+
+def _enough(ladder: Ladder, ground: int, leaves: npt.NDArray[np.int64], most: int) -> int:
+    """The lowest level from ``ground`` up on which the released labels fall into at most ``most`` groups, not into one."""
+    for number in range(ground, ladder.height + 1):
+        groups = len(np.unique(ladder.levels[number].codes[leaves]))
+        if groups <= most:
+            return number if groups > 1 or number == ground else number - 1
+    return ground
+
+
+def _ladder_order(ladder: Ladder, shown: int, names: list[str]) -> list[str] | None:
+    level = ladder.levels[shown]
+    if level.low is not None:
+        return [names[i] for i in np.argsort(level.low, kind="stable")]
+    if ladder.leaves.dtype.is_numeric() or ladder.leaves.dtype.is_temporal():
+        first = np.full(level.size, len(ladder.leaves), dtype=np.int64)
+        np.minimum.at(first, level.codes, ladder.leaves.rank("ordinal").fill_null(0).to_numpy().astype(np.int64))
+        return [names[i] for i in np.argsort(first, kind="stable")]
+    return None
+
+
+# --- ranges of numbers and dates ----------------------------------------------------------------------------------
+
+
+def _as_type(series: pl.Series, dtype: pl.DataType) -> pl.Series | None:
+    """The released values as numbers or dates again, or None where they no longer are."""
+    if series.dtype.is_numeric() and dtype.is_numeric():
+        return series
+    if series.dtype == dtype:
+        return series
+    cast = series.cast(dtype, strict=False) if series.dtype != pl.String or dtype.is_numeric() else None
+    if cast is None and dtype == pl.Date:
+        cast = series.str.to_date(strict=False)
+    return cast if cast is not None and cast.null_count() == series.null_count() else None
+
+
+def _ranges(before: pl.Series, after: pl.Series | None, most: int) -> tuple[tuple[Bar, ...], str] | None:
+    if after is None or after.drop_nulls().is_empty():
+        return None
+    if before.dtype.is_temporal():
+        return _periods(before, after, most)
+    known = after.drop_nulls().cast(pl.Float64)
+    known = known.filter(known.is_finite())
+    distinct = known.n_unique()
+    if known.is_empty() or (before.dtype.is_integer() and after.dtype.is_integer() and distinct <= most):
+        if known.is_empty():
+            return None
+        order = [str(value) for value in after.drop_nulls().unique().sort().to_list()]
+        return _categories(_counts(before), _counts(after), most, order=order), ""
+    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    step = _nice((high - low) / min(most - 4, 16) or 1.0)
+    if before.dtype.is_integer():
+        step = max(1.0, math.ceil(step))
+    edges = np.arange(math.floor(low / step), math.floor(high / step) + 2) * step
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    labels = [f"{edge:,.{digits}f} to <{edge + step:,.{digits}f}" for edge in edges[:-1]]
+    sides = [_binned(series.cast(pl.Float64), edges, labels) for series in (before, after)]
+    bars = _categories(sides[0], sides[1], most + 3, order=[BELOW, *labels, ABOVE])
+    return bars, f"Shown in ranges of {step:,.{digits}f}."
+
+
+def _binned(series: pl.Series, edges: npt.NDArray[np.float64], labels: list[str]) -> Counts:
+    values = series.drop_nulls().to_numpy()
+    place = np.clip(np.searchsorted(edges, values, side="right"), 0, len(edges))
+    names = [BELOW, *labels, ABOVE]
+    counts = {names[i]: int(n) for i, n in enumerate(np.bincount(place, minlength=len(names))) if n}
+    if series.null_count():
+        counts[MISSING] = series.null_count()
+    return counts
+
+
+def _nice(step: float) -> float:
+    """The next 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(power * factor for factor in (1.0, 2.0, 5.0, 10.0) if power * factor >= step * (1 - 1e-9))
+
+
+def _periods(before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
+    if before.dtype == pl.Time or before.dtype == pl.Duration:
+        return None
+    ways = (
+        ("day", lambda s: s.dt.strftime("%Y-%m-%d")),
+        ("month", lambda s: s.dt.strftime("%Y-%m")),
+        ("year", lambda s: s.dt.strftime("%Y")),
+        ("five years", lambda s: (s.dt.year() // 5 * 5).cast(pl.String)),
+        ("decade", lambda s: (s.dt.year() // 10 * 10).cast(pl.String) + "s"),
+    )
+    for word, way in ways:
+        released = way(after)
+        if released.drop_nulls().n_unique() <= most or word == "decade":
+            sides = [_counts(way(before)), _counts(released)]
+            return _categories(sides[0], sides[1], most, order=sorted({*sides[0], *sides[1]})), f"Shown by {word}."
+    return None
+
+
+# --- categories ---------------------------------------------------------------------------------------------------
+
+
+def _counts(series: pl.Series) -> Counts:
+    table = series.cast(pl.String).fill_null(MISSING).alias("label").value_counts(name="count")
+    return dict(zip(table["label"].to_list(), table["count"].to_list(), strict=True))
+
+
+def _categories(
+    before: Counts | None, after: Counts, most: int, *, order: Iterable[str] | None = None
+) -> tuple[Bar, ...]:
+    """At most ``most`` bars; the rest is one bar. Chosen by released counts; the original has no say in it."""
+    keep = sorted(after, key=lambda label: (-after[label], label))
+    if len(keep) > most:
+        keep = keep[: most - 1]
+    else:
+        gone = sorted((label for label in before or () if label not in after), key=lambda label: -(before or {})[label])
+        keep = [*keep, *gone[: most - len(keep)]]
+    sides = [_folded(side, set(keep)) for side in (before or {}, after)]
+    wanted = list(order) if order is not None else _by_name(keep)
+    rank = {label: number for number, label in enumerate(wanted)}
+    last = {ROOT: 1, MISSING: 2, OTHER: 3}
+    labels = sorted({*sides[0], *sides[1]}, key=lambda label: (last.get(label, 0), rank.get(label, len(rank)), label))
+    totals = [max(1, sum(side.values())) for side in sides]
+    return tuple(
+        Bar(
+            label=label,
+            before=None if before is None else sides[0].get(label, 0) / totals[0],
+            after=sides[1].get(label, 0) / totals[1],
+        )
+        for label in labels
+    )
+
+
+def _folded(counts: Counts, keep: set[str]) -> Counts:
+    side: Counts = {}
+    for label, count in counts.items():
+        target = label if label in keep else OTHER
+        side[target] = side.get(target, 0) + count
+    return side
+
+
+def _by_name(keep: list[str]) -> list[str]:
+    """Codes and years read best in their own order; words by how common they are."""
+    return sorted(keep) if sum(label[:1].isdigit() or label[:1] in "[(" for label in keep) * 2 > len(keep) else keep

@@ -1,0 +1,202 @@
+"""From an account to its figures: what each picture shows, its specification, its words and the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from tacit.report import pictures
+from tacit.report.account import Account, ColumnPicture
+from tacit.report.words import number, pairings, percent, title_of
+
+__all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
+
+WIDE, NARROW = 600, 250
+SIZES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
+"""Class sizes that are shown together: first and last. They are the ranges of the measure ``class-sizes``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One picture with everything a reader needs who cannot see it."""
+
+    name: str
+    title: str
+    alternative: str
+    """The picture in words."""
+    spec: dict[str, Any]
+    narrow: dict[str, Any] | None = None
+    """The same for a narrow screen, where the wide one would shrink beyond reading."""
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+def risk_figure(account: Account) -> Figure | None:
+    """Risk of each attack before and after, with interval and baseline."""
+    drawn: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    for pair in pairings(account):
+        for when, attack in (("before", pair.before), ("after", pair.after)):
+            if attack is None:
+                continue
+            value = attack.get("risk")
+            drawn.append(
+                {"label": pair.label, "when": when, "risk": value, "words": percent(value)}
+                | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
+                | {"baseline": attack.get("baseline")}
+            )
+            ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
+            shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
+            tried = attack.get("tried")
+            rows.append(
+                (pair.label, when, shown, ends, percent(attack.get("baseline")), percent(attack.get("control")))
+                + ((number(tried),) if account.audience == "internal" else ())
+            )
+    if not any(row["risk"] is not None for row in drawn):
+        return None
+    limit = next((limit["wanted"] for limit in account.limits if limit.get("limit") == "risk"), None)
+    words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
+    caption = "Each dot is the share of people for whom an attack succeeded; the band around it is its interval."
+    caption += " The grey tick is what guessing without the release achieves."
+    if limit is not None:
+        caption += f" The dashed line is the limit, {percent(limit)}."
+    return Figure(
+        name="risk",
+        title="What an intruder achieves",
+        alternative=f"Share of people for whom each attack succeeds. {words}.",
+        spec=pictures.risk(drawn, limit=limit, width=WIDE - 80),
+        narrow=pictures.risk(drawn, limit=limit, width=NARROW - 30),
+        head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control")
+        + (("People tried",) if account.audience == "internal" else ()),
+        rows=tuple(rows),
+        caption=caption,
+    )
+
+
+def class_size_figure(account: Account) -> Figure | None:
+    """How many records look alike, before and after."""
+    measure = _measure(account, "class-sizes")
+    detail = measure.get("detail", {}) if measure else {}
+    sides = {
+        when: _shares(detail[key]) for when, key in (("before", "histogram_before"), ("after", "histogram")) if detail.get(key)
+    }
+    if not sides:
+        return None
+    labels = [_size_label(first, last) for first, last in SIZES]
+    drawn = [
+        {"size": label, "when": when, "share": shares[i], "words": percent(shares[i], digits=0)}
+        for i, label in enumerate(labels)
+        for when, shares in sides.items()
+    ]
+    rows = tuple((label, *(percent(shares[i]) for shares in sides.values())) for i, label in enumerate(labels))
+    alone = "; ".join(f"{when}: {percent(shares[0])} stand alone, {percent(sum(shares[3:]))} share their values with four or "
+                      "more others" for when, shares in sides.items())
+    return Figure(
+        name="class-sizes",
+        title="How many records look alike",
+        alternative=f"Share of records by the size of their class. {alone}.",
+        spec=pictures.class_sizes(drawn, width=WIDE),
+        narrow=pictures.class_sizes([{**row, "words": ""} for row in drawn], width=NARROW),
+        head=("Class size", *(f"{when.capitalize()}: share of records" for when in sides)),
+        rows=rows,
+        caption="Records that agree in all quasi-identifying columns form a class. A class of one is a person standing alone.",
+    )
+
+
+def _shares(histogram: Sequence[Mapping[str, int]]) -> list[float]:
+    """Share of rows in each band of class sizes."""
+    rows = [0] * len(SIZES)
+    for held in histogram:
+        band = next(i for i, (_, last) in enumerate(SIZES) if last is None or held["low"] <= last)
+        rows[band] += held["rows"]
+    return [count / max(1, sum(rows)) for count in rows]
+
+
+def _size_label(first: int, last: int | None) -> str:
+    return f"{first}+" if last is None else str(first) if first == last else f"{first}–{last}"
+
+
+def column_figures(account: Account) -> tuple[Figure, ...]:
+    """Every released column, its values before and after."""
+    return tuple(_column_figure(i, picture) for i, picture in enumerate(account.columns) if picture.bars)
+
+
+def _column_figure(place: int, picture: ColumnPicture) -> Figure:
+    compared = any(bar.before is not None for bar in picture.bars)
+    rows = tuple(
+        (bar.label, percent(bar.before), percent(bar.after)) if compared else (bar.label, percent(bar.after))
+        for bar in picture.bars
+    )
+    top = max(picture.bars, key=lambda bar: bar.after)
+    alternative = f"Column {picture.column}: {len(picture.bars)} values; the most frequent is {top.label}, {percent(top.after)}"
+    if compared:
+        moved = sum(abs((bar.before or 0) - bar.after) for bar in picture.bars) / 2
+        alternative += f" (before: {percent(top.before)}). Altogether {percent(moved)} of the shares moved"
+    return Figure(
+        name=f"column-{place + 1}",
+        title=picture.column,
+        alternative=alternative + ".",
+        spec=pictures.column(picture),
+        head=("Value", "Before", "After") if compared else ("Value", "Released"),
+        rows=rows,
+        caption=picture.note,
+    )
+
+
+def pair_figure(account: Account) -> Figure | None:
+    """How far each pair of columns moved."""
+    measure = _measure(account, "pairs")
+    values = measure.get("columns", {}) if measure else {}
+    if not values:
+        return None
+    names = [column.column for column in account.columns] or list(account.manifest.get("columns", {}))
+    cells = [
+        (one, other, values[key])
+        for one, other in combinations(names, 2)
+        for key in (f"{one} × {other}", f"{other} × {one}")
+        if key in values
+    ]
+    if not cells:
+        return None
+    used = [name for name in names if any(name in cell[:2] for cell in cells)]
+    drawn = [{"one": a, "other": b, "value": value, "words": f"{value:.2f}"} for a, b, value in cells]
+    worst = max(cells, key=lambda cell: cell[2])
+    return Figure(
+        name="pairs",
+        title="What happened between columns",
+        alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for {worst[0]} and "
+        f"{worst[1]}, {worst[2]:.2f}.",
+        spec=pictures.pairs(drawn, used),
+        head=("Pair", "Distance"),
+        rows=tuple((f"{a} × {b}", f"{value:.3f}") for a, b, value in cells),
+        caption="Total variation distance of each pair of columns: 0 when the pair kept all its shares, 1 when none. Darker is worse.",
+    )
+
+
+def cost_figures(account: Account) -> tuple[Figure, ...]:
+    """Measures that speak of single columns, as bars."""
+    figures: list[Figure] = []
+    for measure in account.measures:
+        name, values = str(measure.get("measure")), measure.get("columns", {})
+        if name == "pairs" or not values or not all(0 <= value <= 1 for value in values.values()):
+            continue
+        drawn = [{"label": column, "value": value, "words": number(value)} for column, value in values.items()]
+        worst = max(drawn, key=lambda row: row["value"])
+        figures.append(
+            Figure(
+                name=f"cost-{len(figures) + 1}",
+                title=title_of(name),
+                alternative=f"{title_of(name)} by column; the largest is {worst['label']}, {worst['words']}.",
+                spec=pictures.by_column(drawn),
+                head=("Column", "Value"),
+                rows=tuple((row["label"], row["words"]) for row in drawn),
+            )
+        )
+    return tuple(figures)
+
+
+def _measure(account: Account, name: str) -> Mapping[str, Any] | None:
+    return next((measure for measure in account.measures if measure.get("measure") == name), None)

@@ -1,0 +1,202 @@
+"""The report as one HTML file that needs nothing else, and its JSON twin.
+
+The page has no script, loads nothing, and says so to the browser by a content security policy that allows its own style
+sheet by hash and nothing more. Every string of the data is escaped by the template engine.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.data.atomic import replacing
+from tacit.report import words
+from tacit.report.account import Account, Audience
+from tacit.report.figures import (
+    Figure,
+    class_size_figure,
+    column_figures,
+    cost_figures,
+    pair_figure,
+    risk_figure,
+)
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["report_html", "report_json", "write_report"]
+
+
+def write_report(account: Account, path: str | Path, *, audience: Audience, force: bool = False) -> tuple[Path, Path]:
+    """Write the report to ``path`` and its JSON twin beside it (``report.html``, ``report.json``); give both paths.
+
+    Nothing half-written is left behind, and an existing file is refused unless ``force`` is set.
+    """
+    page = Path(path)
+    twin = page.with_suffix(".json")
+    html, plain = report_html(account, audience), json_text(account, audience)
+    with replacing(page, force=force) as new_page, replacing(twin, force=force) as new_twin:
+        new_page.write_text(html, encoding="utf-8", newline="\n")
+        new_twin.write_text(plain, encoding="utf-8", newline="\n")
+    return page, twin
+
+
+def report_json(account: Account, audience: Audience) -> dict[str, Any]:
+    """The twin: the account as that reader may see it, the answer in words, and the pictures' specifications."""
+    told = account.told_to(audience)
+    return {
+        "report": 1,
+        "standing": words.standing(told),
+        "answer": list(words.answer(told)),
+        **told.to_plain(),
+        "left_out": [what for what, _ in words.left_out(told)],
+        "pictures": {figure.name: figure.spec for figure in _all(told)},
+    }
+
+
+def json_text(account: Account, audience: Audience) -> str:
+    return json.dumps(report_json(account, audience), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def report_html(account: Account, audience: Audience) -> str:
+    """The page as text."""
+    told = account.told_to(audience)
+    return _environment().get_template("report.html").render(_context(told))
+
+
+def _all(account: Account) -> tuple[Figure, ...]:
+    single = (risk_figure(account), class_size_figure(account), pair_figure(account))
+    return (*(f for f in single if f is not None), *column_figures(account), *cost_figures(account))
+
+
+def _context(account: Account) -> dict[str, Any]:
+    from markupsafe import Markup
+
+    from tacit.recipe.recipe import yaml_text
+
+    style = _style()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    headline = words.headline(account)
+    context: dict[str, Any] = {
+        "account": account,
+        "internal": account.audience == "internal",
+        "style": Markup(style),  # our own file, not data
+        "policy": f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+        "answer": words.answer(account),
+        "standing": words.standing(account),
+        "headline": headline,
+        "pairings": words.pairings(account),
+        "verdicts": words.verdicts(account),
+        "quasi": words.quasi(account),
+        "steps": _steps(account),
+        "smallest": _smallest(account),
+        "noun": {"identity": "People found", "attribute": "Secrets learned"}.get(headline.discloses, "Right guesses")
+        if headline
+        else "",
+        "roles": {column.column: column.role for column in account.columns if column.role != "plain"},
+        "risk": risk_figure(account),
+        "class_sizes": class_size_figure(account),
+        "columns": column_figures(account),
+        "pairs": pair_figure(account),
+        "costs": cost_figures(account),
+        "recipe": yaml_text(dict(account.recipe if account.recipe is not None else account.recipe_public)),
+        "left_out": words.left_out(account),
+        "glossary": words.glossary(),
+    }
+    return {**context, "contents": _contents(context)}
+
+
+def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
+    """Sections with their short names, and whether they are there."""
+    account = context["account"]
+    return [
+        ("verdicts", "Requirements", True),
+        ("risk", "Risk", bool(context["pairings"])),
+        ("classes", "Classes", bool(context["class_sizes"])),
+        ("columns", "Columns", bool(context["columns"])),
+        ("pairs", "Pairs", bool(context["pairs"])),
+        ("cost", "Cost", bool(account.measures)),
+        ("threats", "Intruders", True),
+        ("done", "Recipe", True),
+        ("method", "Method", True),
+        ("provenance", "Provenance", True),
+        ("left-out", "Left out", bool(context["left_out"])),
+        ("glossary", "Words", True),
+    ]
+
+
+def _smallest(account: Account) -> int | None:
+    """The size of the smallest released class, as the verdict on k-anonymity says it."""
+    worst = (v.get("worst") for v in words.verdicts(account) if v.get("model") == "k-anonymity")
+    return next((int(value) for value in worst if value is not None), None)
+
+
+def _before(measure: Mapping[str, Any]) -> float | None:
+    """The same measure on the original, where the measure tells it."""
+    detail = measure.get("detail", {})
+    value = detail.get("before", detail.get("smallest_before"))
+    return value if isinstance(value, int | float) else None
+
+
+def _steps(account: Account) -> list[dict[str, Any]]:
+    """What was done: name, parameters and public outcome of each step; for the owner the private outcome too."""
+    private = list(account.outcomes)
+    steps: list[dict[str, Any]] = []
+    for step in account.manifest.get("steps", ()):
+        name = str(step.get("step"))
+        facts = {str(key): _told(value) for key, value in step.items() if key != "step"}
+        own = next((outcome for outcome in private if outcome.get("step") == name), None)
+        if own is not None:
+            private.remove(own)
+        secret = {str(key): _told(value) for key, value in (own or {}).items() if key != "step"}
+        steps.append({"name": name, "says": words.meaning("method", name), "facts": facts, "private": secret})
+    return steps
+
+
+def _told(value: Any) -> str:
+    """Plain data in a line of text."""
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return ", ".join(f"{key}: {_told(item)}" for key, item in value.items())
+        case list() | tuple():
+            return ", ".join(_told(item) for item in value)
+        case int() | float():
+            return words.number(value)
+        case None:
+            return "–"
+        case _:
+            return str(value)
+
+
+@cache
+def _style() -> str:
+    return files("tacit.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    from tacit.report.svg import render
+
+    environment = Environment(
+        loader=PackageLoader("tacit.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": words.percent, "number": words.number, "title_of": words.title_of}
+    environment.globals |= {
+        "before_of": _before,
+        "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
+        "meaning": words.meaning,
+        "of_hundred": words.of_hundred,
+    }
+    return environment
+

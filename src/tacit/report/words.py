@@ -1,0 +1,280 @@
+"""The sentences of a report: what the numbers mean to somebody who has to sign.
+
+Every function is pure: from an account (already cut down to its reader) to plain words. Nothing here is HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import TacitError
+from tacit.registry import registry
+from tacit.report.account import Account
+
+__all__ = ["Pairing", "answer", "glossary", "headline", "left_out", "meaning", "pairings", "percent", "standing", "title_of"]
+
+Plain = Mapping[str, Any]
+
+
+def percent(share: float | None, *, digits: int = 1) -> str:
+    """A share as people read it; tiny ones are not rounded to nothing, nor almost all to all.
+
+    >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None)
+    ('87.1 %', 'under 0.1 %', '0 %', 'over 99.9 %', '–')
+    """
+    if share is None:
+        return "–"
+    least = 10.0**-digits / 100
+    if 0 < share < least / 2:
+        return f"under {least * 100:.{digits}f} %"
+    if 1 - least / 2 < share < 1:
+        return f"over {(1 - least) * 100:.{digits}f} %"
+    text = f"{share * 100:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+
+
+def of_hundred(share: float) -> str:
+    """How many of a hundred people: whole from ten up, one decimal below.
+
+    >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001)
+    ('87', '2.1', 'none', 'fewer than 0.1')
+    """
+    if share == 0:
+        return "none"
+    if share < 0.0005:
+        return "fewer than 0.1"
+    if share >= 0.0995:
+        return "all" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
+    return f"{share * 100:.1f}".removesuffix(".0")
+
+
+def listed(names: Sequence[str], *, last: str = "and") -> str:
+    """
+    >>> listed(["ZIP", "birth", "sex"])
+    'ZIP, birth and sex'
+    """
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def title_of(name: str) -> str:
+    """``k-anonymity`` stays, ``class-sizes`` becomes "class sizes"."""
+    return name if name[1:2] == "-" else name.replace("-", " ")
+
+
+# --- attacks before and after -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """One attack on the table without protection and the same on the release; either may be missing."""
+
+    attack: str
+    discloses: str
+    before: Plain | None
+    after: Plain | None
+
+    @property
+    def label(self) -> str:
+        secret = (self.after or self.before or {}).get("secret")
+        aim = {"identity": "who it is", "attribute": "a secret", "membership": "who is in it"}.get(self.discloses, "")
+        return f"{title_of(self.attack)}: {secret if secret is not None and self.discloses == 'attribute' else aim}"
+
+
+def pairings(account: Account) -> tuple[Pairing, ...]:
+    """Attacks in the order they were run on the release, each with its run before protection."""
+    before: dict[tuple[str, str], list[Plain]] = {}
+    for attack in account.attacks_before:
+        before.setdefault(_key(attack), []).append(attack)
+    found = [
+        Pairing(attack=key[0], discloses=key[1], before=before[key].pop(0) if before.get(key) else None, after=attack)
+        for attack in account.attacks
+        for key in [_key(attack)]
+    ]
+    left = [Pairing(attack=k[0], discloses=k[1], before=a, after=None) for k, rest in before.items() for a in rest]
+    return (*found, *left)
+
+
+def _key(attack: Plain) -> tuple[str, str]:
+    return str(attack.get("attack")), str(attack.get("discloses"))
+
+
+def headline(account: Account) -> Pairing | None:
+    """The attack that stands for all: the one that finds most people in the release, identity before the rest."""
+    known = [p for p in pairings(account) if p.after is not None and p.after.get("risk") is not None]
+    known = [p for p in known if p.discloses == "identity"] or known
+    return max(known, key=lambda p: p.after["risk"] if p.after else 0.0, default=None)
+
+
+# --- the answer ---------------------------------------------------------------------------------------------------
+
+
+def standing(account: Account) -> str:
+    """``met``, ``not met`` or ``not checked``: all verdicts and limits together. Silence is never "met"."""
+    states = [str(verdict.get("state")) for verdict in verdicts(account)]
+    states += [{True: "holds", False: "fails"}.get(limit.get("met"), "not checked") for limit in account.limits]  # type: ignore[call-overload]
+    if "fails" in states:
+        return "not met"
+    return "not checked" if "not checked" in states or not states else "met"
+
+
+def verdicts(account: Account) -> tuple[Plain, ...]:
+    return tuple(account.manifest.get("verdicts", ()))
+
+
+def quasi(account: Account) -> tuple[str, ...]:
+    """The released columns that an intruder is assumed to know."""
+    return tuple(n for n, column in account.manifest.get("columns", {}).items() if column.get("role") == "quasi")
+
+
+def answer(account: Account) -> tuple[str, ...]:
+    """The whole report in a few sentences: released, found, guaranteed, not guaranteed."""
+    return (_released(account), _found(account), _guaranteed(account), _not_guaranteed(account))
+
+
+def _released(account: Account) -> str:
+    rows = account.manifest.get("rows")
+    records = f"{rows:,} records" if isinstance(rows, int) else "The records"
+    if account.original_rows is None or not isinstance(rows, int):
+        return f"{records} were released."
+    lost = account.original_rows - rows
+    share = f" ({percent(lost / account.original_rows)} left out)" if lost > 0 and account.original_rows else ""
+    return f"{records} of {account.original_rows:,} were released{share}."
+
+
+def _found(account: Account) -> str:
+    pair = headline(account)
+    if pair is None or pair.after is None:
+        return "No attack was run on the release, so nothing is known here about what an intruder finds in it."
+    after, before = pair.after, pair.before
+    name = f"the strongest attack that was run ({title_of(pair.attack)})"
+    found = {
+        "identity": "found {n} of every 100 people it looked for",
+        "attribute": "learned the secret of {n} of every 100 people it looked for",
+        "membership": "told rightly for {n} of every 100 people whether they are in the data",
+    }.get(pair.discloses, "succeeded for {n} of every 100 people")
+    now = f"{of_hundred(after['risk'])} of every 100{_interval(after)}"
+    guess = "" if after.get("baseline") is None else f"; guessing alone gets {of_hundred(after['baseline'])}"
+    if before is not None and before.get("risk") is not None:
+        then = found.format(n=of_hundred(before["risk"]))
+        return f"Before protection, {name} {then}; on the release it is {now}{guess}."
+    return f"On the release, {name} {found.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
+
+
+def _interval(attack: Plain) -> str:
+    if attack.get("low") is None or attack.get("high") is None:
+        return ""
+    return f" ({percent(attack['low'])} to {percent(attack['high'])}, {percent(attack.get('level', 0.95))} interval)"
+
+
+def _guaranteed(account: Account) -> str:
+    holding = [verdict for verdict in verdicts(account) if verdict.get("state") == "holds"]
+    if not holding:
+        return "No privacy model was shown to hold, so nothing is guaranteed."
+    return "Guaranteed, whatever method an intruder uses on these columns: " + "; ".join(map(_promise(account), holding)) + "."
+
+
+def _promise(account: Account) -> Any:
+    known = listed([f"“{name}”" for name in quasi(account)]) or "the known columns"
+    patterns = {
+        "k-anonymity": "every released combination of {known} belongs to at least {worst} records",
+        "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented sensitive values",
+        "t-closeness": "no group of records alike in {known} differs from the whole release by more than {worst} "
+        "in its sensitive values",
+    }
+
+    def promise(verdict: Plain) -> str:
+        name, worst = str(verdict.get("model")), verdict.get("worst")
+        if name in patterns and worst is not None:
+            return f"{patterns[name].format(known=known, worst=number(worst))} ({name})"
+        return f"{title_of(name)} holds" + (f" (worst value {number(worst)})" if worst is not None else "")
+
+    return promise
+
+
+def _not_guaranteed(account: Account) -> str:
+    failing = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
+    open_ = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
+    known = listed(quasi(account)) or "no column at all"
+    sentence = (
+        f"Not guaranteed: protection from an intruder who knows more of a person than {known}, from attacks that were not "
+        "run, and from conclusions about a whole group of people, which hold for those who are not in the data too"
+    )
+    if failing:
+        sentence = f"{listed(failing).capitalize()} does not hold. {sentence}"
+    if open_:
+        sentence += f". {listed(open_).capitalize()} was not checked"
+    return sentence + "."
+
+
+def number(value: float | int | None) -> str:
+    """
+    >>> number(5), number(0.241932), number(5.0), number(None), number(20000)
+    ('5', '0.242', '5', '–', '20,000')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    return f"{value:.3g}" if abs(value) < 1 else f"{value:,.2f}"
+
+
+# --- meanings and glossary ----------------------------------------------------------------------------------------
+
+_MEANINGS = {
+    "class-sizes": "How many records share each combination of the quasi-identifying columns; the smallest such group.",
+    "uniqueness": "Share of records that nobody else shares the quasi-identifying values with.",
+    "prosecutor": "Chance of picking the right record for somebody known to be in the release, averaged over its records.",
+    "ncp": "Normalized certainty penalty: 0 when values are as fine as they were, 1 when nothing is left of them.",
+    "marginals": "How far the shares of single columns moved: 0 not at all, 1 entirely (total variation distance).",
+    "pairs": "How far the shares of pairs of columns moved: 0 not at all, 1 entirely (total variation distance).",
+}
+
+
+def meaning(kind: str, name: str) -> str:
+    """What a measure, model or attack says, in a sentence: ours, or the first of its own docstring."""
+    if kind == "measure" and name in _MEANINGS:
+        return _MEANINGS[name]
+    try:
+        return registry(kind).get(name).summary()
+    except (TacitError, ImportError):
+        return ""
+
+
+def left_out(account: Account) -> tuple[tuple[str, str], ...]:
+    """What an external report leaves out, and why."""
+    if account.audience != "external":
+        return ()
+    return (
+        ("How many records the original had, and how many were suppressed", "Their number tells how rare the people left out are."),
+        ("Risk before protection, and every picture of the original", "They describe the original, which is not released."),
+        ("How many people each attack looked for and how many it found", "With the shares they would be counts of the original."),
+        ("Losses by column and by pair of columns", "Fine differences to the original add up to facts about it."),
+        ("The riskiest records", "Their row numbers would point at people."),
+        ("The seed and the names of files in the owner's recipe", "Who knows method and seed can undo a masking."),
+    )
+
+
+_GLOSSARY = {
+    "Attack": "A program that plays an intruder: it gets what the intruder would have, makes guesses, and is then marked.",
+    "Baseline": "The same intruder without the release: a random record, or the most frequent answer.",
+    "Class": "All released records that look the same in the quasi-identifying columns.",
+    "Control": "The same attack on people who are not in the data. What succeeds there too is general knowledge, not a leak.",
+    "Disclosure": "Something about a person becomes known through the release: which record is theirs (identity), a secret of "
+    "theirs (attribute), or that they are in the data at all (membership).",
+    "Generalization": "A value is replaced by a coarser one: a birth date by its year.",
+    "Identifier": "A column that names a person by itself, such as a name or a social security number.",
+    "Interval": "Attacks try a number of people; the interval says between which values the true share lies, as far as that "
+    "many tries can tell.",
+    "k-anonymity": "Every class has at least k records, so nobody is narrowed down to fewer than k.",
+    "Quasi-identifier": "A column that outsiders know and that singles people out together with others, such as ZIP and birth date.",
+    "Release": "The table that is handed over.",
+    "Sensitive": "A column whose value must not become known of a person, such as a diagnosis.",
+    "Suppression": "A record, or a value in it, is left out.",
+    "Total variation distance": "Half the sum of the differences of all shares; the share of records one would have to change.",
+}
+
+
+def glossary() -> tuple[tuple[str, str], ...]:
+    return tuple(_GLOSSARY.items())
