@@ -138,7 +138,7 @@ class DatabaseFailed(TacitError):
 class ReleaseChanged(TacitError):
     """A file of a release is not the one its manifest names: its SHA-256 differs, or it is gone."""
 
-    code = "TAC-109"
+    code = "TAC-111"
 
 
 # --- schema: TAC-2xx ----------------------------------------------------------------------------------------------
