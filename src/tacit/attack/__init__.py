@@ -5,6 +5,7 @@ from tacit.attack.battery import battery
 from tacit.attack.examine import examine
 from tacit.attack.outcome import Arm, Outcome, Risk, risk
 from tacit.attack.scene import Scene, lineage_by_key
+from tacit.verbal import make_callable
 
 __all__ = [
     "Arm",
@@ -21,3 +22,5 @@ __all__ = [
     "lineage_by_key",
     "risk",
 ]
+
+make_callable(__name__)

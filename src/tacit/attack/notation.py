@@ -18,7 +18,7 @@ import polars as pl
 
 from tacit.attack.canonical import canonical
 
-__all__ = ["ROOTS", "Known", "reader"]
+__all__ = ["ROOTS", "Known", "bounds", "reader"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -147,3 +147,29 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
     if "*" in text:
         return lambda known: known.pattern(text)
     return None
+
+
+def bounds(label: str) -> tuple[float, float] | None:
+    """The ends of a label that is a range of numbers; an open end is infinite.
+
+    >>> bounds("[20, 30)"), bounds("20-29"), bounds("<40"), bounds("Golf")
+    ((20.0, 30.0), (20.0, 29.0), (-inf, 40.0), None)
+    """
+    text = label.strip()
+    low: str | None = None
+    high: str | None = None
+    if found := _BRACKET.match(text):
+        low, high = found.group(2), found.group(3)
+    elif found := _DASH.match(text):
+        low, high = found.groups()
+    elif found := _ONE_SIDED.match(text):
+        low, high = ("-inf", found.group(2)) if found.group(1) in ("<", "<=", "≤") else (found.group(2), "inf")
+    elif found := _PLUS.match(text):
+        low, high = found.group(1), "inf"
+    else:
+        return None
+    try:
+        ends = float(low or "-inf"), float(high or "inf")
+    except ValueError:  # a range of dates
+        return None
+    return ends if ends[0] <= ends[1] else None

@@ -1,6 +1,5 @@
 """Disclosure risk and utility, as numbers with intervals."""
 
-from tacit.verbal import make_callable
+from tacit.measure.measure import About, Measure, Measurement, Pair, judge
 
-
-make_callable(__name__)
+__all__ = ["About", "Measure", "Measurement", "Pair", "judge"]

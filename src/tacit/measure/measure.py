@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from tacit.errors import NotApplicable
 from tacit.params import Part
 from tacit.progress import SILENT, Progress
 from tacit.release import Lineage, Release
 from tacit.rng import Rng
 from tacit.schema import Dataset
 
-__all__ = ["About", "Measure", "Measurement", "Pair"]
+__all__ = ["About", "Measure", "Measurement", "Pair", "judge"]
 
 
 class About(StrEnum):
@@ -81,3 +82,11 @@ class Measure(Part):
     @abstractmethod
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
         """Measure. Estimates carry an interval; what does not apply carries a reason and no value."""
+
+
+def judge(measure: Measure, pair: Pair, *, rng: Rng, progress: Progress = SILENT) -> Measurement:
+    """Measure; what does not apply comes back without a value and with the reason, so that others still run."""
+    try:
+        return measure.of(pair, rng.child("measure", measure.part_name()), progress)
+    except NotApplicable as refusal:
+        return Measurement(measure=measure.part_name(), value=None, reason=str(refusal))

@@ -27,7 +27,7 @@ class Linkage(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
-    examples: ClassVar = ({}, {"knows": ["zip", "sex"]})
+    examples: ClassVar = ({}, {"knows": ["zip", "birth", "sex"]})
     reference: ClassVar[str] = (
         "Sweeney, L. (2002). k-anonymity: a model for protecting privacy. International Journal of Uncertainty, "
         "Fuzziness and Knowledge-Based Systems 10(5). doi:10.1142/S0218488502001648"

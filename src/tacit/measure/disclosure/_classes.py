@@ -1,0 +1,128 @@
+"""Equivalence classes of a table: how many rows share each row's quasi-identifiers, missing values included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.errors import NotApplicable
+from tacit.measure.measure import Pair
+from tacit.schema import ROOT, Dataset
+
+__all__ = ["Classes", "classes", "quasi_of", "released_classes"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classes:
+    """Class of each row that takes part, and how many rows fit it."""
+
+    label: Ints
+    """Per row the number of its class; -1 for a suppressed row."""
+    fit: Ints
+    """Per class, how many rows fit it. More than its own rows where missing cells match everything."""
+    weight: npt.NDArray[np.float64]
+    """Per class, the sum of the sampling weights of the rows that fit it (the rows themselves without weights)."""
+
+    @property
+    def own(self) -> Ints:
+        """Per class, its own rows."""
+        return np.bincount(self.label[self.label >= 0], minlength=len(self.fit)).astype(np.int64)
+
+    @property
+    def size(self) -> Ints:
+        """Per row that is not suppressed, how many rows fit it."""
+        return self.fit[self.label[self.label >= 0]]
+
+    @property
+    def suppressed(self) -> int:
+        return int((self.label < 0).sum())
+
+    @property
+    def rows(self) -> int:
+        """Rows that are not suppressed."""
+        return int((self.label >= 0).sum())
+
+
+def quasi_of(data: Dataset) -> tuple[str, ...]:
+    """The quasi-identifiers present; without any, nothing about classes can be said."""
+    if not data.quasi:
+        raise NotApplicable(
+            "No column of the table is declared quasi-identifier.", fix="Give columns the role `quasi` in the recipe."
+        )
+    return data.quasi
+
+
+def released_classes(pair: Pair) -> Classes:
+    """Classes of the release over its quasi-identifiers."""
+    released = Dataset(table=pair.release.table, schema=pair.original.schema)
+    names = quasi_of(released)
+    return classes(pair.masked, names, {name: pair.original.schema.column(name).missing for name in names})
+
+
+def classes(
+    frame: pl.DataFrame,
+    names: tuple[str, ...],
+    missing: Mapping[str, str] | None = None,
+    weights: npt.NDArray[np.float64] | None = None,
+) -> Classes:
+    """Classes over ``names``.
+
+    A row whose every cell is ``*`` or a suppressed blank says nothing and belongs to no class. In a column whose
+    missing values are "wildcard" or "suppressed", a blank fits every value, and its row is counted in every class it
+    fits.
+    """
+    missing = missing or {}
+    joker = [name for name in names if missing.get(name, "category") != "category" and frame[name].null_count()]
+    said_nothing = pl.all_horizontal(
+        [
+            (pl.col(name).cast(pl.String) == ROOT).fill_null(name in joker)
+            if frame.schema[name] == pl.String or name in joker
+            else pl.lit(False)
+            for name in names
+        ]
+    )
+    suppressed = frame.select(said_nothing.alias("suppressed"))["suppressed"].to_numpy()
+    keyed = frame.select(names).with_row_index("row").filter(pl.Series(~suppressed))
+    distinct = keyed.select(names).unique(maintain_order=True).with_row_index("class")
+    joined = keyed.join(distinct, on=list(names), how="left", nulls_equal=True, maintain_order="left")
+    label = np.full(frame.height, -1, dtype=np.int64)
+    label[joined["row"].to_numpy()] = joined["class"].to_numpy()
+    held = label >= 0
+    count = np.bincount(label[held], minlength=distinct.height).astype(np.int64)
+    mass = weights[held] if weights is not None else np.ones(int(held.sum()))
+    total = np.bincount(label[held], weights=mass, minlength=distinct.height).astype(np.float64)
+    if joker:
+        count, total = _with_jokers(distinct.select(names), joker, count, total)
+    return Classes(label=label, fit=count, weight=total)
+
+
+def _with_jokers(
+    distinct: pl.DataFrame, joker: list[str], count: Ints, total: npt.NDArray[np.float64]
+) -> tuple[Ints, npt.NDArray[np.float64]]:
+    """Add to each class the rows of the classes it is compatible with, one class with blanks at a time."""
+    codes, blank = [], []
+    for name in distinct.columns:
+        column = distinct[name]
+        code = column.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
+        codes.append(code)
+        blank.append(column.is_null().to_numpy() if name in joker else np.zeros(len(code), dtype=np.bool_))
+    code, gap = np.column_stack(codes), np.column_stack(blank)
+    fit, mass = count.copy(), total.copy()
+    gappy = np.flatnonzero(gap.any(axis=1))
+    done = np.zeros(len(count), dtype=np.bool_)
+    for number in gappy:
+        agrees = ((code == code[number]) | gap | gap[number]).all(axis=1)
+        agrees[number] = False
+        others = agrees & ~done
+        fit[number] += count[others].sum()
+        mass[number] += total[others].sum()
+        fit[others] += count[number]
+        mass[others] += total[number]
+        done[number] = True
+    return fit, mass

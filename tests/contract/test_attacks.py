@@ -1,0 +1,105 @@
+"""What every attack must do: certain success on an unmasked release, none on an unrelated one, the same by seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from people import NUMBERS, QUASI, dataset, frame
+
+from tacit.attack import Attack, Discloses, Outcome, Scene, examine, risk
+from tacit.data.table import Table
+from tacit.registry import registry
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+
+COUNT = 400
+
+STEPS: dict[str, dict[str, Any]] = {}
+"""A published step for each masking method that some attack exploits."""
+
+PARTS = [
+    pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
+    for kind in registry("attack")
+    for number, parameters in enumerate(kind.examples)
+]
+
+
+def scene(attack: type[Attack], table: pl.DataFrame, rows: np.ndarray[Any, Any], **more: Any) -> Scene:
+    steps = [STEPS[name] for name in sorted(attack.exploits) if name in STEPS][:1]
+    manifest = {"steps": steps} if steps else {}
+    return Scene(
+        original=dataset(COUNT),
+        release=Release(table=Table(frame=table), manifest=manifest),
+        lineage=Lineage(rows),
+        **more,
+    )
+
+
+def unmasked(attack: type[Attack]) -> Scene:
+    shuffle = np.random.default_rng(3).permutation(COUNT)
+    table = frame(COUNT).drop("name")[shuffle]
+    control = Table(frame=frame(COUNT, seed=2)) if attack.discloses is Discloses.MEMBERSHIP else None
+    return scene(attack, table, shuffle, control=control)
+
+
+def unrelated(attack: type[Attack]) -> Scene:
+    """A release about other people, of which the row map claims that it is about ours."""
+    shuffle = np.random.default_rng(3).permutation(COUNT)
+    control = Table(frame=frame(COUNT, seed=2)) if attack.discloses is Discloses.MEMBERSHIP else None
+    table = frame(COUNT, seed=9).drop("name")
+    # Some values in common, as any two files of one country have, so that exact comparison finds candidates at all.
+    return scene(attack, table, shuffle, control=control)
+
+
+def run(attack: Attack, where: Scene, seed: int = 5) -> Outcome:
+    return examine(attack, where, rng=Rng(seed), tries=COUNT)
+
+
+@pytest.mark.parametrize(("kind", "parameters"), PARTS)
+def test_unmasked_release_is_found_out(kind: type[Attack], parameters: dict[str, Any]) -> None:
+    outcome = run(kind.build(parameters), unmasked(kind))
+    assert outcome.main.tries > 0
+    assert risk(outcome).high >= 0.999, outcome.to_plain()
+
+
+@pytest.mark.parametrize(("kind", "parameters"), PARTS)
+def test_unrelated_release_gives_no_more_than_the_baseline(kind: type[Attack], parameters: dict[str, Any]) -> None:
+    outcome = run(kind.build(parameters), unrelated(kind))
+    found = risk(outcome, level=0.999)
+    allowance = 0.0 if kind.discloses is Discloses.IDENTITY else 0.02
+    assert found.low <= outcome.baseline.rate + allowance, outcome.to_plain()
+    if kind.discloses is Discloses.IDENTITY:
+        assert found.low <= 1 / COUNT <= found.high
+
+
+@pytest.mark.parametrize(("kind", "parameters"), PARTS)
+def test_same_seed_same_outcome_and_inputs_untouched(kind: type[Attack], parameters: dict[str, Any]) -> None:
+    where = unmasked(kind)
+    before, released = where.original.table.frame.clone(), where.release.table.frame.clone()
+    first, second = run(kind.build(parameters), where), run(kind.build(parameters), where)
+    assert first.to_plain() == second.to_plain()
+    assert where.original.table.frame.equals(before)
+    assert where.release.table.frame.equals(released)
+
+
+@pytest.mark.parametrize(("kind", "parameters"), PARTS)
+def test_counts_are_sound(kind: type[Attack], parameters: dict[str, Any]) -> None:
+    outcome = run(kind.build(parameters), unmasked(kind))
+    for arm in (outcome.main, outcome.baseline, *([outcome.control] if outcome.control else [])):
+        assert 0 <= arm.hits <= arm.tries
+    assert outcome.certain_hits <= outcome.certain <= outcome.claims <= outcome.main.tries
+    assert outcome.certain_hits <= outcome.main.hits
+    plain = outcome.to_plain()
+    assert plain["low"] <= plain["risk"] <= plain["high"]
+    assert plain["attack"] == kind.part_name()
+    assert plain["discloses"] == kind.discloses.value
+    assert plain["tried"] == outcome.main.tries
+
+
+@pytest.mark.parametrize("kind", list(registry("attack")), ids=lambda kind: kind.part_name())
+def test_threat_model_is_written_down(kind: type[Attack]) -> None:
+    assert len(kind.summary()) > 40
+    assert set(NUMBERS) <= set(QUASI)
