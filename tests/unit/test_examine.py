@@ -1,0 +1,180 @@
+"""The examiner: who is sought, what counts as a hit, and what cannot be judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Scene, battery, examine, lineage_by_key, risk
+from tacit.attack.attacks.attribute_linkage import AttributeLinkage
+from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.examine import best_constant
+from tacit.attack.intervals import clopper_pearson, wilson
+from tacit.attack.outcome import Arm
+from tacit.data.table import Table
+from tacit.errors import BadParameter, ColumnsDiffer, NotApplicable
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DATA = Path(__file__).parents[1] / "data" / "examples"
+PATIENTS = pl.read_csv(DATA / "patients12.csv", schema_overrides={"zip": pl.String})
+OUTSIDE = pl.read_csv(DATA / "outside7.csv", schema_overrides={"zip": pl.String})
+SCHEMA = Schema(
+    columns={
+        "name": Column(role=Role.IDENTIFIER),
+        "zip": Column(role=Role.QUASI),
+        "age": Column(role=Role.QUASI),
+        "condition": Column(role=Role.SENSITIVE),
+    }
+)
+ORIGINAL = Dataset.of(Table(frame=PATIENTS), SCHEMA)
+PLAIN = PATIENTS.drop("name")
+FOUR_ANONYMOUS = PLAIN.with_columns(
+    zip=pl.Series(["130**"] * 4 + ["1485*"] * 4 + ["130**"] * 4),
+    age=pl.Series(["<30"] * 4 + [">40"] * 4 + ["3*"] * 4),
+)
+
+
+def release(frame: pl.DataFrame, **manifest: object) -> Release:
+    return Release(table=Table(frame=frame), manifest=manifest)
+
+
+def test_outside_file_links_before_and_not_after() -> None:
+    outside = Table(frame=OUTSIDE)
+    before = examine(
+        Linkage(), Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=outside), rng=Rng(1)
+    )
+    # Two of the seven are patients; both are found for certain. The other five are nobody's rows.
+    assert (before.main.hits, before.main.tries, before.certain_hits) == (2, 2, 2)
+    assert before.detail["outsiders"] == 5
+    hits = 0
+    for seed in range(60):
+        scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True, auxiliary=outside)
+        after = examine(Linkage(), scene, rng=Rng(seed))
+        assert after.certain == 0
+        hits += after.main.hits
+    # One in four: 120 tries, so 0.25 within four standard errors.
+    assert abs(hits / 120 - 0.25) < 0.16
+
+
+def test_homogeneous_class_gives_the_condition_away() -> None:
+    scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
+    outcome = examine(AttributeLinkage(), scene, rng=Rng(1))
+    found = set(outcome.rows[outcome.hit & (outcome.confidence == 1.0)].tolist())
+    assert found == {8, 9, 10, 11}
+    assert outcome.certain_hits == 4
+    assert [row["row"] for row in outcome.riskiest(4)] == [8, 9, 10, 11]
+    assert outcome.baseline == Arm(hits=5, tries=12)
+
+
+def test_control_arm_is_people_left_out() -> None:
+    kept = np.arange(8)
+    scene = Scene(original=ORIGINAL, release=release(PLAIN[kept]), lineage=Lineage(kept))
+    outcome = examine(AttributeLinkage(knows=("zip",)), scene, rng=Rng(1))
+    assert outcome.control is not None
+    assert outcome.control.tries == 4
+    assert outcome.main.tries == 8
+
+
+def test_identity_needs_to_know_who_is_who() -> None:
+    with pytest.raises(NotApplicable, match="row map"):
+        examine(Linkage(), Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS)), rng=Rng(1))
+
+
+def test_truthful_method_is_judged_by_class_size() -> None:
+    generalized = release(FOUR_ANONYMOUS, steps=[{"step": "generalize", "parameters": {}}])
+    scene = Scene(original=ORIGINAL, release=generalized)
+    hits = sum(examine(Linkage(), scene, rng=Rng(seed)).main.hits for seed in range(60))
+    assert abs(hits / 720 - 0.25) < 0.065
+    assert examine(Linkage(), scene, rng=Rng(1)).truth == "size of matching class"
+
+
+def test_perturbed_values_are_not_a_risk_of_zero() -> None:
+    noisy = PLAIN.with_columns(pl.col("age") + 1000, zip=pl.lit("99999"))
+    with pytest.raises(NotApplicable, match="perturbed"):
+        examine(Linkage(), Scene(original=ORIGINAL, release=release(noisy), aligned=True), rng=Rng(1))
+
+
+def test_columns_must_exist_and_match() -> None:
+    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True)
+    with pytest.raises(ColumnsDiffer, match="shoe size"):
+        examine(Linkage(knows=("shoe size",)), scene, rng=Rng(1))
+    bare = Scene(original=ORIGINAL, release=release(PLAIN.select("condition")), aligned=True)
+    with pytest.raises(ColumnsDiffer, match="no quasi-identifier in common"):
+        examine(Linkage(), bare, rng=Rng(1))
+    with pytest.raises(ColumnsDiffer, match="aligned"):
+        Scene(original=ORIGINAL, release=release(PLAIN.head(3)), aligned=True)
+    stranger = Table(frame=OUTSIDE.drop("name"))
+    nameless = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=stranger)
+    with pytest.raises(NotApplicable, match="no identifier column"):
+        examine(Linkage(), nameless, rng=Rng(1))
+    with pytest.raises(BadParameter, match="both known"):
+        examine(AttributeLinkage(secret="age"), scene, rng=Rng(1))
+
+
+def test_renamed_columns_of_the_outside_file() -> None:
+    outside = Table(frame=OUTSIDE.rename({"zip": "plz", "name": "who"}))
+    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=outside)
+    outcome = examine(Linkage(rename={"plz": "zip", "who": "name"}), scene, rng=Rng(1))
+    assert (outcome.main.hits, outcome.main.tries) == (2, 2)
+    assert outcome.knows == ("zip", "age")
+
+
+def test_one_person_alone() -> None:
+    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, people=np.array([4]))
+    outcome = examine(Linkage(), scene, rng=Rng(1))
+    assert (outcome.main.hits, outcome.main.tries) == (1, 1)
+
+
+def test_row_map_from_a_key_column() -> None:
+    left = Table(frame=PATIENTS.select("name"))
+    right = Table(frame=PATIENTS[[5, 3]].select("name"))
+    assert lineage_by_key(left, right, "name").rows.tolist() == [5, 3]
+    with pytest.raises(BadParameter, match="repeats"):
+        lineage_by_key(Table(frame=PATIENTS), Table(frame=PATIENTS), "zip")
+
+
+def test_suppressed_rows_are_not_preferred() -> None:
+    """A row of stars fits everybody; it must not dilute a class that says more."""
+    starred = pl.concat(
+        [
+            PLAIN[:6].with_columns(pl.col("age").cast(pl.String)),
+            PLAIN[6:].with_columns(zip=pl.lit("*"), age=pl.lit("*")),
+        ]
+    )
+    outcome = examine(Linkage(), Scene(original=ORIGINAL, release=release(starred), aligned=True), rng=Rng(1))
+    assert outcome.hit[:6].all()
+    assert outcome.certain == 0
+
+
+def test_battery_names_what_fits_the_release() -> None:
+    names = [attack.part_name() for attack in battery(Scene(original=ORIGINAL, release=release(PLAIN), aligned=True))]
+    assert names[:2] == ["linkage", "attribute-linkage"]
+
+
+def test_intervals() -> None:
+    assert wilson(0, 5000)[1] == pytest.approx(0.000768, abs=1e-6)
+    assert clopper_pearson(3, 10) == pytest.approx((0.0667395, 0.6524529), abs=1e-6)
+    with pytest.raises(BadParameter):
+        wilson(3, 2)
+    with pytest.raises(BadParameter):
+        wilson(1, 2, level=1.0)
+
+
+def test_best_constant() -> None:
+    assert best_constant(pl.Series("x", [1, 1, 2]), 0.0).to_list() == [1]
+    assert best_constant(pl.Series("x", [100.0, 101.0, 102.0, 500.0, 500.0]), 0.05).to_list()[0] in (
+        100.0,
+        101.0,
+        102.0,
+    )
+
+
+def test_risk_uses_the_level() -> None:
+    scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
+    outcome = examine(AttributeLinkage(), scene, rng=Rng(1))
+    assert risk(outcome, 0.5).high - risk(outcome, 0.5).low < risk(outcome).high - risk(outcome).low
