@@ -1,0 +1,68 @@
+"""The page "Add a method" is followed to the letter: one new file, no other edit, and everything knows the method."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
+PEOPLE = "name,age,town,illness\n" + "".join(
+    f"P{i},{20 + i % 50},{'AB'[i % 2]}ton,{['flu', 'none'][i % 3 == 0]}\n" for i in range(60)
+)
+
+
+def block(language: str, number: int = 0) -> str:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)[number]
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project in which the page's file is the only thing that is new."""
+    place = tmp_path_factory.mktemp("workshop")
+    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests" / "contract", place / "tests" / "contract")
+    for name in ("tests/data", "tests/conftest.py", "pyproject.toml"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, place / name)
+        elif (ROOT / name).exists():
+            shutil.copy(ROOT / name, place / name)
+    (place / "src/tacit/protect/methods/blank_out.py").write_text(block("python"), encoding="utf-8")
+    (place / "blank.yaml").write_text(block("yaml"), encoding="utf-8")
+    (place / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    return place
+
+
+def run(place: Path, line: str) -> str:
+    words = shlex.split(line)
+    head = {"tacit": [sys.executable, "-m", "tacit"], "python": [sys.executable]}[words[0]]
+    environment = {**os.environ, "PYTHONPATH": str(place / "src")}
+    done = subprocess.run([*head, *words[1:]], cwd=place, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    return done.stdout
+
+
+COMMANDS = [line[2:] for text in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) for line in text.splitlines()]
+
+
+def test_the_page_has_the_commands_this_test_knows() -> None:
+    assert [line.split()[1] for line in COMMANDS] == ["methods", "schema", "protect", "-m", "-m"]
+
+
+@pytest.mark.slow
+def test_following_the_page_works(workshop: Path) -> None:
+    shown, schema, _, tested, _ = (run(workshop, line) for line in COMMANDS)
+    assert "Empty each cell" in shown
+    assert "method.blank-out" in schema
+    released = (workshop / "blanked" / "data.csv").read_text()
+    assert "P1," not in released
+    assert re.search(r"\b\d+ passed", tested)
+    assert (workshop / "docs" / "reference" / "method" / "blank-out.md").exists()
+    assert "blank-out" in run(workshop, "tacit methods --kind method --json")

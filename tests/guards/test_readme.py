@@ -1,0 +1,44 @@
+"""The README's commands run, in order, in an empty folder, and end as it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line[2:]
+    for text in re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
+    for line in text.splitlines()
+    if line.startswith("$ tacit ")
+]
+PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_readme_names_the_two_commands() -> None:
+    assert "$ make demo" in README
+    assert "$ make test" in README
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^demo:", makefile, re.MULTILINE)
+    assert re.search(r"^test:", makefile, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_the_readme_runs(tmp_path: Path) -> None:
+    assert len(COMMANDS) >= 5
+    environment = {**os.environ, "COLUMNS": "100"}
+    for line in COMMANDS:
+        words = [sys.executable, "-m", *shlex.split(line, comments=True)]
+        done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    assert PYTHON
+    script = "\n".join(PYTHON)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
