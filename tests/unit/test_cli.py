@@ -1,0 +1,271 @@
+"""The command line from outside: documents, exit codes, and what bad input is told."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.cli import main
+
+SECRET = "Zyxwvut"
+"""Planted in every cell that could leak; it must never be printed."""
+
+RECIPE = """\
+tacit: 1
+data: people.csv
+seed: 7
+columns:
+  name: identifier
+  age: {role: quasi, kind: integer, hierarchy: {intervals: [5, 10, 20]}}
+  town: {role: quasi}
+  illness: sensitive
+models: [{k-anonymity: {k: 3}}]
+steps: [{generalize: {search: optimal, suppression: 0.1, metric: loss}}]
+"""
+
+
+def people(rows: int = 200) -> str:
+    lines = [f"{SECRET}{i},{20 + i % 40},{'AB'[i % 2]}{SECRET},{SECRET}-{i % 3}" for i in range(rows)]
+    return "\n".join(["name,age,town,illness", *lines]) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(people())
+    (tmp_path / "tacit.yaml").write_text(RECIPE)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+    code, out, _ = run(capsys, *arguments, "--json")
+    return code, json.loads(out)
+
+
+def test_protect_attack_measure_print_their_documents(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, made = document(capsys, "protect", "tacit.yaml", "--out", "release")
+    assert code == 0
+    assert {"release", "rows", "steps", "verdicts", "sha256"} <= made.keys()
+    [step] = [step for step in made["steps"] if step["step"] == "generalize"]
+    assert {"levels", "suppressed", "metric", "score", "optimal"} <= step.keys()
+    assert made["verdicts"][0]["state"] == "holds"
+    assert made["verdicts"][0]["worst"] >= 3
+    assert made["rows"] + step["suppressed"] == 200
+    assert sorted(path.name for path in Path("release").iterdir()) == ["data.csv", "release.json", "report.html"]
+    code, attacked = document(capsys, "attack", "release", "--original", "people.csv", "--seed", "1")
+    assert code == 0
+    for entry in attacked["attacks"]:
+        assert {"attack", "discloses", "risk", "low", "high", "baseline", "control", "tried"} <= entry.keys()
+        assert 0 <= entry["low"] <= entry["risk"] <= entry["high"] <= 1
+    code, measured = document(capsys, "measure", "release", "--original", "people.csv")
+    assert code == 0
+    assert {"marginals", "pairs", "ncp", "class-sizes"} <= {entry["measure"] for entry in measured["measures"]}
+    assert all({"measure", "value", "columns"} <= entry.keys() for entry in measured["measures"])
+
+
+def test_people_read_tables_and_programs_read_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "protect", "tacit.yaml")
+    assert code == 0
+    assert "k-anonymity" in out
+    for words in (
+        ["attack", "release", "--original", "people.csv"],
+        ["measure", "release", "--original", "people.csv"],
+    ):
+        code, out, err = run(capsys, *words)
+        assert code == 0, err
+        assert len(out.splitlines()) > 3
+
+
+def test_the_release_says_nothing_of_seed_paths_and_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    manifest = Path("release/release.json").read_text()
+    assert "seed" not in manifest
+    assert "people.csv" not in manifest
+    assert str(folder) not in manifest + Path("release/report.html").read_text()
+    assert f"{SECRET}1," not in Path("release/data.csv").read_text()
+
+
+def test_the_same_recipe_runs_on_another_file_and_repeats_by_seed(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("next.csv").write_text(people(300))
+    for out in ("a", "b"):
+        assert run(capsys, "protect", "tacit.yaml", "next.csv", "--out", out)[0] == 0
+    assert Path("a/data.csv").read_bytes() == Path("b/data.csv").read_bytes()
+    assert run(capsys, "protect", "tacit.yaml", "next.csv", "--out", "c", "--seed", "8")[0] == 0
+    assert Path("a/data.csv").read_bytes() != Path("c/data.csv").read_bytes()
+
+
+def test_an_unmet_model_ends_with_1_and_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = RECIPE.replace("steps: [{generalize: {search: optimal, suppression: 0.1, metric: loss}}]", "steps: []")
+    Path("tacit.yaml").write_text(text)
+    code, out, err = run(capsys, "protect", "tacit.yaml")
+    assert code == 1
+    assert "TAC-401" in err
+    assert not Path("release").exists()
+    assert not Path("release-private").exists()
+    assert SECRET not in out + err
+    assert run(capsys, "protect", "tacit.yaml", "--unmet")[0] == 1
+    assert Path("release/data.csv").exists()
+
+
+def test_a_risk_above_its_limit_ends_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("tacit.yaml").write_text(RECIPE + "limits: {risk: 0.0001}\n")
+    code, _, err = run(capsys, "protect", "tacit.yaml")
+    assert code == 1
+    assert "TAC-402" in err
+    assert not Path("release").exists()
+    Path("tacit.yaml").write_text(RECIPE)
+    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    assert run(capsys, "attack", "release", "--original", "people.csv", "--limit", "0.0001")[0] == 1
+    assert run(capsys, "attack", "release", "--original", "people.csv", "--limit", "1")[0] == 0
+
+
+BAD: dict[str, tuple[dict[str, str], list[str], int, str]] = {
+    "unknown column": ({"tacit.yaml": RECIPE.replace("town:", "tovn:")}, [], 2, "TAC-201"),
+    "recipe missing": ({}, ["none.yaml"], 2, "TAC-101"),
+    "data missing": ({"tacit.yaml": RECIPE.replace("people.csv", "none.csv")}, [], 2, "TAC-101"),
+    "k above rows": ({"tacit.yaml": RECIPE.replace("k: 3", "k: 500")}, [], 2, "TAC-205"),
+    "empty file": ({"people.csv": ""}, [], 2, "TAC-103"),
+    "header only": ({"people.csv": "name,age,town,illness\n"}, [], 2, "TAC-103"),
+    "one row": ({"people.csv": people(1)}, [], 2, "TAC-205"),
+    "duplicate columns": ({"people.csv": people().replace("town", "age", 1)}, [], 2, "TAC-104"),
+    "wrong kind": ({"people.csv": people().replace(",21,", f",{SECRET},", 1)}, [], 2, "TAC-202"),
+    "not that format": (
+        {"people.parquet": people(), "tacit.yaml": RECIPE.replace("people.csv", "people.parquet")},
+        [],
+        2,
+        "TAC-102",
+    ),
+    "unknown format": (
+        {"people.xyz": people(), "tacit.yaml": RECIPE.replace("people.csv", "people.xyz")},
+        [],
+        2,
+        "TAC-105",
+    ),
+    "hierarchy with a gap": (
+        {
+            "ages.csv": "".join(f"{age};any\n" for age in range(20, 50)),
+            "tacit.yaml": RECIPE.replace("{intervals: [5, 10, 20]}", "{file: ages.csv}"),
+        },
+        [],
+        2,
+        "TAC-203",
+    ),
+    "bad recipe": ({"tacit.yaml": RECIPE.replace("k: 3", "k: x")}, [], 2, "TAC-301"),
+    "bad option": ({}, ["tacit.yaml", "--nonsense"], 2, "TAC-002"),
+}
+
+
+@pytest.mark.parametrize(("files", "arguments", "status", "code"), BAD.values(), ids=BAD.keys())
+def test_bad_input_gets_its_code_and_shows_no_value(
+    files: dict[str, str],
+    arguments: list[str],
+    status: int,
+    code: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, text in files.items():
+        Path(name).write_text(text)
+    got, out, err = run(capsys, "protect", *(arguments or ["tacit.yaml"]))
+    assert (got, err.split()[0]) == (status, code), err
+    assert SECRET not in out + err
+    assert len(err) > 30
+    assert not Path("release").exists()
+    got, shape = document(capsys, "protect", *(arguments or ["tacit.yaml"]))
+    assert shape["error"]["code"] == code
+
+
+def test_an_all_missing_column_is_no_accident(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("people.csv").write_text("\n".join(["name,age,town,illness", *(f"{SECRET}{i},,X,flu" for i in range(50))]))
+    code, out, err = run(capsys, "protect", "tacit.yaml")
+    assert code == 0, err
+    assert SECRET not in Path("release/data.csv").read_text() + out + err
+
+
+def test_an_output_that_exists_needs_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    before = Path("release/data.csv").read_bytes()
+    code, _, err = run(capsys, "protect", "tacit.yaml", "--seed", "9")
+    assert (code, err.split()[0]) == (2, "TAC-107")
+    assert Path("release/data.csv").read_bytes() == before
+    assert run(capsys, "protect", "tacit.yaml", "--seed", "9", "--force")[0] == 0
+    assert Path("release/data.csv").read_bytes() != before
+
+
+def test_force_never_erases_a_folder_that_is_no_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("thesis").mkdir()
+    Path("thesis/chapter.txt").write_text("years of work")
+    code, _, err = run(capsys, "protect", "tacit.yaml", "--out", "thesis", "--force")
+    assert (code, err.split()[0]) == (2, "TAC-107")
+    assert Path("thesis/chapter.txt").read_text() == "years of work"
+
+
+def test_a_full_disk_leaves_nothing_behind(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tacit.release.folder.write", full)
+    before = sorted(folder.iterdir())
+    code, _, err = run(capsys, "protect", "tacit.yaml")
+    assert (code, err.split()[0]) == (2, "TAC-108")
+    assert sorted(folder.iterdir()) == before
+
+
+def test_an_internal_error_shows_no_value(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError(f"cannot handle {SECRET}")
+
+    monkeypatch.setattr("tacit.verbs.protect", broken)
+    code, out, err = run(capsys, "protect", "tacit.yaml")
+    assert code == 3
+    assert SECRET not in out + err
+    assert "TACIT_DEBUG" in err
+
+
+def test_a_release_that_was_changed_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    with Path("release/data.csv").open("a") as file:
+        file.write("\n")
+    code, _, err = run(capsys, "attack", "release", "--original", "people.csv")
+    assert (code, err.split()[0]) == (2, "TAC-111")
+
+
+def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "protct")
+    assert code == 2
+    assert "Did you mean `protect`" in err
+
+
+@pytest.mark.slow
+def test_interrupting_leaves_nothing_half_written(folder: Path) -> None:
+    Path("people.csv").write_text(people(200_000))
+    work = subprocess.Popen(
+        [sys.executable, "-m", "tacit", "protect", "tacit.yaml"], stderr=subprocess.PIPE, text=True, cwd=folder
+    )
+    time.sleep(1.0)
+    work.send_signal(signal.SIGINT)
+    _, err = work.communicate(timeout=60)
+    assert work.returncode == 130, err
+    assert SECRET not in err
+    assert sorted(path.name for path in folder.iterdir()) == ["people.csv", "tacit.yaml"]
