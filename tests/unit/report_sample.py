@@ -32,8 +32,12 @@ def columns() -> tuple[ColumnPicture, ...]:
     births = bars(*((f"{1920 + 10 * i}s", share, share * (1.02 if i > 2 else 0.8)) for i, share in enumerate(DECADES)))
     sick = bars(*((name, share, share * 1.01 if share > 0.03 else share * 0.7) for name, share in DIAGNOSES.items()))
     return (
-        ColumnPicture(column="zip", role="quasi", kind="category", bars=zips, note="Shown at level 2 of the column's hierarchy."),
-        ColumnPicture(column="birth", role="quasi", kind="date", bars=births, note="Shown at level 3 of the column's hierarchy."),
+        ColumnPicture(
+            column="zip", role="quasi", kind="category", bars=zips, note="Shown at level 2 of the column's hierarchy."
+        ),
+        ColumnPicture(
+            column="birth", role="quasi", kind="date", bars=births, note="Shown at level 3 of the column's hierarchy."
+        ),
         ColumnPicture(column="sex", role="quasi", kind="category", bars=bars(("F", 0.531, 0.532), ("M", 0.469, 0.468))),
         ColumnPicture(column="diagnosis", role="sensitive", kind="category", bars=sick),
     )
@@ -63,7 +67,14 @@ def measures() -> tuple[dict[str, Any], ...]:
         {"measure": "class-sizes", "value": 5.0, "columns": {}, "low": None, "high": None, "detail": sizes},
         {"measure": "uniqueness", "value": 0.0, "columns": {}, "low": None, "high": None}
         | {"detail": {"before": 0.86955, "unique_before": 17391}},
-        {"measure": "prosecutor", "value": 0.0421, "columns": {}, "low": None, "high": None, "detail": {"before": 0.9263}},
+        {
+            "measure": "prosecutor",
+            "value": 0.0421,
+            "columns": {},
+            "low": None,
+            "high": None,
+            "detail": {"before": 0.9263},
+        },
         {"measure": "ncp", "value": 0.2417, "low": None, "high": None}
         | {"columns": {"zip": 0.31, "birth": 0.414, "sex": 0.0}},
         {"measure": "marginals", "value": 0.0145, "columns": marginals, "low": None, "high": None},
@@ -77,7 +88,10 @@ def sample_account(**changes: Any) -> Account:
     roles: dict[str, Any] = {n: {"role": "quasi", "hierarchy": h} for n, h in quasi.items()}
     roles = {"name": {"role": "identifier"}, **roles, "sex": {"role": "quasi"}, "diagnosis": {"role": "sensitive"}}
     public = {"tacit": 1, "columns": roles, "models": [{"k-anonymity": {"k": 5}}]}
-    public["steps"] = [{"remove-identifiers": {}}, {"generalize": {"search": "optimal", "suppression": 0.05, "metric": "loss"}}]
+    public["steps"] = [
+        {"remove-identifiers": {}},
+        {"generalize": {"search": "optimal", "suppression": 0.05, "metric": "loss"}},
+    ]
     own = {**public, "data": "hospital.csv", "seed": 718281, "attacks": [{"linkage": {"auxiliary": "voters.csv"}}]}
     manifest: dict[str, Any] = {
         "tacit": "0.1.0",

@@ -26,7 +26,7 @@ A measure that is not listed stays out, because its number might be a count of t
 
 _ATTACK_KEYS = (
     *("attack", "discloses", "risk", "low", "high", "baseline", "control", "level"),
-    *("knows", "secret", "threat", "truth", "reason"),
+    *("knows", "secret", "threat", "truth", "reason", "outside"),
 )
 _LIMIT_KEYS = ("limit", "wanted", "value", "met")
 
@@ -80,6 +80,8 @@ class Account:
     """Owner."""
     outcomes: tuple[Plain, ...] = ()
     """Owner: the private outcome of each step, for example ``{"step": "generalize", "suppressed": 1346}``."""
+    verdicts: tuple[Plain, ...] = ()
+    """Owner: the verdicts in full, as :meth:`tacit.release.Verdict.to_plain` gives them; the manifest's when empty."""
     attacks_before: tuple[Plain, ...] = ()
     """Owner: attack outcomes on the table without protection."""
     attacks: tuple[Plain, ...] = ()
@@ -124,6 +126,7 @@ class Account:
             original_rows=None,
             original_columns=None,
             outcomes=(),
+            verdicts=(),
             attacks_before=(),
             attacks=tuple(_public_attack(attack) for attack in self.attacks),
             measures=tuple(_public_measure(m) for m in self.measures if m.get("measure") in PUBLIC_MEASURES),
@@ -140,7 +143,16 @@ class Account:
     def from_plain(cls, value: Plain) -> Account:
         """The account that a JSON twin holds; keys that it does not know (pictures, words) are skipped."""
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
-        for name in ("original_columns", "outcomes", "attacks_before", "attacks", "measures", "limits", "riskiest"):
+        for name in (
+            "original_columns",
+            "outcomes",
+            "verdicts",
+            "attacks_before",
+            "attacks",
+            "measures",
+            "limits",
+            "riskiest",
+        ):
             if known.get(name) is not None:
                 known[name] = tuple(known[name])
         known["columns"] = tuple(
@@ -186,6 +198,8 @@ def _public_attack(attack: Plain) -> dict[str, Any]:
             kept[key] = _rounded(kept[key], 3)
     kept["low"] = _rounded(kept.get("low"), 3, "down")
     kept["high"] = _rounded(kept.get("high"), 3, "up")
+    if attack.get("detail", {}).get("outsiders"):
+        kept["outside"] = True  # that there was an outside file, not how many people were in it
     return kept
 
 

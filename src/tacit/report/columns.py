@@ -9,15 +9,19 @@ released values alone, so that the choice itself tells nothing of the original.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tacit.release import Release
+from tacit.attack.notation import bounds
+from tacit.data.table import Table
+from tacit.errors import TacitError
 from tacit.report.account import Bar, ColumnPicture
-from tacit.schema import ROOT, Dataset, Ladder
+from tacit.schema import ROOT, Column, Hierarchy, Kind, Ladder, Role
+from tacit.schema.hierarchy import with_missing
 
 __all__ = ["MISSING", "column_pictures"]
 
@@ -25,42 +29,52 @@ MISSING = "(missing)"
 OTHER = "(other values)"
 BELOW, ABOVE = "(below these)", "(above these)"
 
-Counts = dict[str, int]
+Counts = dict[str, float]
+Floats = npt.NDArray[np.float64]
 
 
-def column_pictures(original: Dataset, release: Release, *, most: int = 20) -> tuple[ColumnPicture, ...]:
-    """One picture per released column, in the release's order. Identifiers (pseudonyms) and weights have none.
+def column_pictures(
+    original: Table, release: Table, manifest: Mapping[str, Any], *, most: int = 20
+) -> tuple[ColumnPicture, ...]:
+    """One picture per released column, in the release's order. Pseudonyms, weights and households have none.
 
     A column that the original lacks has no "before". Shares are of all rows, missing cells included.
     """
     pictures: list[ColumnPicture] = []
-    for name in release.table.columns:
-        declared = original.schema.column(name)
-        if declared.role in ("identifier", "weight", "household"):
+    for name in release.columns:
+        declared = Column.model_validate(manifest.get("columns", {}).get(name, {"role": "plain"}))
+        if declared.role in (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD):
             continue
-        after = release.table.column(name)
-        before = original.table.column(name) if name in original.table.columns else None
-        bars, note = _bars(original, name, before, after, most)
-        kind = original.kind(name) if before is not None else "category"
+        before = original.column(name) if name in original.columns else None
+        bars, note = _bars(declared, before, release.column(name), most)
+        kind = declared.kind or Kind.of((release.column(name) if before is None else before).dtype)
         pictures.append(ColumnPicture(column=name, role=str(declared.role), kind=str(kind), bars=bars, note=note))
     return tuple(pictures)
 
 
-def _bars(
-    original: Dataset, name: str, before: pl.Series | None, after: pl.Series, most: int
-) -> tuple[tuple[Bar, ...], str]:
-    if before is not None and original.schema.column(name).hierarchy is not None:
-        lifted = _lift(original.ladder(name), before, after, most)
+def _bars(declared: Column, before: pl.Series | None, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str]:
+    if before is not None and declared.hierarchy is not None:
+        ladder = _ladder(declared.hierarchy, before)
+        lifted = _lift(ladder, before, after, most) if ladder is not None else None
         if lifted is not None:
             return lifted
     if before is not None and (before.dtype.is_temporal() or before.dtype.is_numeric()):
-        ranged = _ranges(before, _as_type(after, before.dtype), most)
+        typed = _as_type(after, before.dtype)
+        ranged = _ranges(before, typed, most) if typed is not None else _spread(before, after, most)
         if ranged is not None:
             return ranged
     return _categories(None if before is None else _counts(before), _counts(after), most), ""
 
 
 # --- along the hierarchy ------------------------------------------------------------------------------------------
+
+
+def _ladder(hierarchy: Hierarchy, before: pl.Series) -> Ladder | None:
+    try:
+        ladder = hierarchy.ladder(before.name, before.drop_nulls().unique().sort())
+    except TacitError:  # the hierarchy is not one of these values; they are then shown as they are
+        return None
+    return with_missing(ladder) if before.null_count() else ladder
 
 
 def _lift(ladder: Ladder, before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
@@ -136,8 +150,8 @@ def _as_type(series: pl.Series, dtype: pl.DataType) -> pl.Series | None:
     return cast if cast is not None and cast.null_count() == series.null_count() else None
 
 
-def _ranges(before: pl.Series, after: pl.Series | None, most: int) -> tuple[tuple[Bar, ...], str] | None:
-    if after is None or after.drop_nulls().is_empty():
+def _ranges(before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
+    if after.drop_nulls().is_empty():
         return None
     if before.dtype.is_temporal():
         return _periods(before, after, most)
@@ -149,26 +163,71 @@ def _ranges(before: pl.Series, after: pl.Series | None, most: int) -> tuple[tupl
             return None
         order = [str(value) for value in after.drop_nulls().unique().sort().to_list()]
         return _categories(_counts(before), _counts(after), most, order=order), ""
-    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    edges, labels, note = _edges(float(known.min()), float(known.max()), before.dtype.is_integer(), most)  # type: ignore[arg-type]
+    sides = [_binned(series.cast(pl.Float64), edges, labels) for series in (before, after)]
+    return _categories(sides[0], sides[1], most + 3, order=[BELOW, *labels, ABOVE]), note
+
+
+def _edges(low: float, high: float, whole: bool, most: int) -> tuple[Floats, list[str], str]:
+    """Borders of round ranges from ``low`` to ``high``, their labels, and a note on their width."""
     step = _nice((high - low) / min(most - 4, 16) or 1.0)
-    if before.dtype.is_integer():
+    if whole:
         step = max(1.0, math.ceil(step))
     edges = np.arange(math.floor(low / step), math.floor(high / step) + 2) * step
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     labels = [f"{edge:,.{digits}f} to <{edge + step:,.{digits}f}" for edge in edges[:-1]]
-    sides = [_binned(series.cast(pl.Float64), edges, labels) for series in (before, after)]
-    bars = _categories(sides[0], sides[1], most + 3, order=[BELOW, *labels, ABOVE])
-    return bars, f"Shown in ranges of {step:,.{digits}f}."
+    return edges, labels, f"Shown in ranges of {step:,.{digits}f}."
 
 
-def _binned(series: pl.Series, edges: npt.NDArray[np.float64], labels: list[str]) -> Counts:
+def _binned(series: pl.Series, edges: Floats, labels: list[str]) -> Counts:
     values = series.drop_nulls().to_numpy()
     place = np.clip(np.searchsorted(edges, values, side="right"), 0, len(edges))
     names = [BELOW, *labels, ABOVE]
-    counts = {names[i]: int(n) for i, n in enumerate(np.bincount(place, minlength=len(names))) if n}
+    counts: Counts = {names[i]: int(n) for i, n in enumerate(np.bincount(place, minlength=len(names))) if n}
     if series.null_count():
         counts[MISSING] = series.null_count()
     return counts
+
+
+def _spread(before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
+    """Released ranges of numbers (``20-29``, ``[20, 30)``), which may overlap: each is spread evenly over what it covers."""
+    if not before.dtype.is_numeric() or after.dtype != pl.String:
+        return None
+    released = _counts(after)
+    ends = {label: _ends(label, whole=before.dtype.is_integer()) for label in released if label not in (ROOT, MISSING)}
+    known = [pair for pair in ends.values() if pair is not None and np.isfinite(pair).all()]
+    if not known or any(pair is None for pair in ends.values()):
+        return None
+    low, high = min(pair[0] for pair in known), max(pair[1] for pair in known)
+    edges, labels, note = _edges(low, max(low, high - 1e-9), before.dtype.is_integer(), most)
+    side: Counts = {}
+    for label, count in released.items():
+        pair = ends.get(label)
+        if pair is None:
+            side[label] = side.get(label, 0) + count
+            continue
+        first, last = max(pair[0], edges[0]), min(pair[1], edges[-1])
+        cover = np.clip(np.minimum(edges[1:], last) - np.maximum(edges[:-1], first), 0, None)
+        if cover.sum() == 0:  # a single number
+            cover[min(len(cover) - 1, int(np.searchsorted(edges, first, side="right")) - 1)] = 1
+        for place in np.flatnonzero(cover):
+            side[labels[place]] = side.get(labels[place], 0) + count * float(cover[place] / cover.sum())
+    first_side = _binned(before.cast(pl.Float64), edges, labels)
+    bars = _categories(first_side, side, most + 3, order=[BELOW, *labels, ABOVE])
+    return bars, note + " A released range counts evenly for all it covers."
+
+
+def _ends(label: str, *, whole: bool) -> tuple[float, float] | None:
+    """First number of a range and the one after its last; a whole number is a range of one."""
+    try:
+        low = high = float(label)
+    except ValueError:
+        found = bounds(label)
+        if found is None:
+            return None
+        low, high = found
+    # "20-29" names its last whole number, "[20, 30)" the first that is outside.
+    return (low, high + 1) if whole and not label.strip().endswith((")", "[")) else (low, high)
 
 
 def _nice(step: float) -> float:

@@ -13,7 +13,7 @@ from tacit.report.words import number, pairings, percent, title_of
 
 __all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
 
-WIDE, NARROW = 600, 250
+WIDE, NARROW = 780, 360
 SIZES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
 """Class sizes that are shown together: first and last. They are the ranges of the measure ``class-sizes``."""
 
@@ -38,6 +38,7 @@ def risk_figure(account: Account) -> Figure | None:
     """Risk of each attack before and after, with interval and baseline."""
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
+    limit = next((limit["wanted"] for limit in account.limits if limit.get("limit") == "risk"), None)
     for pair in pairings(account):
         for when, attack in (("before", pair.before), ("after", pair.after)):
             if attack is None:
@@ -47,6 +48,7 @@ def risk_figure(account: Account) -> Figure | None:
                 {"label": pair.label, "when": when, "risk": value, "words": percent(value)}
                 | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
                 | {"baseline": attack.get("baseline")}
+                | {"limit": pair.ceiling(limit) if limit is not None and when == "after" else None}
             )
             ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
             shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
@@ -57,18 +59,19 @@ def risk_figure(account: Account) -> Figure | None:
             )
     if not any(row["risk"] is not None for row in drawn):
         return None
-    limit = next((limit["wanted"] for limit in account.limits if limit.get("limit") == "risk"), None)
     words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
     caption = "Each dot is the share of people for whom an attack succeeded; the band around it is its interval."
-    caption += " The grey tick is what guessing without the release achieves."
+    caption += " The short grey tick is what guessing without the release achieves."
     if limit is not None:
-        caption += f" The dashed line is the limit, {percent(limit)}."
+        caption += f" The long thin line is the limit of {percent(limit)}"
+        beyond = any(pair.discloses != "identity" for pair in pairings(account))
+        caption += "; where a secret is guessed, only what goes beyond the guess counts against it." if beyond else "."
     return Figure(
         name="risk",
         title="What an intruder achieves",
         alternative=f"Share of people for whom each attack succeeds. {words}.",
-        spec=pictures.risk(drawn, limit=limit, width=WIDE - 80),
-        narrow=pictures.risk(drawn, limit=limit, width=NARROW - 30),
+        spec=pictures.risk(drawn, width=WIDE),
+        narrow=pictures.risk(drawn, width=NARROW),
         head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control")
         + (("People tried",) if account.audience == "internal" else ()),
         rows=tuple(rows),
@@ -81,7 +84,9 @@ def class_size_figure(account: Account) -> Figure | None:
     measure = _measure(account, "class-sizes")
     detail = measure.get("detail", {}) if measure else {}
     sides = {
-        when: _shares(detail[key]) for when, key in (("before", "histogram_before"), ("after", "histogram")) if detail.get(key)
+        when: _shares(detail[key])
+        for when, key in (("before", "histogram_before"), ("after", "histogram"))
+        if detail.get(key)
     }
     if not sides:
         return None
@@ -92,8 +97,11 @@ def class_size_figure(account: Account) -> Figure | None:
         for when, shares in sides.items()
     ]
     rows = tuple((label, *(percent(shares[i]) for shares in sides.values())) for i, label in enumerate(labels))
-    alone = "; ".join(f"{when}: {percent(shares[0])} stand alone, {percent(sum(shares[3:]))} share their values with four or "
-                      "more others" for when, shares in sides.items())
+    alone = "; ".join(
+        f"{when}: {percent(shares[0])} stand alone, {percent(sum(shares[3:]))} share their values with four or "
+        "more others"
+        for when, shares in sides.items()
+    )
     return Figure(
         name="class-sizes",
         title="How many records look alike",
@@ -131,10 +139,16 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
         for bar in picture.bars
     )
     top = max(picture.bars, key=lambda bar: bar.after)
-    alternative = f"Column {picture.column}: {len(picture.bars)} values; the most frequent is {top.label}, {percent(top.after)}"
+    caption = picture.note
+    alternative = (
+        f"Column {picture.column}: {len(picture.bars)} values; the most frequent is {top.label}, {percent(top.after)}"
+    )
     if compared:
         moved = sum(abs((bar.before or 0) - bar.after) for bar in picture.bars) / 2
-        alternative += f" (before: {percent(top.before)}). Altogether {percent(moved)} of the shares moved"
+        alternative += (
+            f" (before: {percent(top.before)}). {percent(moved)} of all records would have to change to move back"
+        )
+        caption = f"{caption} Distance between the two: {moved:.3f}.".strip()
     return Figure(
         name=f"column-{place + 1}",
         title=picture.column,
@@ -142,7 +156,7 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
         spec=pictures.column(picture),
         head=("Value", "Before", "After") if compared else ("Value", "Released"),
         rows=rows,
-        caption=picture.note,
+        caption=caption,
     )
 
 

@@ -33,24 +33,17 @@ if TYPE_CHECKING:
 __all__ = ["report_html", "report_json", "write_report"]
 
 
-def write_report(account: Account, path: str | Path, *, audience: Audience, force: bool = False) -> tuple[Path, Path]:
-    """Write the report to ``path`` and its JSON twin beside it (``report.html``, ``report.json``); give both paths.
-
-    Nothing half-written is left behind, and an existing file is refused unless ``force`` is set.
-    """
-    page = Path(path)
-    twin = page.with_suffix(".json")
-    html, plain = report_html(account, audience), json_text(account, audience)
-    with replacing(page, force=force) as new_page, replacing(twin, force=force) as new_twin:
-        new_page.write_text(html, encoding="utf-8", newline="\n")
-        new_twin.write_text(plain, encoding="utf-8", newline="\n")
-    return page, twin
+def write_report(account: Account, path: str | Path, *, audience: Audience, force: bool = False) -> None:
+    """Write the report to ``path``. Nothing half-written is left behind; an existing file is refused unless ``force``."""
+    page = report_html(account, audience)
+    with replacing(path, force=force) as temporary:
+        temporary.write_text(page, encoding="utf-8", newline="\n")
 
 
-def report_json(account: Account, audience: Audience) -> dict[str, Any]:
-    """The twin: the account as that reader may see it, the answer in words, and the pictures' specifications."""
+def report_json(account: Account, audience: Audience) -> str:
+    """The twin as JSON text: the account as that reader may see it, the answer in words, the pictures' specifications."""
     told = account.told_to(audience)
-    return {
+    twin = {
         "report": 1,
         "standing": words.standing(told),
         "answer": list(words.answer(told)),
@@ -58,10 +51,7 @@ def report_json(account: Account, audience: Audience) -> dict[str, Any]:
         "left_out": [what for what, _ in words.left_out(told)],
         "pictures": {figure.name: figure.spec for figure in _all(told)},
     }
-
-
-def json_text(account: Account, audience: Audience) -> str:
-    return json.dumps(report_json(account, audience), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    return json.dumps(twin, ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def report_html(account: Account, audience: Audience) -> str:
@@ -105,7 +95,7 @@ def _context(account: Account) -> dict[str, Any]:
         "columns": column_figures(account),
         "pairs": pair_figure(account),
         "costs": cost_figures(account),
-        "recipe": yaml_text(dict(account.recipe if account.recipe is not None else account.recipe_public)),
+        "recipe": yaml_text(_abridged(account.recipe if account.recipe is not None else account.recipe_public)),
         "left_out": words.left_out(account),
         "glossary": words.glossary(),
     }
@@ -131,10 +121,10 @@ def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
     ]
 
 
-def _smallest(account: Account) -> int | None:
-    """The size of the smallest released class, as the verdict on k-anonymity says it."""
-    worst = (v.get("worst") for v in words.verdicts(account) if v.get("model") == "k-anonymity")
-    return next((int(value) for value in worst if value is not None), None)
+def _smallest(account: Account) -> float | None:
+    """The size of the smallest released class."""
+    values = (measure.get("value") for measure in account.measures if measure.get("measure") == "class-sizes")
+    return next(values, None)
 
 
 def _before(measure: Mapping[str, Any]) -> float | None:
@@ -150,13 +140,24 @@ def _steps(account: Account) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     for step in account.manifest.get("steps", ()):
         name = str(step.get("step"))
-        facts = {str(key): _told(value) for key, value in step.items() if key != "step"}
-        own = next((outcome for outcome in private if outcome.get("step") == name), None)
-        if own is not None:
+        public = {**step.get("parameters", {}), **{key: step[key] for key in step if key not in ("step", "parameters")}}
+        own = next((outcome for outcome in private if outcome.get("step") == name), {})
+        if own:
             private.remove(own)
-        secret = {str(key): _told(value) for key, value in (own or {}).items() if key != "step"}
+        facts = {str(key): _told(value) for key, value in public.items()}
+        secret = {str(key): _told(value) for key, value in own.items() if key != "step" and key not in public}
         steps.append({"name": name, "says": words.meaning("method", name), "facts": facts, "private": secret})
     return steps
+
+
+def _abridged(value: Any, most: int = 60) -> Any:
+    """Plain data with long tables cut: a hierarchy of ten thousand lines is in the manifest, not on the page."""
+    if isinstance(value, Mapping):
+        return {key: _abridged(item, most) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        kept = [_abridged(item, most) for item in value[:most]]
+        return kept if len(value) <= most else [*kept, f"... {len(value) - most} more lines, see release.json"]
+    return value
 
 
 def _told(value: Any) -> str:
@@ -189,9 +190,14 @@ def _environment() -> Environment:
     from tacit.report.svg import render
 
     environment = Environment(
-        loader=PackageLoader("tacit.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("tacit.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {"percent": words.percent, "number": words.number, "title_of": words.title_of}
+    environment.globals["value_words"] = words.value_words
     environment.globals |= {
         "before_of": _before,
         "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
@@ -199,4 +205,3 @@ def _environment() -> Environment:
         "of_hundred": words.of_hundred,
     }
     return environment
-

@@ -7,6 +7,7 @@ Names and labels of the data enter only as data values and titles, never as fiel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,15 +27,38 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, '
 _TWO = {"domain": ["before", "after"], "range": [BEFORE, AFTER]}
 
 
+def _extent(labels: Sequence[str], limit: int) -> int:
+    """Room for the longest label in a wide typeface: the reader's own may be wider than the one it is measured with."""
+    return min(round(7.4 * max(map(len, labels), default=0)), round(1.12 * limit)) + 8
+
+
+def _labels(labels: Sequence[str], limit: int) -> Spec:
+    return {"labelLimit": limit, "labelColor": INK, "minExtent": _extent(labels, limit)}
+
+
 def _spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
-    axis = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
-    axis |= {"gridColor": GRID, "domainColor": GRID, "tickColor": GRID, "ticks": False, "labelPadding": 6, "titlePadding": 10}
+    axis = {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    }
+    axis |= {
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "ticks": False,
+        "labelPadding": 6,
+        "titlePadding": 10,
+    }
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": width,
         "height": height,
         "background": None,
         "padding": 4,
+        "autosize": {"type": "fit-x", "contains": "padding"},
         **body,
         **rest,
         "config": {
@@ -43,88 +67,103 @@ def _spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
             "view": {"stroke": None},
             "axis": axis,
             "axisY": {"domain": False},
-            "legend": {"labelColor": INK, "labelFontSize": 12, "title": None, "orient": "top", "symbolSize": 110},
+            "legend": {
+                "labelColor": INK,
+                "labelFontSize": 12,
+                "title": None,
+                "orient": "top",
+                "symbolSize": 110,
+                "symbolOpacity": 1,
+            },
             "text": {"color": INK, "fontSize": 12},
         },
     }
 
 
-def risk(pairings: Sequence[Mapping[str, Any]], *, limit: float | None = None, width: int = 640) -> Spec:
+def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     """Share of people each attack succeeds for, before and after, with interval, baseline and limit.
 
-    ``pairings``: rows of label, when ("before" or "after"), risk, low, high, baseline; those without a risk are skipped.
+    ``rows``: label, when ("before" or "after"), risk, low, high, baseline, limit (or None), words; those without a risk are
+    skipped.
     """
-    rows = [row for row in pairings if row.get("risk") is not None]
+    rows = [row for row in rows if row.get("risk") is not None]
+    both = len({row["when"] for row in rows}) > 1
+    limit = 230 if width > 500 else 110
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "scale": {"paddingInner": 0.25}}
+    y |= {"axis": _labels([row["label"] for row in rows], limit)}
+    off = {"field": "when", "type": "nominal", "sort": ["before", "after"], "scale": {"paddingOuter": 0.1}}
+    x_axis = {"format": ".0%", "title": "share of the people looked for", "grid": True}
+    x_axis |= {"values": [0, 0.2, 0.4, 0.6, 0.8, 1] if width > 500 else [0, 0.5, 1]}
     x_scale = {"domain": [0, 1], "nice": False}
-    x_axis = {"format": ".0%", "title": "share of the people looked for", "tickCount": 5, "grid": True}
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 210, "labelColor": INK}}
-    off = {"field": "when", "type": "nominal", "sort": ["before", "after"]}
-    colour = {"field": "when", "type": "nominal", "scale": _TWO, "legend": None}
-    both = sorted({row["when"] for row in rows}, reverse=True)
-    if len(both) > 1:
-        colour = {**colour, "legend": {}}
-    shape = {"field": "when", "type": "nominal", "scale": {"domain": ["before", "after"], "range": ["circle", "diamond"]}}
+    colour = {"field": "when", "type": "nominal", "scale": _TWO} | ({} if both else {"legend": None})
+    shape = {
+        "field": "when",
+        "type": "nominal",
+        "scale": {"domain": ["before", "after"], "range": ["circle", "diamond"]},
+    }
+    shape |= {} if both else {"legend": None}
     layers: list[Spec] = [
         {
-            "mark": {"type": "rule", "strokeWidth": 7, "opacity": 0.3, "strokeCap": "round"},
+            "mark": {"type": "rule", "strokeWidth": 8, "opacity": 0.3, "strokeCap": "round"},
             "encoding": {
                 "x": {"field": "low", "type": "quantitative", "scale": x_scale, "axis": x_axis},
                 "x2": {"field": "high"},
-                "color": {**colour, "legend": None},
-            },
-        },
-        {
-            "transform": [{"filter": "isValid(datum.baseline)"}],
-            "mark": {"type": "tick", "color": MUTED, "thickness": 2, "size": 16},
-            "encoding": {"x": {"field": "baseline", "type": "quantitative"}},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 120, "opacity": 1},
-            "encoding": {
-                "x": {"field": "risk", "type": "quantitative"},
                 "color": colour,
-                "shape": {**shape, "legend": {} if len(both) > 1 else None},
             },
+        },
+        _tick("baseline", color=MUTED, thickness=2.5, size=14),
+        _tick("limit", color=INK, thickness=1.25, size=26),
+        {
+            "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
+            "encoding": {"x": {"field": "risk", "type": "quantitative"}, "color": colour, "shape": shape},
         },
         # Words to the left of a dot near the right edge, to the right of it elsewhere.
-        _beside(near=True),
-        _beside(near=False),
+        _beside(width, near=True),
+        _beside(width, near=False),
     ]
     for layer in layers:
         layer["encoding"] |= {"y": y, "yOffset": off}
-    if limit is not None:
-        layers.insert(0, _limit_line(limit, x_scale, x_axis))
-    return _spec(width, {"step": 24 if len(both) > 1 else 34}, {"data": {"values": rows}, "layer": layers})
+    return _spec(width, {"step": 25, "for": "offset"}, {"data": {"values": rows}, "layer": layers})
 
 
-def _beside(*, near: bool) -> Spec:
+def _tick(field: str, **look: Any) -> Spec:
     return {
-        "transform": [{"filter": f"datum.risk {'>' if near else '<='} 0.85"}],
-        "mark": {"type": "text", "align": "right" if near else "left", "dx": -12 if near else 12, "fontWeight": 600},
-        "encoding": {
-            "x": {"field": "low" if near else "high", "type": "quantitative"},
-            "text": {"field": "words", "type": "nominal"},
-        },
+        "transform": [{"filter": f"isValid(datum.{field})"}],
+        "mark": {"type": "tick", "opacity": 1, **look},
+        "encoding": {"x": {"field": field, "type": "quantitative"}},
     }
 
 
-def _limit_line(limit: float, scale: Spec, axis: Spec) -> Spec:
-    rule = {"mark": {"type": "rule", "color": INK, "strokeDash": [4, 3], "strokeWidth": 1.25}, "encoding": {}}
-    rule["data"] = {"values": [{"limit": limit}]}
-    rule["encoding"] = {"x": {"field": "limit", "type": "quantitative", "scale": scale, "axis": axis}}
-    return rule
+def _beside(width: int, *, near: bool) -> Spec:
+    ends = {"align": "right", "dx": -13} if near else {"align": "left", "dx": 13}
+    room = round(
+        60 / (width - 150), 3
+    )  # what the words take of the axis; they step over a limit that stands in the way
+    farthest = f"max(datum.high, isValid(datum.limit) && abs(datum.limit - datum.high) < {room} ? datum.limit : 0)"
+    return {
+        "transform": [
+            {"filter": f"datum.risk {'>' if near else '<='} 0.8"},
+            {"calculate": "datum.low" if near else farthest, "as": "edge"},
+        ],
+        "mark": {"type": "text", **ends, "fontWeight": 600},
+        "encoding": {"x": {"field": "edge", "type": "quantitative"}, "text": {"field": "words", "type": "nominal"}},
+    }
 
 
-def class_sizes(rows: Sequence[Mapping[str, Any]], *, width: int = 640) -> Spec:
+def class_sizes(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     """Share of records in classes of each size, before and after. ``rows``: size (a label), when, share, words."""
     whens = [when for when in ("before", "after") if any(row["when"] == when for row in rows)]
     sizes = list(dict.fromkeys(row["size"] for row in rows))
     x = {"field": "size", "type": "ordinal", "sort": None, "scale": {"domain": sizes, "paddingInner": 0.25}}
-    x |= {"title": "records that look alike (size of the class)", "axis": {"labelAngle": 0, "labelColor": INK}}
+    x |= {
+        "title": "records that look alike (size of the class)",
+        "axis": {"labelAngle": 0 if width > 500 else -40, "labelColor": INK},
+    }
     off = {"field": "when", "type": "nominal", "sort": whens}
     y = {"field": "share", "type": "quantitative", "title": "share of records"}
     y |= {"axis": {"format": ".0%", "tickCount": 4}, "scale": {"domain": [0, 1]}}
     bars: Spec = {
+        "transform": [{"filter": "datum.share > 0"}],
         "mark": {"type": "bar", "cornerRadiusEnd": 2, "strokeWidth": 1.25},
         "encoding": {
             "fill": {
@@ -146,11 +185,13 @@ def class_sizes(rows: Sequence[Mapping[str, Any]], *, width: int = 640) -> Spec:
     return _spec(width, 220, {"data": {"values": list(rows)}, "layer": [bars, text]})
 
 
-def column(picture: ColumnPicture, *, width: int = 250) -> Spec:
+def column(picture: ColumnPicture, *, width: int = 400) -> Spec:
     """One column: a bar for each value's share in the release, a mark across it for its share in the original."""
-    rows = [{"label": _short(bar.label), "before": bar.before, "after": bar.after} for bar in picture.bars]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 140, "labelColor": INK}}
-    x = {"type": "quantitative", "title": None, "axis": {"format": ".0%", "tickCount": 4}}
+    labels = _distinct([_short(bar.label) for bar in picture.bars])
+    rows = [{"label": n, "before": bar.before, "after": bar.after} for n, bar in zip(labels, picture.bars, strict=True)]
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None}
+    y |= {"axis": _labels([row["label"] for row in rows], 140)}
+    x = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5},
@@ -160,7 +201,7 @@ def column(picture: ColumnPicture, *, width: int = 250) -> Spec:
     if any(bar.before is not None for bar in picture.bars):
         layers.append(
             {
-                "mark": {"type": "tick", "color": BEFORE, "thickness": 3, "size": 15},
+                "mark": {"type": "tick", "color": BEFORE, "thickness": 3, "size": 15, "opacity": 1},
                 "encoding": {"y": y, "x": {**x, "field": "before"}},
             }
         )
@@ -171,30 +212,46 @@ def _short(label: str, most: int = 24) -> str:
     return label if len(label) <= most else label[: most - 1] + "…"
 
 
+def _distinct(labels: Sequence[str]) -> list[str]:
+    """Labels that were cut to the same text stay apart: a picture would lay their bars over one another."""
+    seen: Counter[str] = Counter()
+    found: list[str] = []
+    for label in labels:
+        seen[label] += 1
+        found.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return found
+
+
 def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int = 520) -> Spec:
     """How far each pair of columns moved, as a triangle of cells. ``rows``: one, other, value, words."""
-    step = max(34, min(72, width // max(1, len(names) - 1)))
+    step = max(40, min(90, width // max(1, len(names) - 1)))
     x = {"field": "one", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[:-1])}}
     x |= {"axis": {"orient": "bottom", "labelAngle": -35, "labelColor": INK, "labelLimit": 120, "grid": False}}
     y = {"field": "other", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[1:])}}
-    y |= {"axis": {"labelColor": INK, "labelLimit": 140, "grid": False}}
+    y |= {"axis": {**_labels(names, 140), "grid": False}}
     heat = {"type": "threshold", "domain": list(HEAT_EDGES), "range": list(HEAT)}
     cells: Spec = {
         "mark": {"type": "rect", "stroke": "#ffffff", "strokeWidth": 2},
-        "encoding": {"x": x, "y": y, "color": {"field": "value", "type": "quantitative", "scale": heat, "legend": None}},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": {"field": "value", "type": "quantitative", "scale": heat, "legend": None},
+        },
     }
     dark = {"condition": {"test": f"datum.value >= {HEAT_EDGES[2]}", "value": "#fffffe"}, "value": "#1c2631"}
     text: Spec = {
         "mark": {"type": "text", "fontSize": 11},
         "encoding": {"x": x, "y": y, "text": {"field": "words", "type": "nominal"}, "color": dark},
     }
-    spec = _spec({"step": step}, {"step": 30}, {"data": {"values": list(rows)}, "layer": [cells, text]})  # type: ignore[arg-type]
-    return spec
+    body: Spec = {"data": {"values": list(rows)}, "layer": [cells, text]}
+    return {**_spec(0, {"step": 34}, body), "width": {"step": step}, "autosize": {"type": "pad"}}
 
 
-def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 250) -> Spec:
+def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
     """One number per column as bars. ``rows``: label, value, words."""
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 140, "labelColor": INK}}
+    rows = [{**row, "label": _short(row["label"])} for row in rows]
+    y = {"field": "label", "type": "nominal", "sort": None, "title": None}
+    y |= {"axis": _labels([row["label"] for row in rows], 140)}
     x = {"field": "value", "type": "quantitative", "title": None, "scale": {"domain": [0, 1]}}
     x |= {"axis": {"tickCount": 4, "format": ".2~f"}}
     bars = {"mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5}}
@@ -203,4 +260,4 @@ def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 250) -> Spec:
         {**bars, "encoding": {"y": y, "x": x}},
         {**text, "encoding": {"y": y, "x": x, "text": {"field": "words", "type": "nominal"}}},
     ]
-    return _spec(width, {"step": 20}, {"data": {"values": [{**r, "label": _short(r["label"])} for r in rows]}, "layer": layers})
+    return _spec(width, {"step": 20}, {"data": {"values": rows}, "layer": layers})

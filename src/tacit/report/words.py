@@ -13,7 +13,19 @@ from tacit.errors import TacitError
 from tacit.registry import registry
 from tacit.report.account import Account
 
-__all__ = ["Pairing", "answer", "glossary", "headline", "left_out", "meaning", "pairings", "percent", "standing", "title_of"]
+__all__ = [
+    "Pairing",
+    "answer",
+    "glossary",
+    "headline",
+    "left_out",
+    "meaning",
+    "pairings",
+    "percent",
+    "standing",
+    "title_of",
+    "value_words",
+]
 
 Plain = Mapping[str, Any]
 
@@ -22,17 +34,17 @@ def percent(share: float | None, *, digits: int = 1) -> str:
     """A share as people read it; tiny ones are not rounded to nothing, nor almost all to all.
 
     >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None)
-    ('87.1 %', 'under 0.1 %', '0 %', 'over 99.9 %', '–')
+    ('87.1%', 'under 0.1%', '0%', 'over 99.9%', '–')
     """
     if share is None:
         return "–"
     least = 10.0**-digits / 100
     if 0 < share < least / 2:
-        return f"under {least * 100:.{digits}f} %"
+        return f"under {least * 100:.{digits}f}%"
     if 1 - least / 2 < share < 1:
-        return f"over {(1 - least) * 100:.{digits}f} %"
+        return f"over {(1 - least) * 100:.{digits}f}%"
     text = f"{share * 100:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def of_hundred(share: float) -> str:
@@ -79,7 +91,24 @@ class Pairing:
     def label(self) -> str:
         secret = (self.after or self.before or {}).get("secret")
         aim = {"identity": "who it is", "attribute": "a secret", "membership": "who is in it"}.get(self.discloses, "")
-        return f"{title_of(self.attack)}: {secret if secret is not None and self.discloses == 'attribute' else aim}"
+        outside = " (outside file)" if self.outside else ""
+        return f"{title_of(self.attack)}: {secret if secret is not None and self.discloses == 'attribute' else aim}{outside}"
+
+    @property
+    def outside(self) -> bool:
+        """Whether the intruder held a file of somebody else's, rather than the true values of everybody."""
+        attack = self.after or self.before or {}
+        return bool(attack.get("outside") or attack.get("detail", {}).get("outsiders"))
+
+    @property
+    def reference(self) -> float | None:
+        """What is achieved without the person's being in the release: the control's share, or else the baseline's."""
+        attack = self.after or {}
+        return attack.get("control") if attack.get("control") is not None else attack.get("baseline")
+
+    def ceiling(self, limit: float) -> float:
+        """The risk at which the limit is reached: for secrets and membership, only what exceeds the reference counts."""
+        return limit if self.discloses == "identity" else (self.reference or 0) + limit * (1 - (self.reference or 0))
 
 
 def pairings(account: Account) -> tuple[Pairing, ...]:
@@ -120,7 +149,7 @@ def standing(account: Account) -> str:
 
 
 def verdicts(account: Account) -> tuple[Plain, ...]:
-    return tuple(account.manifest.get("verdicts", ()))
+    return tuple(account.verdicts or account.manifest.get("verdicts", ()))
 
 
 def quasi(account: Account) -> tuple[str, ...]:
@@ -172,7 +201,11 @@ def _guaranteed(account: Account) -> str:
     holding = [verdict for verdict in verdicts(account) if verdict.get("state") == "holds"]
     if not holding:
         return "No privacy model was shown to hold, so nothing is guaranteed."
-    return "Guaranteed, whatever method an intruder uses on these columns: " + "; ".join(map(_promise(account), holding)) + "."
+    return (
+        "Guaranteed, whatever method an intruder uses on these columns: "
+        + "; ".join(map(_promise(account), holding))
+        + "."
+    )
 
 
 def _promise(account: Account) -> Any:
@@ -185,10 +218,11 @@ def _promise(account: Account) -> Any:
     }
 
     def promise(verdict: Plain) -> str:
-        name, worst = str(verdict.get("model")), verdict.get("worst")
+        name = str(verdict.get("model"))
+        worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
         if name in patterns and worst is not None:
             return f"{patterns[name].format(known=known, worst=number(worst))} ({name})"
-        return f"{title_of(name)} holds" + (f" (worst value {number(worst)})" if worst is not None else "")
+        return f"{title_of(name)} holds" + (f" (at {number(worst)})" if worst is not None else "")
 
     return promise
 
@@ -232,12 +266,17 @@ _MEANINGS = {
 }
 
 
+def value_words(measure: Plain, value: float | None) -> str:
+    """The number of a measure as it is best read: shares of people in percent, distances and sizes as they are."""
+    return percent(value) if measure.get("measure") in ("uniqueness", "prosecutor") else number(value)
+
+
 def meaning(kind: str, name: str) -> str:
     """What a measure, model or attack says, in a sentence: ours, or the first of its own docstring."""
     if kind == "measure" and name in _MEANINGS:
         return _MEANINGS[name]
     try:
-        return registry(kind).get(name).summary()
+        return registry(kind).get(name).summary().replace("`", "")
     except (TacitError, ImportError):
         return ""
 
@@ -247,9 +286,18 @@ def left_out(account: Account) -> tuple[tuple[str, str], ...]:
     if account.audience != "external":
         return ()
     return (
-        ("How many records the original had, and how many were suppressed", "Their number tells how rare the people left out are."),
-        ("Risk before protection, and every picture of the original", "They describe the original, which is not released."),
-        ("How many people each attack looked for and how many it found", "With the shares they would be counts of the original."),
+        (
+            "How many records the original had, and how many were suppressed",
+            "Their number tells how rare the people left out are.",
+        ),
+        (
+            "Risk before protection, and every picture of the original",
+            "They describe the original, which is not released.",
+        ),
+        (
+            "How many people each attack looked for and how many it found",
+            "With the shares they would be counts of the original.",
+        ),
         ("Losses by column and by pair of columns", "Fine differences to the original add up to facts about it."),
         ("The riskiest records", "Their row numbers would point at people."),
         ("The seed and the names of files in the owner's recipe", "Who knows method and seed can undo a masking."),
