@@ -36,6 +36,7 @@ __all__ = [
     "QueryRefused",
     "RaggedLine",
     "SealedValue",
+    "SingularData",
     "TacitError",
     "TooFewRows",
     "UnknownBudget",
@@ -178,6 +179,12 @@ class ColumnsDiffer(TacitError):
     """Two tables that must share columns do not."""
 
     code = "TAC-206"
+
+
+class SingularData(TacitError):
+    """The columns depend on each other, or hardly vary, so that a covariance cannot be inverted."""
+
+    code = "TAC-207"
 
 
 # --- recipe: TAC-3xx ----------------------------------------------------------------------------------------------

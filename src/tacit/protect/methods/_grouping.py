@@ -1,0 +1,174 @@
+"""Microaggregation in steps: place records in a space, group them, replace each by its group."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field
+
+from tacit.errors import BadParameter
+from tacit.protect.methods import _mdav
+from tacit.protect.methods._masking import Floats, Rows, numbers_of
+from tacit.schema import Dataset, Kind
+
+__all__ = ["ColumnGroup", "Space", "aggregate", "common_ancestor", "draw_centroids", "group_rows"]
+
+Groups = npt.NDArray[np.int32]
+
+_WIDEST = 4096
+"""Most coordinates a space may have; a hierarchy over ZIP codes or names would need more memory than the table."""
+
+NUMBER_LIKE = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME})
+
+
+class ColumnGroup(BaseModel):
+    """Columns that are microaggregated together, with a k of their own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    columns: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns of the group."""
+    k: Annotated[int, Field(ge=2)]
+    """Smallest number of records in a group."""
+
+
+def physical(series: pl.Series) -> pl.Series:
+    """Dates as whole numbers; numbers as they are."""
+    return series.to_physical() if series.dtype.is_temporal() else series
+
+
+class Space:
+    """The records of a stratum as points, so that Euclidean distance is the distance of the method.
+
+    Numbers and dates are coordinates (standardized or raw). A category takes one coordinate per group of each level
+    of its hierarchy, weighted so that two values whose groups first meet at level m of a hierarchy of height H lie
+    m/H apart; without a hierarchy, equal values are 0 and different ones 1 apart.
+    """
+
+    def __init__(self, data: Dataset, names: tuple[str, ...], rows: Rows, *, standardize: bool) -> None:
+        self.names = names
+        columns: list[Floats] = []
+        for name in names:
+            series = data.table.column(name)
+            if data.kind(name) in NUMBER_LIKE:
+                values = numbers_of(physical(series))[rows]
+                columns.append(_scaled(values, standardize)[:, None])
+            else:
+                ladder = data.ladder(name)
+                codes = ladder.encode(series)[rows]
+                columns.extend(_embedded(ladder, codes))
+        if sum(block.shape[1] for block in columns) > _WIDEST:
+            raise BadParameter(
+                f"The categories of {', '.join(f'`{name}`' for name in names)} need more than {_WIDEST} coordinates.",
+                fix="Generalize the column with the most categories first, or leave it out.",
+            )
+        self.points = np.ascontiguousarray(np.concatenate(columns, axis=1))
+
+
+def _scaled(values: Floats, standardize: bool) -> Floats:
+    if not standardize:
+        return values
+    spread = values.std() if len(values) else 0.0
+    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+
+def _embedded(ladder: Any, codes: npt.NDArray[np.int32]) -> list[Floats]:
+    blocks, height = [], ladder.height
+    for number, level in enumerate(ladder.levels[:-1] if height else ladder.levels):
+        used, place = np.unique(level.codes[codes], return_inverse=True)
+        if len(used) > _WIDEST:
+            return [np.empty((len(codes), _WIDEST + 1), dtype=np.float64)]
+        block = np.zeros((len(codes), len(used)))
+        share = ((number + 1) ** 2 - number**2) / max(height, 1) ** 2
+        block[np.arange(len(codes)), place] = np.sqrt(share / 2)
+        blocks.append(block)
+    return blocks
+
+
+def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
+    """A group number for each point; groups have at least k members (fewer than 2k points: one group)."""
+    n = len(points)
+    if n < 2 * k:
+        return np.zeros(n, dtype=np.int32)
+    match algorithm:
+        case "mdav":
+            return _mdav.mdav(points, k)  # type: ignore[no-any-return]
+        case "v-mdav":
+            return _mdav.v_mdav(points, k, gamma)  # type: ignore[no-any-return]
+        case "projection":
+            centred = points - points.mean(axis=0)
+            _, directions = np.linalg.eigh(centred.T @ centred)
+            return _runs(centred @ directions[:, -1], k)
+        case "individual":
+            return _runs(points[:, 0], k)
+        case "optimal":
+            order = np.argsort(points[:, 0], kind="stable")
+            groups = np.empty(n, dtype=np.int32)
+            groups[order] = _mdav.optimal_univariate(points[order, 0], k)
+            return groups
+        case _:
+            raise AssertionError(algorithm)
+
+
+def _runs(values: Floats, k: int) -> Groups:
+    """Runs of k neighbours in the order of the values; the last run takes what is left over."""
+    groups = np.empty(len(values), dtype=np.int32)
+    groups[np.argsort(values, kind="stable")] = np.minimum(np.arange(len(values)) // k, len(values) // k - 1)
+    return groups
+
+
+def aggregate(series: pl.Series, kind: Kind, groups: Groups, how: str, weights: Floats | None) -> pl.Series:
+    """One value per group: mean or median of numbers and dates, the most frequent category (ties: the first)."""
+    frame = pl.DataFrame({"group": groups, "value": series})
+    if kind in NUMBER_LIKE:
+        numbers = physical(series)
+        if how == "median":
+            middle = frame.with_columns(value=numbers).group_by("group").agg(
+                pl.col("value").sort().get((pl.len() - 1) // 2)
+            )
+            return middle.sort("group")["value"].cast(series.dtype)
+        weight = np.ones(len(series)) if weights is None else weights
+        total = np.bincount(groups, weight * numbers.cast(pl.Float64).to_numpy())
+        means = pl.Series(series.name, total / np.bincount(groups, weight))
+        return means.round().cast(numbers.dtype).cast(series.dtype) if series.dtype.is_temporal() else means
+    counted = frame.group_by("group", "value").len().sort("group", "len", "value", descending=[False, True, False])
+    return counted.group_by("group", maintain_order=True).first()["value"]
+
+
+def common_ancestor(data: Dataset, name: str, rows: Rows, groups: Groups) -> pl.Series:
+    """Per group the label at the lowest level of the hierarchy on which all its members agree, as text."""
+    ladder = data.ladder(name)
+    codes = ladder.encode(data.table.column(name))[rows]
+    count = int(groups.max()) + 1
+    answer: list[str | None] = [None] * count
+    open_ = np.ones(count, dtype=bool)
+    for level in ladder.levels:
+        here = level.codes[codes]
+        low, high = np.full(count, len(level.labels)), np.full(count, -1)
+        np.minimum.at(low, groups, here)
+        np.maximum.at(high, groups, here)
+        labels = level.labels.cast(pl.String).to_list()
+        for group in np.flatnonzero(open_ & (low == high)):
+            answer[group] = labels[low[group]]
+        open_ &= low != high
+    return pl.Series(name, answer, dtype=pl.String)
+
+
+def draw_centroids(points: Floats, groups: Groups, m: float, reach: int, columns: int, random: Any) -> list[Groups]:
+    """For every column a group per record, drawn by fuzzy membership d^(-2/(m-1)) in the nearest centroids."""
+    from scipy.spatial import cKDTree
+
+    sizes = np.bincount(groups)
+    centres = np.stack([np.bincount(groups, points[:, j]) for j in range(points.shape[1])], axis=1) / sizes[:, None]
+    reach = min(reach, len(centres))
+    distance, near = cKDTree(centres).query(points, k=reach)
+    distance, near = distance.reshape(len(points), reach), near.reshape(len(points), reach)
+    # Memberships relative to the nearest centroid; a record that lies on a centroid belongs to that one alone.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(distance[:, :1] > 0, distance[:, :1] / distance, distance == 0)
+    share = np.cumsum(ratio ** (2 / (m - 1)), axis=1)
+    draws = random.random((columns, len(points))) * share[:, -1]
+    return [near[np.arange(len(points)), (share <= draw[:, None]).sum(axis=1)].astype(np.int32) for draw in draws]
