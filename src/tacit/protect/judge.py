@@ -60,14 +60,22 @@ def _plain(value: float) -> float | int | None:
     return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
 
 
-def suppressed_rows(frame: pl.DataFrame, quasi: Iterable[str]) -> npt.NDArray[np.bool_]:
-    """Rows that show ``*`` in every quasi-identifier, in a table where not every row does."""
+def suppressed_rows(data: Dataset) -> npt.NDArray[np.bool_]:
+    """Rows that show nothing: ``*``, or a blank that matches everything, in every quasi-identifier.
+
+    Where all rows do, they are one class and none is suppressed.
+    """
+    frame = data.table.frame
     starred = np.ones(frame.height, dtype=np.bool_)
-    for name in quasi:
+    for name in data.quasi:
         column = frame.get_column(name)
-        if column.dtype not in (pl.String, pl.Categorical, pl.Enum):
-            return np.zeros(frame.height, dtype=np.bool_)
-        starred &= column.cast(pl.String).eq_missing(pl.Series([ROOT])).to_numpy()
+        if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+            shows_nothing = (column.cast(pl.String) == ROOT).fill_null(False).to_numpy()
+        else:
+            shows_nothing = np.zeros(frame.height, dtype=np.bool_)
+        if data.schema.column(name).missing != "category":
+            shows_nothing = shows_nothing | column.is_null().to_numpy()
+        starred &= shows_nothing
     return starred if not starred.all() else ~starred
 
 
@@ -77,13 +85,12 @@ def classes_as_shown(
     """The classes of a table by the values it shows; hierarchies of the quasi-identifiers play no part."""
     quasi = data.quasi
     frame = data.table.frame
-    frame = frame.filter(~pl.Series(suppressed_rows(frame, quasi), dtype=pl.Boolean))
+    frame = frame.filter(pl.Series(~suppressed_rows(data), dtype=pl.Boolean))
     if population is not None:
         population = _generalized_like(population, frame, data, quasi)
         frame = frame.with_columns(pl.col(quasi).cast(pl.String))
     columns = dict(data.schema.columns)
-    for name in quasi:
-        columns[name] = Column(role=Role.QUASI, missing=columns[name].missing)
+    columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
     whole = data if original is None else original
     shown = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
     for name in shown.sensitive:
@@ -126,14 +133,14 @@ def _generalized_like(
 def crowds(table: Classes, data: Dataset, *, columns: Iterable[str]) -> Groups:
     """What each class hides in. With empty cells that match everything, crowds overlap and are larger than classes.
 
-    A row with an empty wildcard cell could be anybody who agrees with it in the other columns. The crowd of a class
-    are all rows that agree with it wherever neither has an empty cell.
+    A row with an empty cell that is a wildcard, or was suppressed before, could be anybody who agrees with it in the
+    other columns. The crowd of a class are all rows that agree with it wherever neither has such a cell.
     """
     columns = tuple(columns)
     own = table.groups(columns=columns)
     empty = np.zeros(table.codes.shape, dtype=np.bool_)
     for position, ladder in enumerate(table.ladders):
-        if data.schema.column(ladder.column).missing == "wildcard" and ladder.leaves.null_count():
+        if data.schema.column(ladder.column).missing != "category" and ladder.leaves.null_count():
             empty[:, position] = table.codes[:, position] == int(ladder.leaves.is_null().arg_true()[0])
     if not empty.any():
         return own

@@ -20,7 +20,7 @@ from tacit.errors import BadParameter
 from tacit.params import Part
 from tacit.protect.classes import Classes
 
-__all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "Prices", "Totals"]
+__all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "Prices", "Shape"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,20 +54,16 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Totals:
-    """A transformed table in sums."""
+class Shape:
+    """The classes of a transformed table in sums."""
 
     rows: int
     """Rows of the original."""
     suppressed: int
     classes: int
     """Kept classes."""
-    cells: Floats
-    """By column: the sum of prices over the kept rows. Suppressed rows are not in it."""
-    class_term: float
-    """The sum that the metric's :attr:`LossMetric.class_term` asks for, over the kept classes."""
-    levels: tuple[int, ...] | None = None
-    """Level of each column where the whole column has one."""
+    term: float
+    """The sum over the kept classes that the metric's :attr:`LossMetric.class_term` asks for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +82,6 @@ class LossMetric(Part):
     """How much a transformation loses: lower is better."""
 
     class_term: ClassVar[ClassTerm] = ClassTerm.NONE
-    suppression_costs: ClassVar[bool] = True
-    """Suppressing rows of a table never lowers its score, so the score without suppression is a lower bound."""
     grows: ClassVar[bool] = True
     """Without suppression, a coarser table never scores lower than a finer one."""
     by_level: ClassVar[bool] = False
@@ -110,13 +104,29 @@ class LossMetric(Part):
         root = np.array([facts.leaves]), np.array([facts.rows])
         return float(self.price(facts, root[0], root[1], facts.height)[0])
 
-    @abstractmethod
-    def combine(self, totals: Totals, prices: Prices) -> float:
-        """The score. Must not fall when a cell sum, the class term or the number of suppressed rows rises."""
+    def columns(self, cells: Floats, prices: Prices) -> Floats:
+        """The columns' parts of the score, from the sums of prices over all rows, suppressed ones included.
 
-    def floor(self, classes: int, rows: int) -> float:
-        """A lower bound of the class term for any table of so many ``rows`` in at most so many ``classes``."""
-        return 0.0
+        The last axis of ``cells`` are the columns. A part must not fall when its sum rises. All parts are added.
+        """
+        return prices.weights * cells
+
+    @abstractmethod
+    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+        """The score from the sum of the columns' parts; it must not fall when that sum rises."""
+
+    def bound(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+        """A lower bound of the score of every table at or above ``finer``, whatever it suppresses.
+
+        ``columns`` are lower bounds of the sums of columns' parts there. No class has fewer than ``least`` rows. With
+        ``stay``, rows that ``finer`` keeps are kept by the coarser tables too. A metric with a class term says more.
+        """
+        return self.total(columns, prices, finer)
+
+    def score(self, cells: Floats, prices: Prices, shape: Shape) -> float:
+        """The score from the sums of prices over the kept rows, by column."""
+        everyone = cells + shape.suppressed * prices.star
+        return float(self.total(self.columns(everyone, prices).sum(), prices, shape))
 
     def lay(self, table: Classes, weights: Mapping[str, float] | None = None) -> Prices:
         """All prices of a table, ready for a search."""

@@ -1,0 +1,133 @@
+"""The exact search: the best combination of levels, proven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.progress import SILENT, Progress
+from tacit.protect.lattice import kernels
+from tacit.protect.lattice.range import Found, Range
+from tacit.protect.lattice.space import Node, Space
+
+__all__ = ["LARGEST", "floors", "outer_sum", "search"]
+
+Floats = npt.NDArray[np.float64]
+
+LARGEST = 20_000_000
+"""Combinations of levels beyond which no exact search is tried."""
+
+
+def floors(space: Space, within: Range, extra: Floats | None = None) -> list[Floats]:
+    """By column, for each level: the least part of the score it costs, when ``extra`` is paid for suppressed rows."""
+    cells = space.base if extra is None else space.base + extra
+    parts = space.metric.columns(cells.T, space.prices).T
+    return [parts[i, low : high + 1] for i, (low, high) in enumerate(zip(within.low, within.high, strict=True))]
+
+
+def outer_sum(parts: Sequence[Floats]) -> Floats:
+    """The sum of one entry per column, for all combinations of levels."""
+    total = np.zeros(())
+    for part in parts:
+        total = total[..., None] + part
+    return total
+
+
+def search(
+    space: Space,
+    within: Range,
+    *,
+    seconds: float | None = None,
+    progress: Progress = SILENT,
+    clock: Callable[[], float] = time.monotonic,
+) -> Found:
+    """The combination of levels with the lowest score that meets all models.
+
+    Combinations are visited by rising lower bound. Before one is judged, the search climbs from it as far as a better
+    score is possible and judges there: if even that fails, or its suppressed rows cost too much, everything below is
+    done with. Interrupting it (Ctrl-C, ``seconds``) gives the best so far and a bound.
+    """
+    walk = _Walk(space, within)
+    stop = None if seconds is None else clock() + seconds
+    optimal = True
+    try:
+        with progress.task("search", within.nodes) as tick:
+            done = 0
+            for number, node in walk:
+                walk.visit(node)
+                if number - done >= 256:
+                    tick(number - done)
+                    done = number
+                if stop is not None and clock() > stop:
+                    optimal = False
+                    break
+            tick(within.nodes - done)
+    except KeyboardInterrupt:
+        optimal = False
+    best = walk.best
+    bound = (best.score if best is not None else float("inf")) if optimal else walk.bound()
+    return Found(
+        best=best,
+        bound=bound,
+        optimal=optimal or (best is not None and best.score <= bound),
+        judged=space.judged,
+        nodes=within.nodes,
+    )
+
+
+class _Walk:
+    """The state of a search: a lower bound for every combination that may still be better than the best."""
+
+    def __init__(self, space: Space, within: Range) -> None:
+        self.space, self.within = space, within
+        self.low = np.array(within.low)
+        self.best: Node | None = None
+        self.best_score = float("inf")
+        bottom = space.judge(within.low)
+        sums = outer_sum(floors(space, within))
+        self.floor: Floats = space.metric.bound(
+            sums, space.prices, bottom.shape, least=space.least, stay=space.closure >= 2
+        )
+        self.open: Floats = self.floor.copy()
+        self.order = np.argsort(self.floor, axis=None, kind="stable")
+        self.flat = self.open.reshape(-1)
+        self._shape = np.array(self.open.shape)
+        self._strides = np.array(self.open.strides) // self.open.itemsize
+        self._learn(np.zeros_like(self.low), bottom)
+        self._learn(np.array(self.open.shape) - 1, space.judge(within.high))
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        for number, place in enumerate(self.order):
+            while self.flat[place] < self.best_score:
+                yield number, np.array(np.unravel_index(place, self.open.shape))
+
+    def bound(self) -> float:
+        left = float(self.flat.min(initial=np.inf))
+        return min(left, self.best_score)
+
+    def visit(self, at: npt.NDArray[np.int64]) -> None:
+        node = np.empty_like(at)
+        kernels.climb(self.flat, self._shape, self._strides, at, self.best_score, node)
+        self._learn(node, self.space.judge(node + self.low, explain=True))
+
+    def _learn(self, at: npt.NDArray[np.int64], node: Node) -> None:
+        """Note what a judged combination says of itself, of all finer and of all coarser ones."""
+        space = self.space
+        if node.meets and node.score < self.best_score:
+            self.best, self.best_score = node, node.score
+        here = tuple(at)
+        below = tuple(slice(0, i + 1) for i in here)
+        above = tuple(slice(i, None) for i in here)
+        if node.hopeless:
+            self.open[below] = np.inf
+        elif node.extra is not None:
+            part = [p[: i + 1] for p, i in zip(floors(space, self.within, node.extra), here, strict=True)]
+            np.maximum(
+                self.open[below], space.metric.total(outer_sum(part), space.prices, node.shape), out=self.open[below]
+            )
+        if node.settled and space.metric.grows:
+            self.open[above] = np.inf
+        self.open[here] = np.inf

@@ -1,0 +1,309 @@
+"""A table laid out for search: prices and codes of every level side by side, and stored tables to roll up from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.protect.classes import Classes, Groups
+from tacit.protect.lattice import kernels
+from tacit.protect.metric import ClassTerm, LossMetric, Prices, Shape
+from tacit.protect.model import Closure, Rule
+
+__all__ = ["Node", "Space"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_STORED_TABLES = 600
+"""How many combinations of levels of the widest columns are kept to roll up from."""
+_STORED_BYTES = 1 << 30
+_WORTH_STORING = 0.9
+"""A table is stored when it has at most this share of the classes of the one it was made from."""
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One combination of levels, judged."""
+
+    levels: tuple[int, ...]
+    shape: Shape
+    smallest: int
+    """Rows of the smallest kept class."""
+    score: float
+    meets: bool
+    """All models hold, and no more rows are suppressed than allowed."""
+    hopeless: bool
+    """Every finer combination fails too."""
+    settled: bool
+    """Nothing is suppressed, and nothing would be in any coarser table."""
+    extra: npt.NDArray[np.float64] | None = None
+    """What the rows that any finer table must suppress too pay more than shown, by column and level."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """The classes at some levels: a combination that lies in each, and its counts."""
+
+    rep: npt.NDArray[np.int32]
+    size: Ints
+    people: Ints
+    of_parent: npt.NDArray[np.int32]
+    """For each class of the parent the class here; of each combination when there is no parent."""
+    parent: _Stored | None = None
+
+    @cached_property
+    def of(self) -> npt.NDArray[np.int32]:
+        """For each combination of the compressed table the class it lies in."""
+        return self.of_parent if self.parent is None else self.of_parent[self.parent.of]
+
+
+class Space:
+    """Judges combinations of levels of one table, each from the smallest stored table that is finer."""
+
+    def __init__(
+        self,
+        table: Classes,
+        rules: tuple[Rule, ...],
+        metric: LossMetric,
+        *,
+        limit: int,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.table, self.rules, self.metric, self.limit = table, rules, metric, limit
+        self.prices: Prices = metric.lay(table, weights)
+        self.rows = table.rows
+        self.heights = np.array(table.heights, dtype=np.int64)
+        columns, deepest = len(table.columns), int(self.heights.max()) + 1
+        self._starts = np.zeros((columns, deepest), dtype=np.int64)
+        self._widths = np.ones((columns, deepest), dtype=np.int64)
+        coarse, prices = [], []
+        at = 0
+        for i, ladder in enumerate(table.ladders):
+            for number, level in enumerate(ladder.levels):
+                self._starts[i, number], self._widths[i, number] = at, level.size
+                coarse.append(level.codes.astype(np.int32))
+                prices.append(self.prices.cells[i][number][level.codes])
+                at += len(level.codes)
+        self._coarse, self._prices = np.concatenate(coarse), np.concatenate(prices)
+        self._codes = np.ascontiguousarray(table.codes, dtype=np.int32)
+        self.least = max([rule.least for rule in rules], default=1)
+        self._others = tuple(rule for rule in rules if not rule.sizes_only)
+        self._columns = tuple(dict.fromkeys(name for rule in self._others for name in rule.columns))
+        if metric.class_term is ClassTerm.MINORITY:
+            assert metric.target is not None
+            self._columns = tuple(dict.fromkeys((*self._columns, metric.target)))
+        self.closure = Closure(min((int(rule.closure) for rule in rules), default=int(Closure.ANY)))
+        self._absent = any(rule.about_absent for rule in rules)
+        self.base = self._base()
+        """By column and level: the sum of prices over all rows when none is suppressed."""
+        self._scratch(len(table))
+        self._store_root()
+        self.judged = 0
+
+    def _base(self) -> npt.NDArray[np.float64]:
+        base = np.zeros(self._starts.shape)
+        for i, ladder in enumerate(self.table.ladders):
+            rows = np.bincount(self._codes[:, i], weights=self.table.sizes, minlength=len(ladder.leaves))
+            for level in range(ladder.height + 1):
+                start = self._starts[i, level]
+                base[i, level] = rows @ self._prices[start : start + len(rows)]
+        return base
+
+    def _scratch(self, size: int) -> None:
+        bits = max(12, int(np.ceil(np.log2(max(2 * size, 2)))))
+        self._slots = np.zeros(1 << bits, dtype=np.int32)
+        self._stamps = np.zeros(1 << bits, dtype=np.int32)
+        self._stamp = 0
+        self._keys = np.zeros(size, dtype=np.uint64)
+        self._rep = np.zeros(size, dtype=np.int32)
+        self._size = np.zeros(size, dtype=np.int64)
+        self._people = np.zeros(size if self.table.population is not None else 0, dtype=np.int64)
+        self._of = np.zeros(size, dtype=np.int32)
+        self._kept = np.zeros(size, dtype=np.bool_)
+        self._cells = np.zeros(len(self.table.columns))
+
+    def _store_root(self) -> None:
+        present = np.flatnonzero(self.table.sizes > 0) if not self._absent else np.arange(len(self.table))
+        of = np.zeros(len(self.table), dtype=np.int32)
+        of[present] = np.arange(len(present))
+        people = _NOTHING if self.table.population is None else self.table.population[present]
+        self._root = _Stored(rep=present.astype(np.int32), size=self.table.sizes[present], people=people, of_parent=of)
+        self._stored: dict[tuple[int, ...], _Stored] = {}
+        self._bytes = 0
+        used = [len(np.unique(self._codes[:, i])) for i in range(len(self.heights))]
+        self._order = []
+        tables = 1
+        for column in np.argsort(used, kind="stable")[::-1].tolist():
+            tables *= int(self.heights[column]) + 1
+            if tables > _STORED_TABLES:
+                break
+            self._order.append(column)
+
+    def judge(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
+        """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
+        at = np.asarray(levels, dtype=np.int64)
+        source, count = self._group(at)
+        rep, size, kept = self._rep[:count], self._size[:count], self._kept[:count]
+        self.judged += 1
+        certain = int(kernels.small(size, self.least, kept))
+        meets = certain <= self.limit
+        extra = self._extra(at, source, kept) if explain and meets and certain and not self._others else None
+        term = 0.0
+        if meets and (self._others or self._columns):
+            meets, term = self._test(source, kept)
+        suppressed, classes, smallest, summed = kernels.sums(
+            self._codes, self._starts, at, self._prices, rep, size, kept, int(self.metric.class_term), self._cells
+        )
+        shape = Shape(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
+        meets = meets and suppressed <= self.limit
+        monotone = self.closure is Closure.ANY or (self.limit == 0 and self.closure is Closure.PASSING)
+        return Node(
+            levels=tuple(at.tolist()),
+            shape=shape,
+            smallest=smallest,
+            score=self.metric.score(self._cells, self.prices, shape) if meets else float("inf"),
+            meets=meets,
+            hopeless=certain > self.limit or (monotone and not meets),
+            settled=meets and suppressed == 0 and self.closure is not Closure.NONE,
+            extra=extra,
+        )
+
+    def assign(self, levels: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], Mask]:
+        """For each combination of the compressed table its class at ``levels``, and whether that class is kept."""
+        self.judge(levels)
+        source = self._source(np.asarray(levels, dtype=np.int64))
+        count = int(self._of[: len(source.rep)].max()) + 1
+        return self._of[source.of], self._kept[:count].copy()
+
+    def worst(self, rule: Rule, levels: npt.ArrayLike) -> float:
+        """A model's own quantity over all classes at ``levels``, with nothing suppressed."""
+        of, count = self.table.partition(tuple(np.asarray(levels).tolist()))
+        groups = self.table.groups(of, count, columns=rule.columns)
+        return rule.worst(groups if rule.about_absent else groups.take(groups.sizes > 0))
+
+    def _group(self, at: Ints) -> tuple[_Stored, int]:
+        source = self._source(at)
+        return source, self._merge(source, at)
+
+    def _merge(self, source: _Stored, at: Ints) -> int:
+        self._stamp += 1
+        count: int = kernels.group(
+            self._codes, self._starts, self._widths, self._coarse, at, source.rep, source.size, source.people,
+            self._slots, self._stamps, self._stamp, self._keys, self._rep, self._size, self._people, self._of,
+        )  # fmt: skip
+        return count
+
+    def _source(self, at: Ints) -> _Stored:
+        """The stored table that shares the levels of the first columns of the roll-up order; made when it is not there.
+
+        Tables with the same levels in the widest columns share these tables, so each costs only what the rest adds.
+        """
+        levels = at.tolist()
+        source = self._root
+        name: tuple[int, ...] = ()
+        for position, column in enumerate(self._order):
+            name = (*name, levels[column])
+            found = self._stored.get(name)
+            if found is None:
+                partly = np.zeros_like(at)
+                used = self._order[: position + 1]
+                partly[used] = at[used]
+                found = source if levels[column] == 0 else self._store(source, partly)
+                self._stored[name] = found
+            source = found
+        return source
+
+    def _store(self, source: _Stored, at: Ints) -> _Stored:
+        count = self._merge(source, at)
+        needed = count * 20 + 4 * len(source.rep)
+        if count > _WORTH_STORING * len(source.rep) or self._bytes + needed > _STORED_BYTES:
+            return source
+        self._bytes += needed
+        return _Stored(
+            rep=self._rep[:count].copy(),
+            size=self._size[:count].copy(),
+            people=self._people[:count].copy() if len(self._people) else _NOTHING,
+            parent=source,
+            of_parent=self._of[: len(source.rep)].copy(),
+        )
+
+    def _extra(self, at: Ints, source: _Stored, kept: Mask) -> npt.NDArray[np.float64]:
+        extra = np.zeros(self._starts.shape)
+        kernels.nested_extra(
+            self._codes, self._starts, at, self.table.sizes, self._prices, self.prices.star,
+            source.of, self._of, kept, extra,
+        )  # fmt: skip
+        return extra
+
+    def _groups(self, source: _Stored, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> Groups:
+        """What models see of the classes of these numbers."""
+        place = np.full(len(self._rep), -1, dtype=np.int32)
+        place[numbers] = np.arange(len(numbers), dtype=np.int32)
+        histograms = {}
+        for name in columns:
+            column = self.table.track(name)
+            histograms[name] = np.zeros((len(numbers), len(column.ladder.leaves)), dtype=np.int64)
+            kernels.count_values(
+                column.cells, column.values, column.counts, source.of, self._of, place, histograms[name]
+            )
+        return Groups(
+            sizes=self._size[numbers],
+            histograms=histograms,
+            population=self._people[numbers] if len(self._people) else None,
+        )
+
+    def _test(self, source: _Stored, kept: Mask) -> tuple[bool, float]:
+        """Unmark the classes that fail; whether the rest can pass, and the class term that needs histograms."""
+        size = self._size[: len(kept)]
+        numbers = np.flatnonzero(kept | (size == 0) if self._absent else kept)
+        step = self.table.blocks(len(numbers), self._columns)
+        for start in range(0, len(numbers), step):
+            block = numbers[start : start + step]
+            groups = self._groups(source, block, self._columns)
+            good = np.ones(len(block), dtype=np.bool_)
+            for rule in self._others:
+                good &= rule.passes(groups)
+            if self._absent and (groups.sizes[~good] == 0).any():
+                return False, 0.0
+            kept[block[~good]] = False
+        together = tuple(rule for rule in self._others if rule.about_table)
+        if together and not self._suppress_smallest(together, kept):
+            return False, 0.0
+        return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0
+
+    def _suppress_smallest(self, rules: tuple[Rule, ...], kept: Mask) -> bool:
+        """Unmark as few of the smallest classes as the rules about the whole table need."""
+        numbers = np.flatnonzero(kept)
+        numbers = numbers[np.argsort(self._size[numbers], kind="stable")]
+        sizes = self._size[numbers]
+
+        def holds(dropped: int) -> bool:
+            groups = Groups(sizes=sizes[dropped:])
+            return all(rule.table_holds(groups) for rule in rules)
+
+        allowed = self.limit - (self.rows - int(sizes.sum()))
+        low, high = 0, int(np.searchsorted(np.cumsum(sizes), allowed, side="right")) if allowed >= 0 else -1
+        if high < 0 or not holds(high):
+            return False
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        kept[numbers[:high]] = False
+        return True
+
+    def _minority(self, source: _Stored, kept: Mask) -> float:
+        target = self.metric.target
+        assert target is not None
+        numbers = np.flatnonzero(kept)
+        step = self.table.blocks(len(numbers), (target,))
+        total = 0
+        for start in range(0, len(numbers), step):
+            matrix = self._groups(source, numbers[start : start + step], (target,)).histograms[target]
+            total += int(matrix.sum() - matrix.max(axis=1, initial=0).sum())
+        return float(total)
