@@ -1,0 +1,48 @@
+"""Random words from the operating system. There is no seed: noise that can be repeated can be subtracted."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["below", "below_big", "bits", "words"]
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+
+
+def words(count: int) -> Words:
+    """That many independent, uniform 64-bit words."""
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+def bits(count: int) -> npt.NDArray[np.bool_]:
+    """That many fair coins."""
+    packed = np.frombuffer(os.urandom((count + 7) // 8), dtype=np.uint8)
+    return np.unpackbits(packed, count=count).view(np.bool_)
+
+
+def below(bound: int, count: int) -> Ints:
+    """That many uniform integers in 0 .. bound - 1 (bound at most 2**62), exactly, by rejection."""
+    if not 1 <= bound <= 1 << 62:
+        raise ValueError("the bound must lie in 1 .. 2**62")
+    if bound & (bound - 1) == 0:
+        return (words(count) & np.uint64(bound - 1)).astype(np.int64)
+    fair = np.uint64((1 << 64) // bound * bound - 1)
+    found = words(count)
+    found = found[found <= fair]
+    while len(found) < count:
+        more = words(count - len(found) + 16)
+        found = np.concatenate([found, more[more <= fair]])
+    return (found[:count] % np.uint64(bound)).astype(np.int64)
+
+
+def below_big(bound: int) -> int:
+    """One uniform integer in 0 .. bound - 1 for a bound of any size."""
+    width = bound.bit_length()
+    while True:
+        drawn = int.from_bytes(os.urandom((width + 7) // 8), "little") & ((1 << width) - 1)
+        if drawn < bound:
+            return drawn

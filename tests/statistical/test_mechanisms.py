@@ -1,0 +1,405 @@
+"""Every mechanism against its exact distribution, with mutants that must be caught.
+
+The bytes of the operating system are replaced by a fixed stream, so a run always gives the same verdict; the samplers
+and mechanisms under test are the real ones. For each mechanism the exact probabilities of its outputs are written down
+here independently, as a function of a multiplier theta on the noise (1 is the claim).
+
+* Scale: the mean of the score d/d(theta) log p, the efficient statistic, within 4.5 standard errors of 0. The number of
+  draws is such that theta = 0.97 lies at least 7 standard errors away, so an error of 3 % is caught.
+* Shape: chi-squared over all outputs of expected count >= 10, p > 1e-6.
+* Loss: the largest log-ratio of exact probabilities between two neighbouring inputs does not exceed the claim, and
+  neither does a Clopper-Pearson lower bound (99.9 %) from draws; with a neighbour twice as far away it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tacit.dp import entropy
+from tacit.dp.loss import approximate
+from tacit.dp.mechanism import Mechanism
+from tacit.dp.mechanisms.exponential import Exponential
+from tacit.dp.mechanisms.gaussian import Gaussian
+from tacit.dp.mechanisms.geometric import Geometric
+from tacit.dp.mechanisms.histogram import Histogram
+from tacit.dp.mechanisms.laplace import Laplace
+from tacit.dp.mechanisms.partition_selection import PartitionSelection
+from tacit.dp.mechanisms.quantile import Quantile
+from tacit.dp.mechanisms.randomized_response import RandomizedResponse
+from tacit.dp.mechanisms.report_noisy_max import ReportNoisyMax
+from tacit.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
+from tacit.dp.mechanisms.sparse_vector import SparseVector
+from tacit.dp.receipt import issue
+from tacit.registry import registry
+from tacit.sealed import Sealed
+
+Pmf = Callable[[Any, float], dict[int, float]]
+
+
+@pytest.fixture(autouse=True)
+def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = np.random.Generator(np.random.PCG64(20201)).bytes
+    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=stream))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    make: Callable[[float], Mechanism]
+    """The mechanism with its noise times theta."""
+    draw: Callable[[Mechanism, Any, int], np.ndarray]
+    """Whole-number outputs."""
+    pmf: Pmf
+    """Exact chances of the outputs for an input and theta."""
+    base: Any
+    near: Any
+    """A neighbour at the sensitivity claimed."""
+    far: Any
+    """A neighbour twice as far away."""
+    count: int
+    few: int = 20_000
+    """Draws for the loss; the scale needs more."""
+    delta: float = 0.0
+
+
+def receipt(mechanism: Mechanism) -> Any:
+    return (
+        issue(approximate(10**9, 1), entry=1)
+        if not isinstance(mechanism, Gaussian)
+        else issue(mechanism.loss(10**6), entry=1)
+    )
+
+
+def vector(mechanism: Mechanism, value: int, count: int) -> np.ndarray:
+    return np.asarray(mechanism.release(Sealed(np.full(count, value)), receipt=receipt(mechanism)))
+
+
+def calls(result: Callable[[Any], int] = int) -> Callable[[Mechanism, Any, int], np.ndarray]:
+    def draw(mechanism: Mechanism, value: Any, count: int) -> np.ndarray:
+        paid, sealed = receipt(mechanism), Sealed(np.array(value))
+        return np.array([result(mechanism.release(sealed, receipt=paid)) for _ in range(count)])
+
+    return draw
+
+
+def laplace_pmf(scale: float, reach: int = 1000) -> dict[int, float]:
+    q = np.exp(-1 / scale)
+    return {y: float((1 - q) / (1 + q) * q ** abs(y)) for y in range(-reach, reach + 1)}
+
+
+def shifted(scale: float) -> Pmf:
+    return lambda value, theta: {value + y: p for y, p in laplace_pmf(scale * theta).items()}
+
+
+def gaussian_pmf(variance: float) -> Pmf:
+    def pmf(value: int, theta: float) -> dict[int, float]:
+        reach = int(14 * variance**0.5 + 5)
+        ys = np.arange(-reach, reach + 1)
+        weight = np.exp(-(ys**2) / (2 * variance * theta**2))
+        return dict(zip((ys + value).tolist(), (weight / weight.sum()).tolist(), strict=True))
+
+    return pmf
+
+
+def softmax(log_weights: np.ndarray) -> dict[int, float]:
+    weight = np.exp(log_weights - log_weights.max())
+    return dict(enumerate((weight / weight.sum()).tolist()))
+
+
+def noisy_max_pmf(counts: list[int], theta: float, *, scale: float = 2.0) -> dict[int, float]:
+    noise = laplace_pmf(scale * theta, 120)
+    ys, ps = np.array(list(noise)), np.array(list(noise.values()))
+    at_most = np.cumsum(ps)
+
+    def reach(limit: np.ndarray) -> np.ndarray:
+        index = np.clip(limit - ys[0], -1, len(ys) - 1)
+        return np.where(index < 0, 0.0, at_most[np.maximum(index, 0)])
+
+    result = {}
+    for i, mine in enumerate(counts):
+        chance = ps.copy()
+        for j, other in enumerate(counts):
+            if j != i:
+                chance = chance * reach(mine + ys - other - (1 if j < i else 0))
+        result[i] = float(chance.sum())
+    return result
+
+
+def sparse_pmf(counts: list[int], theta: float) -> dict[int, float]:
+    bars, queries = laplace_pmf(2 * theta, 120), laplace_pmf(4 * theta, 160)
+    ys, ps = np.array(list(queries)), np.array(list(queries.values()))
+    above = np.cumsum(ps[::-1])[::-1]
+    result = dict.fromkeys(range(len(counts) + 1), 0.0)
+    for shift, chance in bars.items():
+        left = chance
+        for i, count in enumerate(counts):
+            need = 5 + shift - count
+            yes = 1.0 if need <= ys[0] else (0.0 if need > ys[-1] else float(above[need - ys[0]]))
+            result[i] += left * yes
+            left *= 1 - yes
+        result[len(counts)] += left
+    return result
+
+
+def quantile_pmf(rank: float, rate: float) -> Pmf:
+    def pmf(counts: list[int], theta: float) -> dict[int, float]:
+        array = np.array(counts)
+        below, here = np.cumsum(array) - array, array
+        above = array.sum() - below - here
+        least = below * (1 - rank) - (above + here) * rank
+        most = (below + here) * (1 - rank) - above * rank
+        distance = np.where((least <= 0) & (most >= 0), 0, np.minimum(abs(least), abs(most)))
+        return softmax(-rate / theta * distance)
+
+    return pmf
+
+
+def partition_pmf(units: int, theta: float) -> dict[int, float]:
+    epsilon, delta = 1.0 / theta, 1e-2
+    chance = 0.0
+    for _ in range(units):
+        chance = min(np.exp(epsilon) * chance + delta, 1 - np.exp(-epsilon) * (1 - chance - delta), 1.0)
+    return {0: 1 - chance, 1: chance}
+
+
+def response_pmf(value: int, theta: float) -> dict[int, float]:
+    weight = np.ones(4)
+    grown = np.exp(1.0 / theta)
+    weight[value] = grown
+    return dict(enumerate((weight / weight.sum()).tolist()))
+
+
+def blocks_pmf(values: list[float], theta: float) -> dict[int, float]:
+    counts = np.bincount(np.floor(np.clip(values, 0, 10) * 2).astype(int), minlength=21)
+    return quantile_pmf(0.5, 0.5)(counts.tolist(), theta)
+
+
+def exact(number: float) -> Fraction:
+    return Fraction(repr(number))
+
+
+GRADED = list(range(40))
+
+AUDITS = {
+    "laplace": Audit(
+        make=lambda t: Laplace(scale=exact(3 * t), grid=1),
+        draw=vector,
+        pmf=shifted(3.0),
+        base=0,
+        near=1,
+        far=2,
+        count=200_000,
+    ),
+    "laplace, fine grid": Audit(
+        make=lambda t: Laplace(scale=exact(t), grid=Fraction(1, 16)),
+        draw=lambda m, value, n: (vector(m, value, n) * 16).astype(int),
+        pmf=shifted(16.0),
+        base=0,
+        near=16,
+        far=32,
+        count=200_000,
+    ),
+    "geometric": Audit(
+        make=lambda t: Geometric(scale=exact(t)), draw=vector, pmf=shifted(1.0), base=0, near=1, far=2, count=300_000
+    ),
+    "gaussian": Audit(
+        make=lambda t: Gaussian(variance=exact(9 * t * t)),
+        draw=vector,
+        pmf=gaussian_pmf(9.0),
+        base=0,
+        near=3,
+        far=6,
+        count=200_000,
+        delta=0.01,
+    ),
+    "gaussian, large": Audit(
+        make=lambda t: Gaussian(variance=exact(400 * t * t)),
+        draw=vector,
+        pmf=gaussian_pmf(400.0),
+        base=0,
+        near=20,
+        far=40,
+        count=200_000,
+        delta=0.01,
+    ),
+    "histogram": Audit(
+        make=lambda t: Histogram(scale=exact(2 * t)),
+        draw=vector,
+        pmf=shifted(2.0),
+        base=7,
+        near=8,
+        far=9,
+        count=200_000,
+    ),
+    "randomized-response": Audit(
+        make=lambda t: RandomizedResponse.for_epsilon(1 / t, categories=4),
+        draw=vector,
+        pmf=response_pmf,
+        base=0,
+        near=1,
+        far=None,
+        count=600_000,
+    ),
+    "exponential": Audit(
+        make=lambda t: Exponential(rate=1 / exact(2 * t)),
+        draw=calls(),
+        pmf=lambda u, t: softmax(np.array(u) / (2 * t)),
+        base=GRADED,
+        near=[*GRADED[:-1], 38],
+        far=[*GRADED[:-1], 36],
+        count=60_000,
+    ),
+    "report-noisy-max": Audit(
+        make=lambda t: ReportNoisyMax(scale=exact(2 * t), monotone=True),
+        draw=calls(lambda r: r[0]),
+        pmf=noisy_max_pmf,
+        base=GRADED,
+        near=[*GRADED[:-1], 40],
+        far=[*GRADED[:-1], 44],
+        count=60_000,
+    ),
+    "sparse-vector": Audit(
+        make=lambda t: SparseVector(threshold=5, stop=1, threshold_scale=exact(2 * t), query_scale=exact(4 * t)),
+        draw=calls(lambda r: len(r) - 1 if r[-1] else len(r)),
+        pmf=sparse_pmf,
+        base=list(range(-16, 24)),
+        near=[c + 1 for c in range(-16, 24)],
+        far=None,
+        count=60_000,
+    ),
+    "quantile": Audit(
+        make=lambda t: Quantile(rank=exact(0.25), rate=1 / exact(3 * t), low=0, high=39, grid=1),
+        draw=calls(),
+        pmf=quantile_pmf(0.25, 1 / 3),
+        base=[1] * 40,
+        near=[2] + [1] * 39,
+        far=None,
+        count=60_000,
+    ),
+    "partition-selection": Audit(
+        make=lambda t: PartitionSelection(epsilon=1 / exact(t), delta=0.01),
+        draw=vector,
+        pmf=partition_pmf,
+        base=3,
+        near=4,
+        far=6,
+        count=600_000,
+        delta=0.01,
+    ),
+    "sample-and-aggregate": Audit(
+        make=lambda t: SampleAndAggregate(blocks=20, rate=1 / exact(2 * t), low=0, high=10, grid=Fraction(1, 2)),
+        draw=calls(lambda r: int(2 * r)),
+        pmf=blocks_pmf,
+        base=[k / 2 for k in range(20)],
+        near=[k / 2 for k in range(1, 21)],
+        far=None,
+        count=60_000,
+    ),
+}
+NAMES = sorted(AUDITS)
+CASES = [pytest.param(name, marks=() if AUDITS[name].count >= 200_000 else pytest.mark.slow) for name in NAMES]
+
+
+def score(audit: Audit, outputs: np.ndarray) -> tuple[float, float]:
+    """Standard errors that the mean score lies from 0, and that a change of theta by 3 % would move it."""
+    step = 1e-4
+    centre, up, down = (audit.pmf(audit.base, t) for t in (1.0, 1 + step, 1 - step))
+    seen = [y for y in centre if min(up[y], down[y]) > 1e-250]
+    slope = {y: (np.log(up[y]) - np.log(down[y])) / (2 * step) for y in seen}
+    information = sum(centre[y] * s**2 for y, s in slope.items())
+    values, times = np.unique(outputs, return_counts=True)
+    total = sum(slope[int(v)] * c for v, c in zip(values, times, strict=True))
+    n = len(outputs)
+    return float(total / np.sqrt(n * information)), float(0.03 * np.sqrt(n * information))
+
+
+def chi_squared(audit: Audit, outputs: np.ndarray) -> float:
+    chances = audit.pmf(audit.base, 1.0)
+    n = len(outputs)
+    values, times = np.unique(outputs, return_counts=True)
+    seen = dict(zip(values.tolist(), times.tolist(), strict=True))
+    assert set(seen) <= set(chances), "an output that cannot occur"
+    common = [y for y, p in chances.items() if n * p >= 10]
+    expected = np.array([n * chances[y] for y in common] + [n * (1 - sum(chances[y] for y in common))])
+    observed = np.array([seen.get(y, 0) for y in common] + [n - sum(seen.get(y, 0) for y in common)])
+    use = expected > 1e-6
+    return float(stats.chi2.sf(((observed - expected)[use] ** 2 / expected[use]).sum(), use.sum() - 1))
+
+
+def loss_found(audit: Audit, other: Any, first: np.ndarray, second: np.ndarray) -> float:
+    """A lower bound (99.9 %) on the epsilon at audit.delta between base and other, from draws of both."""
+    here, there = audit.pmf(audit.base, 1.0), audit.pmf(other, 1.0)
+    best = -np.inf
+    for a, b, x, y in ((here, there, first, second), (there, here, second, first)):
+        ratio = {v: a.get(v, 0.0) / max(b.get(v, 0.0), 1e-300) for v in {*a, *b}}
+        order = sorted(ratio, key=lambda v: -ratio[v])
+        mass = np.cumsum([a.get(v, 0.0) for v in order])
+        cut = int(np.searchsorted(mass, 0.2)) + 1
+        event = np.array(order[:cut])
+        hits, misses = int(np.isin(x, event).sum()), int(np.isin(y, event).sum())
+        low = stats.beta.ppf(0.0005, hits, len(x) - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(0.9995, misses + 1, len(y) - misses)
+        if low > audit.delta:
+            best = max(best, float(np.log((low - audit.delta) / high)))
+    return best
+
+
+def claim(audit: Audit) -> float:
+    loss = audit.make(1.0).loss(1 if not isinstance(audit.make(1.0), Gaussian) else audit.near - audit.base)
+    return float(loss.at(Fraction(repr(audit.delta))).size if audit.delta else loss.size)
+
+
+@cache
+def outputs(name: str, theta: float, which: str) -> np.ndarray:
+    audit = AUDITS[name]
+    count = audit.count if which == "base" else max(audit.few, audit.count if audit.draw is vector else 0)
+    return audit.draw(audit.make(theta), getattr(audit, which), count)
+
+
+def test_every_mechanism_is_audited() -> None:
+    assert {name.split(",")[0] for name in AUDITS} == set(registry("mechanism").names())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scale_and_shape(name: str) -> None:
+    audit = AUDITS[name]
+    drawn = outputs(name, 1.0, "base")
+    distance, power = score(audit, drawn)
+    assert power > 7, f"the test is too weak: 3 % is {power:.1f} standard errors"
+    assert abs(distance) < 4.5
+    assert chi_squared(audit, drawn) > 1e-6
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_noise_three_percent_too_small_is_caught(name: str) -> None:
+    audit = AUDITS[name]
+    assert abs(score(audit, outputs(name, 0.97, "base"))[0]) > 4.5
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loss_is_not_exceeded(name: str) -> None:
+    audit = AUDITS[name]
+    here, there = audit.pmf(audit.base, 1.0), audit.pmf(audit.near, 1.0)
+    for a, b in ((here, there), (there, here)):
+        grown = np.exp(claim(audit))
+        overshoot = sum(max(0.0, p - grown * b.get(y, 0.0)) for y, p in a.items() if p > 1e-12)
+        assert overshoot <= audit.delta + 1e-9
+    found = loss_found(audit, audit.near, outputs(name, 1.0, "base"), outputs(name, 1.0, "near"))
+    assert found <= claim(audit)
+    assert found > 0.2 * claim(audit), "the audit sees nothing"
+
+
+@pytest.mark.parametrize("name", [case for case in CASES if AUDITS[str(case.values[0])].far is not None])
+def test_sensitivity_off_by_one_is_caught(name: str) -> None:
+    """A unit that moves the input twice as far as claimed loses more than claimed, and the audit sees it."""
+    audit = AUDITS[name]
+    found = loss_found(audit, audit.far, outputs(name, 1.0, "base"), outputs(name, 1.0, "far"))
+    assert found > claim(audit)
