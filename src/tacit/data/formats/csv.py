@@ -1,0 +1,218 @@
+"""Delimited text: CSV, TSV and their relatives."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from tacit.data.format import Format, refuse_nested, what_it_is
+from tacit.data.infer import infer
+from tacit.data.table import Table
+from tacit.data.text import Dialect, explain, sniff, to_utf8
+from tacit.errors import EmptyTable, NotThatFormat
+
+__all__ = ["MISSING", "Csv"]
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", ".", "?")
+"""Fields that mean "no value" when they stand unquoted: R, pandas, SQL, Excel, SAS and Stata, and the UCI archive."""
+
+
+class Csv(Format):
+    """Delimited text (.csv, .tsv, .txt, also gzipped), with delimiter, header, encoding and kinds found by looking.
+
+    A column becomes numbers, dates or true/false only if all its values fit: codes with a leading zero or a plus sign,
+    e-mail addresses and digit strings longer than 18 stay text, to the letter. Thousands separators are never guessed.
+    A quoted ``"NA"`` or ``""`` is text, the bare word or nothing is a missing value, as R writes them. What this
+    format writes reads back as the same table, except that a column of text whose every value looks like a number
+    (or date) comes back as numbers, and NaN as missing. A line with too many or too few fields is an error.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"delimiter": ";", "decimal": ","}, {"delimiter": "\t"})
+
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    """The character between fields; found among comma, semicolon, tab and bar when not given."""
+    header: bool | None = None
+    """Whether the first line names the columns; found when not given. Unnamed columns are called column_1, column_2."""
+    encoding: str | None = None
+    """The text encoding when reading; found among UTF-8, UTF-16, Windows-1252 and Latin-1. Writing is always UTF-8."""
+    decimal: Literal[".", ","] | None = None
+    """The decimal sign; a comma is found by itself where the delimiter is another character."""
+    missing: tuple[str, ...] = MISSING
+    """Unquoted fields that mean "no value"."""
+    text: tuple[str, ...] = ()
+    """Columns to keep as text whatever they look like, for example codes such as 250.00."""
+
+    def read(self, path: Path) -> Table:
+        return self.parse(load(path), path.name)
+
+    def parse(self, data: bytes, name: str) -> Table:
+        """The table in these bytes; ``name`` is what messages call them."""
+        refuse_foreign(data, name)
+        data = to_utf8(data, self.encoding, name)
+        dialect = sniff(data, delimiter=self.delimiter, header=self.header, missing=self.missing, name=name)
+        frame = cut(data, dialect, missing=self.missing, name=name)
+        comma = dialect.delimiter != ","
+        return Table(frame=infer(frame, decimal=self.decimal, comma=comma, text=self.text), origin="csv")
+
+    def write(self, table: Table, path: Path) -> None:
+        part = self if self.delimiter or ".tsv" not in path.suffixes else self.model_copy(update={"delimiter": "\t"})
+        with path.open("wb") as raw:
+            if path.suffix == ".gz":
+                # No time stamp inside: the same table gives the same bytes.
+                with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed:
+                    part.write_to(table, cast(IO[bytes], packed))
+            else:
+                part.write_to(table, raw)
+
+    def write_to(self, table: Table, file: IO[bytes]) -> None:
+        """Write to an open file."""
+        refuse_nested(table, "delimited text")
+        delimiter = self.delimiter or ","
+        # Columns go by number in here: Polars takes a name like ^a$ for a pattern.
+        plain = table.frame.rename({name: f"c{number}" for number, name in enumerate(table.columns)})
+        ready = plain.select(
+            self._written(kind, pl.col(name), delimiter, alone=plain.width == 1).alias(name)
+            for name, kind in plain.schema.items()
+        )
+        if self.header is not False:
+            names = pl.DataFrame({"name": table.frame.columns})
+            quoted = names.select(_quoted(pl.col("name"), delimiter, self.missing).str.join(delimiter))
+            file.write(f"{quoted.item()}\n".encode())
+        ready.write_csv(file, include_header=False, separator=delimiter, quote_style="never")
+
+    def _written(self, kind: pl.DataType, value: pl.Expr, delimiter: str, *, alone: bool) -> pl.Expr:
+        """A column as it stands in the file. A lone column spells its gaps out: an empty line would be skipped."""
+        if kind.is_float():
+            value = value.fill_nan(None)
+            if self.decimal == ",":
+                value = _quoted(value.cast(pl.String).str.replace(".", ",", literal=True), delimiter, ())
+        elif isinstance(kind, pl.Datetime):
+            utc = value.dt.convert_time_zone("UTC") if kind.time_zone else value
+            value = utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.6f" + ("Z" if kind.time_zone else ""))
+        elif not kind.is_numeric() and not kind.is_temporal() and kind != pl.Boolean:
+            value = _quoted(value.cast(pl.String), delimiter, self.missing)
+        if alone:
+            value = value.cast(pl.String).fill_null(next((word for word in self.missing if word), '""'))
+        return value
+
+    def scan(self, path: Path) -> str | None:
+        from tacit.data.scanning import csv_expression
+
+        return csv_expression(self, path)
+
+
+def load(path: Path) -> bytes:
+    """The bytes of a file, unpacked if its name ends in .gz."""
+    data = path.read_bytes()
+    if path.suffix.lower() == ".gz" and data:
+        try:
+            return gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise NotThatFormat(
+                f"{path.name} is not a whole gzip file.", fix="Copy or download it again.", path=str(path)
+            ) from None
+    return data
+
+
+def refuse_foreign(data: bytes, name: str) -> None:
+    """Refuse nothing at all, and files of another format."""
+    if not data[:4096].strip() and not data.strip():
+        raise EmptyTable(f"{name} is empty.", fix="Check that the file was written completely.", path=name)
+    found = what_it_is(data[:32].lstrip())
+    if found.startswith("it looks like"):
+        raise NotThatFormat(f"{name} is not delimited text: {found}.", fix="Name it by its real format.", path=name)
+
+
+def cut(data: bytes, dialect: Dialect, *, missing: Sequence[str], name: str) -> pl.DataFrame:
+    """All fields as text. The fast reader first; where it cannot be exact, the exact one."""
+    quotes = b'"' in data
+    frame = _cut_fast(data, dialect, quotes, [] if quotes else missing)
+    if frame is None or (quotes and _spells_missing(frame, missing)):
+        frame = _cut_exactly(data, dialect, missing, name)
+    if frame.height == 0:
+        raise EmptyTable(
+            f"{name} has a header but no rows." if dialect.header else f"{name} has no rows.",
+            fix="Check that the file was written completely, or set `header: false`.",
+            path=name,
+        )
+    return frame
+
+
+def _cut_fast(data: bytes, dialect: Dialect, quotes: bool, missing: Sequence[str]) -> pl.DataFrame | None:
+    """Polars reads fastest, but fills short lines up silently and takes blank lines for rows: None if in doubt."""
+    try:
+        frame = pl.read_csv(
+            data,
+            has_header=False,
+            skip_lines=dialect.skip,
+            separator=dialect.delimiter,
+            quote_char='"' if quotes else None,
+            schema=dict.fromkeys(dialect.names, pl.String),
+            null_values=[word for word in missing if word] or None,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.width != len(dialect.names):
+        return None
+    # A line that is too short has nothing in the last column; if that is always filled, no line is.
+    if frame.get_column(frame.columns[-1]).null_count():
+        rows = frame.height + int(dialect.header)
+        if quotes or dialect.preamble or _count(data, dialect.delimiter) != rows * (frame.width - 1):
+            return None
+        if frame.width == 1:
+            return None
+    return frame if "" in missing or quotes else None
+
+
+def _count(data: bytes, mark: str) -> int:
+    whole, size = np.frombuffer(data, dtype=np.uint8), 1 << 20
+    return sum(int(np.count_nonzero(whole[at : at + size] == ord(mark))) for at in range(0, whole.size, size))
+
+
+def _spells_missing(frame: pl.DataFrame, missing: Sequence[str]) -> bool:
+    """Whether a word for "missing" stands anywhere: then it matters whether it was quoted."""
+    words = [word for word in missing if word]
+    return "" not in missing or any(frame.select(pl.all().is_in(words).any()).row(0))
+
+
+def _cut_exactly(data: bytes, dialect: Dialect, missing: Sequence[str], name: str) -> pl.DataFrame:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if data.count(b'"') % 2:
+        explain(data, dialect, name)
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(column_names=dialect.names, skip_rows=dialect.skip, block_size=1 << 23),
+            parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(dialect.names, pa.large_string()),
+                null_values=list(missing),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as failure:
+        if "Empty CSV file" in str(failure):
+            return pl.DataFrame(schema=dict.fromkeys(dialect.names, pl.String))
+        explain(data, dialect, name)
+        raise NotThatFormat(f"{name} cannot be cut into fields.", fix="Set `delimiter`.", path=name) from None
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _quoted(value: pl.Expr, delimiter: str, missing: Sequence[str]) -> pl.Expr:
+    special = value.str.contains_any([delimiter, '"', "\n", "\r"]) | value.is_in([*missing, ""])
+    special |= value.str.contains(r"^\s|\s$|^\x{FEFF}|^sep=")
+    escaped = pl.format('"{}"', value.str.replace_all('"', '""', literal=True))
+    return pl.when(special).then(escaped).otherwise(value)

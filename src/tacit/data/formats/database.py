@@ -1,0 +1,131 @@
+"""DuckDB database files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+
+from tacit.data.columnar import quoted_path
+from tacit.data.format import Format, what_it_is
+from tacit.data.table import Table, refuse_duplicates
+from tacit.errors import DatabaseFailed, NotThatFormat, did_you_mean
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["Database"]
+
+
+class Database(Format):
+    """A table or a query of a DuckDB file (.duckdb), read-only and with no access to other files or the network.
+
+    The same by URL: ``duckdb:///people.duckdb?table=people``; two slashes more for an absolute path. PostgreSQL is
+    read by URL only: ``postgresql://host/db?table=people`` or ``?query=SELECT ...``. Writing makes a new DuckDB file
+    with one table.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".duckdb",)
+    main: ClassVar[str | None] = "table"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"table": "people"})
+
+    table: str | None = None
+    """The table to read, or to make (``data`` when not given). Not needed to read a file that has one table only."""
+    query: str | None = None
+    """A SELECT to read instead of a table."""
+
+    def check(self, path: Path) -> None:
+        with path.open("rb") as file:
+            head = file.read(16)
+        if head and head[8:12] != b"DUCK":
+            raise NotThatFormat(
+                f"{path.name} is not a DuckDB file: {what_it_is(head)}.",
+                fix="Name it by its real format.",
+                path=str(path),
+            )
+
+    def read(self, path: Path) -> Table:
+        import duckdb
+
+        with duckdb.connect() as connection:
+            statement = self.statement(connection, path)
+            try:
+                result: Any = connection.sql(statement).to_arrow_table()
+            except duckdb.Error as failure:
+                raise refused(path.name, failure) from None
+        refuse_duplicates(result.column_names)
+        return Table(frame=pl.DataFrame(result), origin="database")
+
+    def statement(self, connection: duckdb.DuckDBPyConnection, path: Path) -> str:
+        """Attach the file read-only as ``source``, lock the connection down, and give the SELECT to run."""
+        import duckdb
+
+        try:
+            connection.execute(f"ATTACH {quoted_path(path)} AS source (READ_ONLY)")
+            connection.execute("USE source")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+        except duckdb.Error:
+            raise DatabaseFailed(
+                f"{path.name} cannot be opened: it is damaged, newer than this DuckDB, or in use.",
+                fix="Close the program that writes to it.",
+                path=str(path),
+            ) from None
+        if self.query is not None:
+            return single_select(connection, self.query)
+        found = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'source' ORDER BY 1"
+        ).fetchall()
+        names = [str(row[0]) for row in found]
+        name = self.table or (names[0] if len(names) == 1 else None)
+        if name is None or name.split(".")[-1] not in names:
+            said = f"has no table `{name}`" if name else f"has {len(names)} tables"
+            raise DatabaseFailed(
+                f"{path.name} {said}.", fix="Name one with ?table=. " + did_you_mean(name or "", names), path=str(path)
+            )
+        return f"SELECT * FROM {identifier(name)}"
+
+    def write(self, table: Table, path: Path) -> None:
+        import duckdb
+
+        try:
+            with duckdb.connect(str(path)) as connection:
+                connection.register("incoming", table.frame.to_arrow())
+                connection.execute(f"CREATE TABLE {identifier(self.table or 'data')} AS SELECT * FROM incoming")
+        except duckdb.IOException as failure:
+            raise OSError(0, "the database file could not be written") from failure
+
+
+def identifier(name: str) -> str:
+    """A table name quoted for SQL; a dot separates schema and table.
+
+    >>> identifier('main.my "table"')
+    '"main"."my ""table\"""'
+    """
+    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+
+
+def single_select(connection: duckdb.DuckDBPyConnection, query: str) -> str:
+    """The query, if it is one SELECT."""
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(query)
+    except duckdb.Error as failure:
+        raise refused("The query", failure) from None
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise DatabaseFailed("The query must be one SELECT statement.", fix="Use one SELECT.")
+    return query.strip().rstrip(";")
+
+
+def refused(name: str, failure: Exception) -> DatabaseFailed:
+    """What DuckDB refused; its words are repeated only where they speak of the SQL and not of the data."""
+    about_sql = type(failure).__name__ in {
+        "ParserException",
+        "BinderException",
+        "CatalogException",
+        "PermissionException",
+    }
+    words = str(failure).partition("\n")[0] if about_sql else type(failure).__name__
+    return DatabaseFailed(f"{name}: {words}", fix="Check the query.")

@@ -1,0 +1,253 @@
+"""Files larger than memory: DuckDB reads them piece by piece, spilling to disk where it must."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.data.columnar import quoted_path
+from tacit.data.format import Format, format_for
+from tacit.data.infer import RULES, Rule, sql_facts, sql_types
+from tacit.data.sources import require_file
+from tacit.data.text import decode, sniff, to_utf8
+from tacit.data.url import is_url, parse_url
+from tacit.errors import EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from tacit.data.formats.csv import Csv
+
+__all__ = ["Scan", "SizeHint", "csv_expression", "scan", "size_hint"]
+
+_HEAD = 1 << 20
+_GROWTH = {
+    ".csv": 2.0,
+    ".tsv": 2.0,
+    ".txt": 2.0,
+    ".gz": 10.0,
+    ".parquet": 6.0,
+    ".pq": 6.0,
+    ".duckdb": 4.0,
+    ".xlsx": 15.0,
+}
+"""Bytes in memory per byte on disk, roughly and rather too high."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeHint:
+    """Whether a file may be read whole. An estimate from its size, not a promise."""
+
+    on_disk: int
+    in_memory: int
+    available: int
+
+    @property
+    def fits(self) -> bool:
+        """True if reading it takes less than half of the memory that is free; work needs the other half."""
+        return self.in_memory * 2 < self.available
+
+
+def size_hint(path: str | Path) -> SizeHint:
+    """How large a file is, how large it will be in memory, and how much memory there is."""
+    place = Path(path)
+    require_file(place)
+    size = place.stat().st_size
+    return SizeHint(
+        on_disk=size, in_memory=int(size * _GROWTH.get(place.suffix.lower(), 3.0)), available=_free_memory()
+    )
+
+
+def _free_memory() -> int:
+    """Free memory: what the system says, or the limit of a container if that is lower."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        try:
+            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        except (ValueError, OSError, AttributeError):
+            free = 4 << 30
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):
+            continue
+    return max(free, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan:
+    """A file that is queried where it lies, with the same columns and types that :func:`tacit.data.read` would give."""
+
+    path: Path
+    expression: str
+    """A DuckDB table expression: ``SELECT ... FROM {scan.expression}``."""
+    columns: Mapping[str, str]
+    """Column names and their DuckDB types, in order."""
+    attached: bool = False
+    """Whether the file is a DuckDB database, attached as ``source``."""
+
+    @contextmanager
+    def connect(
+        self, *, memory: str = "2GB", threads: int | None = None, temporary: Path | None = None
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A DuckDB connection that can read this one file and nothing else, in ``memory``, spilling to disk.
+
+        No other file, network, extension or setting can be reached through it. The spill folder (inside
+        ``temporary``, or the system's) is removed at the end: it may hold data of people.
+        """
+        import duckdb
+
+        with (
+            tempfile.TemporaryDirectory(prefix="tacit-scan-", dir=temporary) as spill,
+            duckdb.connect() as connection,
+        ):
+            connection.execute(f"SET memory_limit = {quoted_path(memory)}")
+            connection.execute(f"SET temp_directory = {quoted_path(spill)}")
+            connection.execute("SET preserve_insertion_order = true")
+            if threads is not None:
+                connection.execute(f"SET threads = {int(threads)}")
+            if self.attached:
+                connection.execute(f"ATTACH {quoted_path(self.path)} AS source (READ_ONLY)")
+                connection.execute("USE source")
+            else:
+                connection.execute(f"SET allowed_paths = [{quoted_path(self.path)}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            yield connection
+
+    def count(self) -> int:
+        """How many rows there are; Parquet and DuckDB know it, a text file is read through."""
+        with self.connect() as connection:
+            found = connection.execute(f"SELECT count(*) FROM {self.expression}").fetchone()
+        assert found is not None
+        return int(found[0])
+
+
+def scan(source: str | Path, *, format: Format | None = None, **options: Any) -> Scan:  # noqa: A002
+    """Prepare a CSV, Parquet or DuckDB file for querying without reading it into memory.
+
+    A CSV file is read through once to find the kinds of its columns, by the same rules as :func:`tacit.data.read`.
+    """
+    from tacit.data.formats.database import Database
+
+    text = str(source)
+    if is_url(text):
+        address = parse_url(text)
+        if address.kind != "duckdb":
+            raise UnknownFormat("Only DuckDB files are scanned by URL.", fix="Export the table to Parquet.")
+        path: Path = Path(address.location)
+        part: Format = Database(table=address.table, query=address.query)
+    else:
+        path = Path(source)
+        require_file(path)
+        kind = format_for(path).build(options) if format is None else format
+        assert isinstance(kind, Format)
+        part = kind
+    require_file(path)
+    path = path.resolve()
+    part.check(path)
+    attached = isinstance(part, Database)
+    expression = _attached_expression(part, path) if isinstance(part, Database) else part.scan(path)
+    if expression is None:
+        raise UnknownFormat(
+            f"A {part.part_name()} file cannot be scanned piece by piece.", fix="Convert it to CSV or Parquet."
+        )
+    bare = Scan(path=path, expression=expression, columns={}, attached=attached)
+    with bare.connect() as connection:
+        found = _guarded(connection, f"DESCRIBE SELECT * FROM {expression}", path)
+    columns = {str(row[0]): str(row[1]) for row in found}
+    return Scan(path=path, expression=expression, columns=columns, attached=attached)
+
+
+def _attached_expression(part: Any, path: Path) -> str:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return f"({part.statement(connection, path)})"
+
+
+def csv_expression(part: Csv, path: Path) -> str:
+    """The expression that reads a CSV file with the kinds of its columns."""
+    import gzip
+
+    with (gzip.open if path.suffix.lower() == ".gz" else open)(path, "rb") as file:
+        head = file.read(_HEAD)
+    # A cut in the middle of a character would look like another encoding.
+    end = head.rfind(b"\n") + 1 or len(head)
+    encoding = part.encoding or decode(head[:end])
+    known = {"utf-8": "utf-8", "utf-8-sig": "utf-8", "latin-1": "latin-1", "utf-16": "utf-16", "utf-16-le": "utf-16"}
+    if encoding not in known:
+        raise NotThatFormat(
+            f"{path.name} is {encoding} text, which can be read whole but not scanned.", fix="Convert it to UTF-8."
+        )
+    text = to_utf8(head if encoding.startswith("utf-16") else head[:end], encoding, path.name)
+    dialect = sniff(text, delimiter=part.delimiter, header=part.header, missing=part.missing, name=path.name)
+    columns = ", ".join(f"{quoted_path(name)}: 'VARCHAR'" for name in dialect.names)
+    words = ", ".join(map(quoted_path, part.missing))
+    raw = (
+        f"read_csv({quoted_path(path)}, auto_detect = false, header = false, skip = {dialect.skip}, "
+        f"delim = {quoted_path(dialect.delimiter)}, quote = '\"', escape = '\"', columns = {{{columns}}}, "
+        f"nullstr = [{words}], allow_quoted_nulls = false, encoding = '{known[encoding]}', "
+        f"max_line_size = 16777216, buffer_size = 33554432)"
+    )
+    rules = _csv_rules(raw, dialect.names, part, comma=dialect.delimiter != ",", path=path)
+    chosen = []
+    for name, rule in rules.items():
+        column = _name(name)
+        value = f"nullif(trim({column}, ' '), '')"
+        chosen.append(f"{rule.sql.format(value) if rule else column} AS {column}")
+    return f"(SELECT {', '.join(chosen)} FROM {raw})"
+
+
+def _csv_rules(raw: str, names: tuple[str, ...], part: Csv, *, comma: bool, path: Path) -> dict[str, Rule | None]:
+    asked: list[str] = []
+    for name in names:
+        asked.extend(sql_facts(_name(name)).values())
+    bare = Scan(path=path, expression=raw, columns={})
+    with bare.connect() as connection:
+        (row,) = _guarded(connection, f"SELECT count(*), {', '.join(asked)} FROM {raw}", path)
+    if row[0] == 0:
+        raise EmptyTable(f"{path.name} has a header but no rows.", path=str(path))
+    width = len(RULES) + 2
+    facts = {}
+    for number, name in enumerate(names):
+        values = row[1 + number * width : 1 + (number + 1) * width]
+        facts[name] = dict(zip([f"r{i}" for i in range(len(RULES) + 1)] + ["clear"], map(bool, values), strict=True))
+        if name in part.text:
+            facts[name] = dict.fromkeys(facts[name], False)
+    return sql_types(facts, comma=comma, decimal=part.decimal)
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _guarded(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> list[tuple[Any, ...]]:
+    """Run a query over a file; DuckDB's message may quote the line, so only its number is kept."""
+    import duckdb
+
+    try:
+        return connection.execute(query).fetchall()
+    except duckdb.Error as failure:
+        found = re.search(r"[Ll]ine:? (\d+)", str(failure))
+        if found:
+            raise RaggedLine(
+                f"{path.name}, line {found[1]}: the line cannot be cut into as many fields as the first one.",
+                fix="Quote fields that contain the delimiter, or set `delimiter`.",
+                path=str(path),
+                line=int(found[1]),
+            ) from None
+        raise NotThatFormat(
+            f"{path.name} cannot be scanned ({type(failure).__name__}).", fix="Export it again.", path=str(path)
+        ) from None

@@ -1,0 +1,181 @@
+"""What a text file does not say about itself: its encoding, its delimiter, and whether it has a header."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tacit.data.infer import RULES
+from tacit.data.table import refuse_duplicates
+from tacit.errors import EmptyTable, NotThatFormat, RaggedLine
+
+__all__ = ["DELIMITERS", "Dialect", "decode", "explain", "sniff", "to_utf8"]
+
+DELIMITERS = ("\t", ";", "|", ",")
+"""In the order of preference where several fit: a comma is also a decimal sign, a tab hardly anything else."""
+
+_SAMPLE = 1 << 15
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_UNUSED_CP1252 = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
+_C1 = bytes(range(0x80, 0xA0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How the lines of a file are cut into fields."""
+
+    delimiter: str
+    header: bool
+    names: tuple[str, ...]
+    skip: int
+    """Lines before the first line of data, the header among them."""
+    preamble: int = 0
+    """Lines before the header: 1 for a file that opens with ``sep=;``."""
+
+
+def decode(data: bytes) -> str:
+    """Name of the encoding: UTF-8, UTF-16, else Windows-1252, else Latin-1. A BOM decides where there is one."""
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            return name
+    head = data[:4096]
+    if b"\0" in head:
+        for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
+            if zeros.count(0) > 0.8 * len(zeros):
+                return name
+        return "binary"
+    if data.isascii():
+        return "utf-8"
+    try:
+        codecs.utf_8_decode(data, "strict", True)
+    except UnicodeDecodeError:
+        # Windows-1252 is Latin-1 with letters and quotes where Latin-1 has control characters.
+        windows = any(byte in data for byte in _C1) and not any(byte in data for byte in _UNUSED_CP1252)
+        return "cp1252" if windows else "latin-1"
+    return "utf-8"
+
+
+def to_utf8(data: bytes, encoding: str | None, name: str) -> bytes:
+    """The same text in UTF-8 with ``\\n`` or ``\\r\\n`` line ends and no BOM; a binary file is refused."""
+    found = encoding or decode(data)
+    if found == "binary":
+        raise NotThatFormat(
+            f"{name} is not text: it holds NUL bytes.", fix="Name the file by its real format.", path=name
+        )
+    if found != "utf-8":
+        try:
+            data = data.decode("utf-8-sig" if found.lower() in {"utf8", "utf-8"} else found).encode()
+        except (UnicodeDecodeError, LookupError):
+            raise NotThatFormat(
+                f"{name} cannot be read as {found} text.", fix="Set `encoding` to the right one.", path=name
+            ) from None
+    if b"\r" in data[:_SAMPLE] and b"\n" not in data[:_SAMPLE]:
+        data = data.replace(b"\r", b"\n")
+    return data
+
+
+def sniff(data: bytes, *, delimiter: str | None, header: bool | None, missing: Sequence[str], name: str) -> Dialect:
+    """Find delimiter and header from the first lines of UTF-8 text."""
+    text = data[:_SAMPLE].decode("utf-8", "ignore")
+    cut = len(data) > _SAMPLE
+    preamble = 0
+    if text[:4].lower() == "sep=" and text[5:6] in {"\r", "\n"}:
+        delimiter = delimiter or text[4]
+        text, preamble = text.partition("\n")[2], 1
+    if not text.strip():
+        raise EmptyTable(f"{name} is empty.", fix="Check that the file was written completely.", path=name)
+    if delimiter is None:
+        delimiter = _delimiter(text, cut)
+    rows = _rows(text, delimiter, cut)
+    if header is None:
+        header = _has_header(rows, missing)
+    first = rows[0]
+    names = [
+        (field.strip() or f"column_{number}") if header else f"column_{number}" for number, field in enumerate(first, 1)
+    ]
+    refuse_duplicates(names)
+    lines = _header_lines(text, delimiter) if header else 0
+    return Dialect(delimiter=delimiter, header=header, names=tuple(names), skip=preamble + lines, preamble=preamble)
+
+
+def _rows(text: str, delimiter: str, cut: bool) -> list[list[str]]:
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    return rows[:-1] if cut and len(rows) > 1 else rows
+
+
+def _header_lines(text: str, delimiter: str) -> int:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    for row in reader:
+        if row:
+            return reader.line_num
+    return 0
+
+
+def _delimiter(text: str, cut: bool) -> str:
+    counts = {mark: [len(row) for row in _rows(text, mark, cut)] for mark in DELIMITERS}
+    several = {mark: found for mark, found in counts.items() if found[0] > 1}
+    for mark, found in several.items():
+        if len(set(found)) == 1:
+            return mark
+    if several:
+        # No delimiter cuts every line alike: take the one that comes nearest, and let the reading name the line.
+        return max(several, key=lambda mark: several[mark].count(several[mark][0]) / len(several[mark]))
+    single = [mark for mark in reversed(DELIMITERS) if set(counts[mark]) == {1}]
+    return single[0] if single else ","
+
+
+def _has_header(rows: list[list[str]], missing: Sequence[str]) -> bool:
+    """No header if the first line looks like the lines below it: the same kinds, and at least one that is not text."""
+    first, rest = rows[0], rows[1:]
+    kinds = [_kind([field]) for field in first]
+    if not rest:
+        return not all(kinds)
+    below = [_kind([row[i] for row in rest if i < len(row) and row[i] not in missing]) for i in range(len(first))]
+    if any(kind is None and other is not None for kind, other in zip(kinds, below, strict=True) if other != "empty"):
+        return True
+    return not any(kind is not None and kind == other for kind, other in zip(kinds, below, strict=True))
+
+
+def _kind(values: list[str]) -> str | None:
+    """Kind of these fields, None for text, ``"empty"`` when there is none to judge by."""
+    column = pl.Series("value", [value.strip() for value in values if value.strip()], dtype=pl.String).to_frame()
+    if column.height == 0:
+        return "empty"
+    for rule in RULES:
+        if column.select(rule.fits(pl.col("value")).all()).item():
+            return "number" if rule.kind == "integer" else rule.kind
+    return None
+
+
+def explain(data: bytes, dialect: Dialect, name: str) -> None:
+    """Raise the error that names the line which does not fit; return when every line does."""
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    for _ in range(dialect.preamble):
+        next(text)
+    csv.field_size_limit(1 << 30)
+    reader = csv.reader(text, delimiter=dialect.delimiter, strict=True)
+    width, begin = len(dialect.names), 1 + dialect.preamble
+    try:
+        for row in reader:
+            if row and len(row) != width:
+                raise RaggedLine(
+                    f"{name}, line {begin}: {len(row)} fields where the first line has {width}.",
+                    fix="Quote fields that contain the delimiter, or set `delimiter`.",
+                    path=name,
+                    line=begin,
+                    fields=len(row),
+                    expected=width,
+                )
+            begin = reader.line_num + 1 + dialect.preamble
+    except csv.Error:
+        raise RaggedLine(
+            f"{name}, line {begin}: a quoted field is not closed, or goes on after its closing quote.",
+            fix='Double the quotes inside quoted fields ("" for ").',
+            path=name,
+            line=begin,
+        ) from None
