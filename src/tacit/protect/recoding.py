@@ -1,0 +1,111 @@
+"""Local recoding: rows form clusters, and a cluster shows in each column the lowest group that holds all its values.
+
+Two rows with the same value may show different groups, which is what makes local recoding lose less than levels that
+hold for a whole column. Everything here works on the distinct combinations of a compressed table ("units").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.protect.classes import Classes
+from tacit.schema.hierarchy import Ladder
+
+__all__ = ["Forest", "forest", "labels_of", "lowest_groups"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forest:
+    """The hierarchies of all quasi-identifiers laid over the units, in the shape compiled loops need."""
+
+    groups: npt.NDArray[np.int32]
+    """(unit, column, level): code of the unit's group. Levels above a column's own height repeat its root."""
+    price: Floats
+    """What one row pays for showing a group; all columns and levels one after the other, weights applied."""
+    offset: Ints
+    """(column, level): where the prices of that level begin."""
+    rows: Ints
+    """Rows per unit."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def dearest(self) -> npt.NDArray[np.intp]:
+        """Columns by the mean price of giving up their last level, dearest first: loops that stop early look there."""
+        top = self.groups.shape[2] - 1
+        means = [
+            float(np.average(self.price[self.offset[c, top] + self.groups[:, c, top]], weights=self.rows))
+            - float(np.average(self.price[self.offset[c, 0] + self.groups[:, c, 0]], weights=self.rows))
+            for c in range(self.groups.shape[1])
+        ]
+        return np.argsort(-np.array(means), kind="stable")
+
+    def take(self, units: npt.NDArray[np.intp]) -> Forest:
+        """Some of the units."""
+        return Forest(groups=self.groups[units], price=self.price, offset=self.offset, rows=self.rows[units])
+
+
+def forest(table: Classes, cells: Sequence[Sequence[Floats]], weights: Floats) -> Forest:
+    """Lay hierarchies and prices (by column, level and code) over the units of a compressed table."""
+    deepest = max(table.heights) + 1
+    groups = np.empty((len(table), len(table.ladders), deepest), dtype=np.int32)
+    offset = np.zeros((len(table.ladders), deepest), dtype=np.int64)
+    prices: list[Floats] = []
+    place = 0
+    for column, ladder in enumerate(table.ladders):
+        for number in range(deepest):
+            level = ladder.levels[min(number, ladder.height)]
+            groups[:, column, number] = level.codes[table.codes[:, column]]
+            if number <= ladder.height:
+                offset[column, number] = place
+                prices.append(np.asarray(cells[column][number], dtype=np.float64) * weights[column])
+                place += level.size
+            else:
+                offset[column, number] = offset[column, number - 1]
+    return Forest(groups=groups, price=np.concatenate(prices), offset=offset, rows=table.sizes)
+
+
+def lowest_groups(woods: Forest, cluster: Ints, count: int) -> npt.NDArray[np.int16]:
+    """(cluster, column): the lowest level at which all units of the cluster share a group."""
+    order = np.argsort(cluster, kind="stable")
+    starts = np.searchsorted(cluster[order], np.arange(count))
+    deepest = woods.groups.shape[2]
+    levels = np.full((count, woods.groups.shape[1]), deepest - 1, dtype=np.int16)
+    for column in range(woods.groups.shape[1]):
+        for level in range(deepest - 2, -1, -1):
+            codes = woods.groups[order, column, level]
+            alike = np.minimum.reduceat(codes, starts) == np.maximum.reduceat(codes, starts)
+            levels[alike, column] = level
+    return levels
+
+
+def cell_prices(woods: Forest, levels: npt.NDArray[np.integer[Any]]) -> Floats:
+    """(unit, column): what a row of the unit pays at these levels (unit, column)."""
+    out = np.empty(levels.shape)
+    for column in range(levels.shape[1]):
+        level = levels[:, column]
+        codes = woods.groups[np.arange(len(levels)), column, level]
+        out[:, column] = woods.price[woods.offset[column, level] + codes]
+    return out
+
+
+def labels_of(ladder: Ladder, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]) -> pl.Series:
+    """The label of each leaf number at a level of its own. Stays in the column's type when nothing was coarsened."""
+    if not levels.any():
+        return ladder.decode(leaves, 0)
+    levels = np.minimum(levels, ladder.height)
+    shown = pl.concat([level.labels.cast(pl.String).alias(ladder.column) for level in ladder.levels])
+    starts = np.concatenate([[0], np.cumsum([level.size for level in ladder.levels])])
+    codes = np.stack([level.codes for level in ladder.levels])[levels, leaves]
+    return shown.gather(starts[levels] + codes)
