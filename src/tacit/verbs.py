@@ -83,7 +83,7 @@ class Protection:
         for limit in self.account.limits:
             if not limit["met"]:
                 judged = "could not be judged" if limit["value"] is None else f"may be as high as {limit['value']:.3f}"
-                words.append(f"risk limit {limit['wanted']}: the risk of {limit.get('attack', 'the attacks')} {judged}")
+                words.append(f"limit of {limit['limit']} {limit['wanted']}: {limit['attack'] or 'it'} {judged}")
         return tuple(words)
 
     def save(
@@ -274,26 +274,30 @@ def measure_pair(pair: Pair, measures: Iterable[Measure], *, rng: Rng, progress:
 def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> list[dict[str, Any]]:
     """Each limit with the worst value that was judged against it.
 
-    Identity is judged by the upper end of the interval. What an attribute or membership attack gets right beyond its
-    reference (people outside the release, or the best blind guess) is judged in the same way, because being right about
-    the majority is no disclosure. A limit that nothing could be judged against is not met.
+    Identity is judged by the upper end of the interval. Of an attribute or membership attack, what it gets right beyond
+    its reference (people outside the release, or the best blind guess) is judged in the same way, because being right
+    about the majority is no disclosure. A limit that nothing could be judged against is not met.
     """
-    if limits.risk is None:
-        return []
-    worst: tuple[float, str] | None = None
-    for outcome in outcomes:
-        if isinstance(outcome, NotApplicable):
-            continue
-        plain = outcome.to_plain()
-        value = plain["high"]
-        if plain["discloses"] != "identity":
-            value = excess(value, plain["control"] if plain["control"] is not None else plain["baseline"])
-        if worst is None or value > worst[0]:
-            worst = (value, plain["attack"])
-    if worst is None:
-        return [{"limit": "risk", "wanted": limits.risk, "value": None, "met": False}]
-    value, name = worst
-    return [{"limit": "risk", "wanted": limits.risk, "value": value, "met": value <= limits.risk, "attack": name}]
+    judged = []
+    for name, wanted in limits.items().items():
+        kind = "identity" if name == "risk" else name
+        values = [
+            (_judged_value(outcome), outcome.attack)
+            for outcome in outcomes
+            if isinstance(outcome, Outcome) and str(outcome.discloses) == kind
+        ]
+        value, attack_name = max(values, default=(None, None))
+        met = value is not None and value <= wanted
+        judged.append({"limit": name, "wanted": wanted, "value": value, "met": met, "attack": attack_name})
+    return judged
+
+
+def _judged_value(outcome: Outcome) -> float:
+    plain = outcome.to_plain()
+    high: float = plain["high"]
+    if plain["discloses"] == "identity":
+        return high
+    return excess(high, max(plain["baseline"], plain["control"] or 0.0))
 
 
 def attack_to_plain(item: Outcome | NotApplicable) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class Outcome:
         """One entry of the ``attacks`` list: risk with interval, the other arms, and how it was done."""
         main = risk(self, level)
         base = self.baseline.rate
-        reference = self.control.rate if self.control is not None else base
+        reference = max(base, self.control.rate) if self.control is not None else base
         return {
             "attack": self.attack,
             "discloses": str(self.discloses),

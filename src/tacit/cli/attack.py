@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli._console import emit_json, json_option, progress, seed_option, typed_path
+
+if TYPE_CHECKING:
+    from tacit.recipe import Limits
 
 
 @click.command("attack")
@@ -48,7 +52,6 @@ def command(
     right without it (baseline) and on people who are not in the release (control). An attack that does not apply says
     why and has no risk, not a risk of 0.
     """
-    from tacit.recipe import Limits
     from tacit.verbs import attack, attack_to_plain, judge_limits
 
     outcomes = attack(
@@ -64,12 +67,21 @@ def command(
         tries=tries,
         progress=progress(quiet=as_json),
     )
-    limits = judge_limits(Limits(risk=limit), outcomes)
-    document = {"attacks": [attack_to_plain(outcome) for outcome in outcomes], "limits": limits}
+    attacks = [attack_to_plain(outcome) for outcome in outcomes]
+    limits = [] if limit is None else judge_limits(_limits(limit, attacks), outcomes)
+    document = {"attacks": attacks, "limits": limits}
     if as_json:
         emit_json(document)
     else:
         from tacit.report.terminal import print_attacks
 
-        print_attacks(document["attacks"], limits)
+        print_attacks(attacks, limits)
     return 0 if all(entry["met"] for entry in limits) else 1
+
+
+def _limits(limit: float, attacks: list[dict[str, Any]]) -> Limits:
+    """The one limit of the command line, for every kind of disclosure that was tried."""
+    from tacit.recipe import Limits
+
+    kinds = {str(entry["discloses"]) for entry in attacks}
+    return Limits(**{"risk" if kind == "identity" else kind: limit for kind in kinds})

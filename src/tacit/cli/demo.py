@@ -25,8 +25,8 @@ def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> No
         if as_json:
             emit_json({"demos": stories})
         else:
-            for story in stories:
-                click.echo(f"{story['name']:<16} {story['summary']}")
+            for entry in stories:
+                click.echo(f"{entry['name']:<16} {entry['summary']}")
         return
     story = registry("demo").get(name).build({"seed": seed})
     assert isinstance(story, Story)
@@ -38,4 +38,4 @@ def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> No
     from rich.console import Console
 
     console = Console(highlight=False)
-    story.tell(folder, console.print, progress())
+    story.tell(folder, lambda text: console.print(text, soft_wrap=False), progress())

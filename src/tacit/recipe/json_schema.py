@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.params import Part
-from tacit.recipe.recipe import VERSION
+from tacit.recipe.recipe import VERSION, Limits
 from tacit.recipe.validate import SECTIONS
 from tacit.registry import registry
 from tacit.schema import Column
@@ -81,7 +81,9 @@ def json_schema() -> dict[str, Any]:
         },
         "limits": {
             "type": "object",
-            "properties": {"risk": {"type": "number", "minimum": 0, "maximum": 1}},
+            "properties": {
+                name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.__dataclass_fields__
+            },
             "additionalProperties": False,
         },
     }

@@ -34,7 +34,17 @@ class Limits:
     """What must not be exceeded. A limit that is exceeded ends a command with exit code 1."""
 
     risk: float | None = None
-    """The largest share of people that any attack may find, judged by the upper end of its interval."""
+    """The largest share of people whose row any attack may find, judged by the upper end of its interval."""
+    attribute: float | None = None
+    """The largest share of sensitive values that an attack may learn beyond what it gets right of people who are not
+    in the release (or, without such people, by the best blind guess)."""
+    membership: float | None = None
+    """The same for who is in the data at all."""
+
+    def items(self) -> dict[str, float]:
+        """The limits that are set."""
+        named = {"risk": self.risk, "attribute": self.attribute, "membership": self.membership}
+        return {name: value for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +100,8 @@ class Recipe:
         for key in ("models", "steps", "attacks", "measures"):
             parts: tuple[Part, ...] = getattr(self, key)
             plain[key] = [{part.part_name(): part.to_plain()} for part in parts]
-        if self.limits.risk is not None:
-            plain["limits"] = {"risk": self.limits.risk}
+        if self.limits.items():
+            plain["limits"] = self.limits.items()
         return plain
 
     def public(self) -> dict[str, Any]:

@@ -157,11 +157,13 @@ def _limits(collect: _Collector, value: object) -> Limits:
     if not isinstance(value, dict):
         collect.add(("limits",), "must be a mapping such as {risk: 0.09}")
         return Limits()
-    for key in value:
-        if key != "risk":
-            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), ["risk"]))
-    risk = value.get("risk")
-    if risk is not None and (isinstance(risk, bool) or not isinstance(risk, int | float) or not 0 <= risk <= 1):
-        collect.add(("limits", "risk"), "must be a share between 0 and 1")
-        return Limits()
-    return Limits(risk=risk)
+    known = tuple(Limits.__dataclass_fields__)
+    shares: dict[str, float] = {}
+    for key, share in value.items():
+        if key not in known:
+            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), known))
+        elif isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            collect.add(("limits", key), "must be a share between 0 and 1")
+        else:
+            shares[key] = share
+    return Limits(**shares)

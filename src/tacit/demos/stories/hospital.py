@@ -57,38 +57,37 @@ class Hospital(Story):
         recipe.write_text(RECIPE.format(seed=self.seed), encoding="utf-8")
         say(
             f"\n[bold]1. A hospital has a table of {patients.height:,} patients.[/bold] It removes the names and hands "
-            f"out ZIP, birth date, sex, day of admission and diagnosis.\n   Anyone can buy the voter list of the town: "
+            "out ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the town: "
             f"{listed.height:,} names with ZIP, birth date and sex."
         )
         done = protect(Recipe.load(recipe), progress=progress)
         document = done.save(folder / "release", force=True)
-        before, after = document["attacks_before"][0], document["attacks"][0]
+        before, after, learned = document["attacks_before"][0], document["attacks"][0], document["attacks"][-1]
         say(
             f"\n[bold]2. Somebody links the two files.[/bold] Of {before['tried']:,} patients who are on the voter "
             f"list, [bold red]{before['risk']:.0%}[/bold red] are found by name, with their diagnosis."
         )
         step = next(step for step in document["steps"] if step["step"] == "generalize")
-        levels = ", ".join(f"{name} level {level}" for name, level in step["levels"].items())
+        levels = ", ".join(f"{name} at level {level}" for name, level in step["levels"].items())
         say(
-            f"\n[bold]3. The recipe protects the file[/bold]: every patient must look like at least four others.\n   "
-            f"The search tried {step.get('nodes_checked', '?')} generalizations and proved the best: {levels}; "
-            f"{step.get('suppressed', 0)} records left out."
+            "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. "
+            f"The best generalization, proved by search, is {levels}; {step['suppressed']} records are left out."
         )
         say(
             f"\n[bold]4. The same attack again.[/bold] Now [bold green]{after['risk']:.1%}[/bold green] "
             f"({after['low']:.1%} to {after['high']:.1%}) are found."
         )
-        learned = document["attacks"][-1]
         say(
-            f"\n[bold]5. What is not promised.[/bold] Who knows that you are in the file and looks up your group "
-            f"guesses your diagnosis right in {learned['risk']:.0%} of cases; guessing the commonest one blindly is right in "
-            f"{learned['baseline']:.0%}.\n   k-anonymity hides who you are, not what your group has in common: see "
-            "`tacit methods l-diversity`."
+            "\n[bold]5. What is not promised.[/bold] Who knows that you are in the file and looks up your group guesses "
+            f"your diagnosis right in {learned['risk']:.0%} of cases; guessing the commonest one blindly is right in "
+            f"{learned['baseline']:.0%}. k-anonymity hides who you are, not what your group has in common: see "
+            "[italic]tacit methods l-diversity[/italic]."
         )
+        private, public = (folder / "release-private").resolve(), (folder / "release").resolve()
+        say(f"\nThe report for your data-protection officer:  {private}/report.html")
+        say(f"The one that goes with the data:              {public}/report.html")
         say(
-            f"\nThe report you would show your data-protection officer:\n   {(folder / 'release-private').resolve()}"
-            f"/report.html\nThe one that goes with the data:\n   {(folder / 'release').resolve()}/report.html\n"
-            f"Try it yourself:\n   tacit attack {folder / 'release'} --original {folder / 'hospital.csv'} "
+            f"Try the attack yourself:  tacit attack {folder / 'release'} --original {folder / 'hospital.csv'} "
             f"--auxiliary {folder / 'voters.csv'}\n"
         )
         figures: dict[str, Any] = {
