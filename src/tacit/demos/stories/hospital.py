@@ -78,10 +78,10 @@ class Hospital(Story):
             f"({after['low']:.1%} to {after['high']:.1%}) are found."
         )
         say(
-            "\n[bold]5. What is not promised.[/bold] Who knows that you are in the file and looks up your group guesses "
-            f"your diagnosis right in {learned['risk']:.0%} of cases; guessing the commonest one blindly is right in "
-            f"{learned['baseline']:.0%}. k-anonymity hides who you are, not what your group has in common: see "
-            "[italic]tacit methods l-diversity[/italic]."
+            "\n[bold]5. What is not promised.[/bold] Who knows that you are in the file and looks up your group "
+            f"guesses your diagnosis right in {learned['risk']:.0%} of cases; guessing the commonest one blindly is "
+            f"right in {learned['baseline']:.0%}. k-anonymity hides who you are, not what your group has in common: "
+            "see [italic]tacit methods l-diversity[/italic]."
         )
         private, public = (folder / "release-private").resolve(), (folder / "release").resolve()
         say(f"\nThe report for your data-protection officer:  {private}/report.html")
