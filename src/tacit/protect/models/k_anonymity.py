@@ -24,7 +24,7 @@ class KAnonymity(PrivacyModel):
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2},)
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193; Sweeney (2002), doi:10.1142/S0218488502001648"
 
-    k: Annotated[int, Field(ge=1)]
+    k: Annotated[int, Field(ge=2)]
     """Smallest allowed number of rows that look alike."""
 
     def bind(self, table: Classes) -> Rule:
