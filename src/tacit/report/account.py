@@ -1,7 +1,7 @@
 """Everything a report says, as one value: what was done, what was tried, what was found, and who may read it.
 
-The pipeline fills an :class:`Account`; :meth:`Account.external` gives the copy that strangers may read. Whatever draws or
-prints works on the copy, so a private number cannot slip into an external report further down.
+The pipeline fills an :class:`Account`; :meth:`Account.external` gives the copy that strangers may read. Whatever draws
+or prints works on the copy, so a private number cannot slip into an external report further down.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"
     """Coarse enough that no count of the original can be worked out of it; an interval only ever grows."""
     if value is None:
         return None
-    scale = 10**digits
+    scale = 10.0**digits
     match how:
         case "down":
             return math.floor(value * scale + 1e-9) / scale

@@ -9,7 +9,7 @@ released values alone, so that the choice itself tells nothing of the original.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -116,7 +116,7 @@ def _places(ladder: Ladder) -> dict[str, tuple[int, int]]:
 
 
 def _enough(ladder: Ladder, ground: int, leaves: npt.NDArray[np.int64], most: int) -> int:
-    """The lowest level from ``ground`` up on which the released labels fall into at most ``most`` groups, not into one."""
+    """The lowest level from ``ground`` up on which the released labels form few enough groups, but not one."""
     for number in range(ground, ladder.height + 1):
         groups = len(np.unique(ladder.levels[number].codes[leaves]))
         if groups <= most:
@@ -173,13 +173,14 @@ def _edges(low: float, high: float, whole: bool, most: int) -> tuple[Floats, lis
     step = _nice((high - low) / min(most - 4, 16) or 1.0)
     if whole:
         step = max(1.0, math.ceil(step))
-    edges = np.arange(math.floor(low / step), math.floor(high / step) + 2) * step
+    edges: Floats = np.arange(math.floor(low / step), math.floor(high / step) + 2, dtype=np.float64) * step
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     labels = [f"{edge:,.{digits}f} to <{edge + step:,.{digits}f}" for edge in edges[:-1]]
     return edges, labels, f"Shown in ranges of {step:,.{digits}f}."
 
 
 def _binned(series: pl.Series, edges: Floats, labels: list[str]) -> Counts:
+    series = series.fill_nan(None)
     values = series.drop_nulls().to_numpy()
     place = np.clip(np.searchsorted(edges, values, side="right"), 0, len(edges))
     names = [BELOW, *labels, ABOVE]
@@ -190,7 +191,7 @@ def _binned(series: pl.Series, edges: Floats, labels: list[str]) -> Counts:
 
 
 def _spread(before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
-    """Released ranges of numbers (``20-29``, ``[20, 30)``), which may overlap: each is spread evenly over what it covers."""
+    """Released ranges of numbers (``20-29``, ``[20, 30)``), which may overlap: each counts evenly for all it covers."""
     if not before.dtype.is_numeric() or after.dtype != pl.String:
         return None
     released = _counts(after)
@@ -239,7 +240,7 @@ def _nice(step: float) -> float:
 def _periods(before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
     if before.dtype == pl.Time or before.dtype == pl.Duration:
         return None
-    ways = (
+    ways: tuple[tuple[str, Callable[[pl.Series], pl.Series]], ...] = (
         ("day", lambda s: s.dt.strftime("%Y-%m-%d")),
         ("month", lambda s: s.dt.strftime("%Y-%m")),
         ("year", lambda s: s.dt.strftime("%Y")),

@@ -110,7 +110,7 @@ def class_size_figure(account: Account) -> Figure | None:
         narrow=pictures.class_sizes([{**row, "words": ""} for row in drawn], width=NARROW),
         head=("Class size", *(f"{when.capitalize()}: share of records" for when in sides)),
         rows=rows,
-        caption="Records that agree in all quasi-identifying columns form a class. A class of one is a person standing alone.",
+        caption="Records that agree in all quasi-identifying columns form a class. A class of one is a person alone.",
     )
 
 
@@ -181,12 +181,13 @@ def pair_figure(account: Account) -> Figure | None:
     return Figure(
         name="pairs",
         title="What happened between columns",
-        alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for {worst[0]} and "
-        f"{worst[1]}, {worst[2]:.2f}.",
+        alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for "
+        f"{worst[0]} and {worst[1]}, {worst[2]:.2f}.",
         spec=pictures.pairs(drawn, used),
         head=("Pair", "Distance"),
         rows=tuple((f"{a} × {b}", f"{value:.3f}") for a, b, value in cells),
-        caption="Total variation distance of each pair of columns: 0 when the pair kept all its shares, 1 when none. Darker is worse.",
+        caption="Total variation distance of each pair of columns: 0 when the pair kept all its shares, 1 when none. "
+        "The further from the page's own colour, the worse.",
     )
 
 

@@ -34,14 +34,14 @@ __all__ = ["report_html", "report_json", "write_report"]
 
 
 def write_report(account: Account, path: str | Path, *, audience: Audience, force: bool = False) -> None:
-    """Write the report to ``path``. Nothing half-written is left behind; an existing file is refused unless ``force``."""
+    """Write the report to ``path``, whole or not at all; an existing file is refused unless ``force``."""
     page = report_html(account, audience)
     with replacing(path, force=force) as temporary:
         temporary.write_text(page, encoding="utf-8", newline="\n")
 
 
 def report_json(account: Account, audience: Audience) -> str:
-    """The twin as JSON text: the account as that reader may see it, the answer in words, the pictures' specifications."""
+    """The twin as JSON text: the account as that reader may see it, the answer in words, the pictures as data."""
     told = account.told_to(audience)
     twin = {
         "report": 1,

@@ -19,8 +19,10 @@ Spec = dict[str, Any]
 
 INK, MUTED, GRID = "#1c2630", "#56616c", "#e3e6e8"
 BEFORE, BEFORE_SOFT, AFTER = "#c4500a", "#f6d3bd", "#0b6aa8"
-HEAT = ("#eaf2f8", "#c3dcee", "#8dbcdc", "#4a90c0", "#0f5c93")
+HEAT = ("#eaf2f8", "#c3dcee", "#8dbcdc", "#2b77aa", "#0f5c93")
 """Five steps of one hue, light to dark."""
+ON_LIGHT, ON_DARK = "#1c2631", "#fffffe"
+"""Words in light and in dark cells; each a shade off the usual so that the dark theme can repaint them alone."""
 HEAT_EDGES = (0.02, 0.05, 0.1, 0.2)
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
@@ -37,7 +39,7 @@ def _labels(labels: Sequence[str], limit: int) -> Spec:
 
 
 def _spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
-    axis = {
+    axis: Spec = {
         "labelColor": MUTED,
         "titleColor": MUTED,
         "labelFontSize": 12,
@@ -83,20 +85,22 @@ def _spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
 def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     """Share of people each attack succeeds for, before and after, with interval, baseline and limit.
 
-    ``rows``: label, when ("before" or "after"), risk, low, high, baseline, limit (or None), words; those without a risk are
-    skipped.
+    ``rows``: label, when ("before" or "after"), risk, low, high, baseline, limit (or None), words; those without a risk
+    are skipped.
     """
     rows = [row for row in rows if row.get("risk") is not None]
     both = len({row["when"] for row in rows}) > 1
     limit = 230 if width > 500 else 110
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None, "scale": {"paddingInner": 0.25}}
+    y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None, "scale": {"paddingInner": 0.25}}
     y |= {"axis": _labels([row["label"] for row in rows], limit)}
-    off = {"field": "when", "type": "nominal", "sort": ["before", "after"], "scale": {"paddingOuter": 0.1}}
-    x_axis = {"format": ".0%", "title": "share of the people looked for", "grid": True}
+    if width <= 500:  # long labels take two lines rather than the picture's room
+        y["axis"] |= {"labelExpr": "split(datum.label, regexp('[:,] '))", "minExtent": round(1.12 * limit)}
+    off: Spec = {"field": "when", "type": "nominal", "sort": ["before", "after"], "scale": {"paddingOuter": 0.1}}
+    x_axis: Spec = {"format": ".0%", "title": "share of the people looked for", "grid": True}
     x_axis |= {"values": [0, 0.2, 0.4, 0.6, 0.8, 1] if width > 500 else [0, 0.5, 1]}
     x_scale = {"domain": [0, 1], "nice": False}
-    colour = {"field": "when", "type": "nominal", "scale": _TWO} | ({} if both else {"legend": None})
-    shape = {
+    colour: Spec = {"field": "when", "type": "nominal", "scale": _TWO} | ({} if both else {"legend": None})
+    shape: Spec = {
         "field": "when",
         "type": "nominal",
         "scale": {"domain": ["before", "after"], "range": ["circle", "diamond"]},
@@ -154,13 +158,13 @@ def class_sizes(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     """Share of records in classes of each size, before and after. ``rows``: size (a label), when, share, words."""
     whens = [when for when in ("before", "after") if any(row["when"] == when for row in rows)]
     sizes = list(dict.fromkeys(row["size"] for row in rows))
-    x = {"field": "size", "type": "ordinal", "sort": None, "scale": {"domain": sizes, "paddingInner": 0.25}}
+    x: Spec = {"field": "size", "type": "ordinal", "sort": None, "scale": {"domain": sizes, "paddingInner": 0.25}}
     x |= {
         "title": "records that look alike (size of the class)",
         "axis": {"labelAngle": 0 if width > 500 else -40, "labelColor": INK},
     }
-    off = {"field": "when", "type": "nominal", "sort": whens}
-    y = {"field": "share", "type": "quantitative", "title": "share of records"}
+    off: Spec = {"field": "when", "type": "nominal", "sort": whens}
+    y: Spec = {"field": "share", "type": "quantitative", "title": "share of records"}
     y |= {"axis": {"format": ".0%", "tickCount": 4}, "scale": {"domain": [0, 1]}}
     bars: Spec = {
         "transform": [{"filter": "datum.share > 0"}],
@@ -189,9 +193,9 @@ def column(picture: ColumnPicture, *, width: int = 400) -> Spec:
     """One column: a bar for each value's share in the release, a mark across it for its share in the original."""
     labels = _distinct([_short(bar.label) for bar in picture.bars])
     rows = [{"label": n, "before": bar.before, "after": bar.after} for n, bar in zip(labels, picture.bars, strict=True)]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None}
-    y |= {"axis": _labels([row["label"] for row in rows], 140)}
-    x = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
+    y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
+    y |= {"axis": _labels(labels, 140)}
+    x: Spec = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5},
@@ -225,11 +229,11 @@ def _distinct(labels: Sequence[str]) -> list[str]:
 def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int = 520) -> Spec:
     """How far each pair of columns moved, as a triangle of cells. ``rows``: one, other, value, words."""
     step = max(40, min(90, width // max(1, len(names) - 1)))
-    x = {"field": "one", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[:-1])}}
+    x: Spec = {"field": "one", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[:-1])}}
     x |= {"axis": {"orient": "bottom", "labelAngle": -35, "labelColor": INK, "labelLimit": 120, "grid": False}}
-    y = {"field": "other", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[1:])}}
+    y: Spec = {"field": "other", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[1:])}}
     y |= {"axis": {**_labels(names, 140), "grid": False}}
-    heat = {"type": "threshold", "domain": list(HEAT_EDGES), "range": list(HEAT)}
+    heat: Spec = {"type": "threshold", "domain": list(HEAT_EDGES), "range": list(HEAT)}
     cells: Spec = {
         "mark": {"type": "rect", "stroke": "#ffffff", "strokeWidth": 2},
         "encoding": {
@@ -238,7 +242,7 @@ def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int
             "color": {"field": "value", "type": "quantitative", "scale": heat, "legend": None},
         },
     }
-    dark = {"condition": {"test": f"datum.value >= {HEAT_EDGES[2]}", "value": "#fffffe"}, "value": "#1c2631"}
+    dark = {"condition": {"test": f"datum.value >= {HEAT_EDGES[2]}", "value": ON_DARK}, "value": ON_LIGHT}
     text: Spec = {
         "mark": {"type": "text", "fontSize": 11},
         "encoding": {"x": x, "y": y, "text": {"field": "words", "type": "nominal"}, "color": dark},
@@ -250,12 +254,12 @@ def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int
 def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
     """One number per column as bars. ``rows``: label, value, words."""
     rows = [{**row, "label": _short(row["label"])} for row in rows]
-    y = {"field": "label", "type": "nominal", "sort": None, "title": None}
+    y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
     y |= {"axis": _labels([row["label"] for row in rows], 140)}
-    x = {"field": "value", "type": "quantitative", "title": None, "scale": {"domain": [0, 1]}}
+    x: Spec = {"field": "value", "type": "quantitative", "title": None, "scale": {"domain": [0, 1]}}
     x |= {"axis": {"tickCount": 4, "format": ".2~f"}}
-    bars = {"mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5}}
-    text = {"mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 11}}
+    bars: Spec = {"mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5}}
+    text: Spec = {"mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 11}}
     layers = [
         {**bars, "encoding": {"y": y, "x": x}},
         {**text, "encoding": {"y": y, "x": x, "text": {"field": "words", "type": "nominal"}}},

@@ -11,7 +11,7 @@ __all__ = ["inline_svg", "render"]
 
 
 def render(spec: Mapping[str, Any], *, ident: str, label: str, kind: str = "") -> str:
-    """Draw a Vega-Lite specification. Nothing is fetched: data stands in the specification, other addresses are barred."""
+    """Draw a Vega-Lite specification. Nothing is fetched: the data stands in it, and all addresses are barred."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
@@ -25,14 +25,15 @@ def inline_svg(drawn: str, *, ident: str, label: str, kind: str = "") -> str:
     size = re.search(r'\bwidth="([\d.]+)" height="([\d.]+)"', head)
     if box is None or size is None:
         raise ValueError("the drawing has no size")
-    body = re.sub(r"<[^>]+>", lambda tag: _own_names(tag[0], ident), body)
+    # The renderer counts its names through the life of the process; the same account must give the same page.
+    names = {name: f"{ident}-{place}" for place, name in enumerate(re.findall(r'<[^>]*\bid="([^"]+)"', body))}
+    body = re.sub(r"<[^>]+>", lambda tag: _own_names(tag[0], names), body)
     return (
-        f'<svg id="{ident}" class="{kind}" role="img" aria-label="{escape(label)}" viewBox="{box[1]}" width="{size[1]}" height="{size[2]}" '
-        f'focusable="false">{body}</svg>'
+        f'<svg id="{ident}" class="{kind}" role="img" aria-label="{escape(label)}" viewBox="{box[1]}" '
+        f'width="{size[1]}" height="{size[2]}" focusable="false">{body}</svg>'
     )
 
 
-def _own_names(tag: str, ident: str) -> str:
-    tag = re.sub(r'\bid="([^"]+)"', rf'id="{ident}-\1"', tag)
-    tag = re.sub(r"url\(#([^)]+)\)", rf"url(#{ident}-\1)", tag)
-    return re.sub(r'\bhref="#([^"]+)"', rf'href="#{ident}-\1"', tag)
+def _own_names(tag: str, names: Mapping[str, str]) -> str:
+    tag = re.sub(r'\bid="([^"]+)"', lambda found: f'id="{names[found[1]]}"', tag)
+    return re.sub(r"url\(#([^)]+)\)", lambda found: f"url(#{names[found[1]]})", tag)

@@ -98,7 +98,7 @@ def limit_lines(limits: Sequence[Plain]) -> Text:
     """One line per limit."""
     text = Text()
     for limit in limits:
-        state = {True: "met", False: "not met"}.get(limit.get("met"), "not checked")  # type: ignore[call-overload]
+        state = "not checked" if limit.get("met") is None else "met" if limit["met"] else "not met"
         judged = "nothing could be judged" if limit.get("value") is None else f"judged {percent(limit['value'])}"
         text.append_text(_mark(state)).append(f" limit on {plain_text(str(limit.get('limit')))} {state}", style="bold")
         text.append(f"  at most {percent(limit.get('wanted'))}, {judged}\n")

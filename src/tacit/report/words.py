@@ -90,9 +90,8 @@ class Pairing:
     @property
     def label(self) -> str:
         secret = (self.after or self.before or {}).get("secret")
-        aim = {"identity": "who it is", "attribute": "a secret", "membership": "who is in it"}.get(self.discloses, "")
-        outside = " (outside file)" if self.outside else ""
-        return f"{title_of(self.attack)}: {secret if secret is not None and self.discloses == 'attribute' else aim}{outside}"
+        aim = f": {secret}" if secret is not None and self.discloses == "attribute" else ""
+        return f"{title_of(self.attack)}{aim}{', outside file' if self.outside else ''}"
 
     @property
     def outside(self) -> bool:
@@ -107,7 +106,7 @@ class Pairing:
         return attack.get("control") if attack.get("control") is not None else attack.get("baseline")
 
     def ceiling(self, limit: float) -> float:
-        """The risk at which the limit is reached: for secrets and membership, only what exceeds the reference counts."""
+        """The risk at which the limit is reached; except for identity, only what exceeds the reference counts."""
         return limit if self.discloses == "identity" else (self.reference or 0) + limit * (1 - (self.reference or 0))
 
 
@@ -142,10 +141,15 @@ def headline(account: Account) -> Pairing | None:
 def standing(account: Account) -> str:
     """``met``, ``not met`` or ``not checked``: all verdicts and limits together. Silence is never "met"."""
     states = [str(verdict.get("state")) for verdict in verdicts(account)]
-    states += [{True: "holds", False: "fails"}.get(limit.get("met"), "not checked") for limit in account.limits]  # type: ignore[call-overload]
+    states += [_judged(limit, "holds", "fails") for limit in account.limits]
     if "fails" in states:
         return "not met"
     return "not checked" if "not checked" in states or not states else "met"
+
+
+def _judged(limit: Plain, yes: str, no: str) -> str:
+    met = limit.get("met")
+    return "not checked" if met is None else yes if met else no
 
 
 def verdicts(account: Account) -> tuple[Plain, ...]:
@@ -212,7 +216,8 @@ def _promise(account: Account) -> Any:
     known = listed([f"“{name}”" for name in quasi(account)]) or "the known columns"
     patterns = {
         "k-anonymity": "every released combination of {known} belongs to at least {worst} records",
-        "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented sensitive values",
+        "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented "
+        "sensitive values",
         "t-closeness": "no group of records alike in {known} differs from the whole release by more than {worst} "
         "in its sensitive values",
     }
@@ -232,8 +237,8 @@ def _not_guaranteed(account: Account) -> str:
     open_ = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
     known = listed(quasi(account)) or "no column at all"
     sentence = (
-        f"Not guaranteed: protection from an intruder who knows more of a person than {known}, from attacks that were not "
-        "run, and from conclusions about a whole group of people, which hold for those who are not in the data too"
+        f"Not guaranteed: protection from an intruder who knows more of a person than {known}, from attacks that were "
+        "not run, and from conclusions about a whole group of people, which hold for those who are not in the data too"
     )
     if failing:
         sentence = f"{listed(failing).capitalize()} does not hold. {sentence}"
@@ -259,7 +264,7 @@ def number(value: float | int | None) -> str:
 _MEANINGS = {
     "class-sizes": "How many records share each combination of the quasi-identifying columns; the smallest such group.",
     "uniqueness": "Share of records that nobody else shares the quasi-identifying values with.",
-    "prosecutor": "Chance of picking the right record for somebody known to be in the release, averaged over its records.",
+    "prosecutor": "Chance of picking the right record for somebody known to be in the release, on average.",
     "ncp": "Normalized certainty penalty: 0 when values are as fine as they were, 1 when nothing is left of them.",
     "marginals": "How far the shares of single columns moved: 0 not at all, 1 entirely (total variation distance).",
     "pairs": "How far the shares of pairs of columns moved: 0 not at all, 1 entirely (total variation distance).",
@@ -305,22 +310,22 @@ def left_out(account: Account) -> tuple[tuple[str, str], ...]:
 
 
 _GLOSSARY = {
-    "Attack": "A program that plays an intruder: it gets what the intruder would have, makes guesses, and is then marked.",
+    "Attack": "A program that plays an intruder: it gets what an intruder would have, guesses, and is then marked.",
     "Baseline": "The same intruder without the release: a random record, or the most frequent answer.",
     "Class": "All released records that look the same in the quasi-identifying columns.",
-    "Control": "The same attack on people who are not in the data. What succeeds there too is general knowledge, not a leak.",
-    "Disclosure": "Something about a person becomes known through the release: which record is theirs (identity), a secret of "
-    "theirs (attribute), or that they are in the data at all (membership).",
+    "Control": "The same attack on people who are not in the data. What succeeds there is general knowledge, no leak.",
+    "Disclosure": "Something about a person becomes known through the release: which record is theirs (identity), a "
+    "secret of theirs (attribute), or that they are in the data at all (membership).",
     "Generalization": "A value is replaced by a coarser one: a birth date by its year.",
     "Identifier": "A column that names a person by itself, such as a name or a social security number.",
-    "Interval": "Attacks try a number of people; the interval says between which values the true share lies, as far as that "
-    "many tries can tell.",
+    "Interval": "Attacks try a number of people; the interval says between which values the true share lies, as far "
+    "as that many tries can tell.",
     "k-anonymity": "Every class has at least k records, so nobody is narrowed down to fewer than k.",
-    "Quasi-identifier": "A column that outsiders know and that singles people out together with others, such as ZIP and birth date.",
+    "Quasi-identifier": "A column that outsiders know and that, with others, singles people out: ZIP, birth date.",
     "Release": "The table that is handed over.",
     "Sensitive": "A column whose value must not become known of a person, such as a diagnosis.",
     "Suppression": "A record, or a value in it, is left out.",
-    "Total variation distance": "Half the sum of the differences of all shares; the share of records one would have to change.",
+    "Total variation distance": "Half the sum of all differences between shares: how many records must change.",
 }
 
 
