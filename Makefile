@@ -21,7 +21,7 @@ lint: $(VENV)/.all
 
 # Reference pages and the recipe's JSON Schema are made from the parts that are registered.
 docs: $(VENV)/.all
-	$(BIN)/python -m tacit.manual docs
+	$(BIN)/tacit methods --write docs
 
 # The peers that tests and benchmarks compare with pin other versions than ours, so they live apart.
 peers: $(PEERS)/.installed

@@ -1,21 +1,23 @@
 """The manual: one page per part, made from its docstring, fields and examples, so that it cannot go stale.
 
-``python -m tacit.manual docs`` writes the pages, the error catalogue, the command reference and the recipe's JSON
-Schema below that folder.
+``tacit methods --write docs`` writes the pages, the error catalogue, the command reference and the recipe's JSON Schema
+below that folder.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import catalogue
 from tacit.params import Part
 from tacit.registry import KINDS, registry
+
+if TYPE_CHECKING:
+    import click
 
 __all__ = ["manual", "page", "write_manual"]
 
@@ -84,10 +86,8 @@ def page(kind: str, cls: type[Part]) -> str:
     return "\n".join(text)
 
 
-def _cli_page() -> str:
+def _cli_page(root: click.Command) -> str:
     import click
-
-    from tacit.cli import cli
 
     text = ["# Commands\n"]
 
@@ -102,7 +102,7 @@ def _cli_page() -> str:
                 if child is not None:
                     describe(child, [*path, name], context)
 
-    describe(cli, ["tacit"], None)
+    describe(root, ["tacit"], None)
     return "\n".join(text)
 
 
@@ -116,8 +116,8 @@ def _errors_page() -> str:
     return "\n".join([head, *rows])
 
 
-def manual() -> Iterator[tuple[str, str]]:
-    """Every generated page: its path below the docs folder, and its text."""
+def manual(root: click.Command) -> Iterator[tuple[str, str]]:
+    """Every generated page: its path below the docs folder, and its text. ``root`` is the command line to describe."""
     index = ["# Parts\n", "Every part that is registered. `tacit methods NAME` shows the same pages.\n"]
     for kind in KINDS:
         parts = list(registry(kind))
@@ -131,15 +131,15 @@ def manual() -> Iterator[tuple[str, str]]:
         index.append("")
     yield "reference/index.md", _NOTE + "\n".join(index)
     yield "reference/errors.md", _NOTE + _errors_page()
-    yield "reference/cli.md", _NOTE + _cli_page()
+    yield "reference/cli.md", _NOTE + _cli_page(root)
     from tacit.recipe.json_schema import json_schema
 
     yield "recipe.schema.json", json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
 
 
-def write_manual(folder: Path) -> None:
+def write_manual(folder: Path, root: click.Command) -> None:
     """Write all pages; pages of parts that are gone are removed."""
-    pages = dict(manual())
+    pages = dict(manual(root))
     for old in (folder / "reference").rglob("*.md"):
         if str(old.relative_to(folder)) not in pages:
             old.unlink()
@@ -148,7 +148,3 @@ def write_manual(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write_manual(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))

@@ -53,7 +53,7 @@ COMMANDS = [line[2:] for text in re.findall(r"```console\n(.*?)```", PAGE, re.DO
 
 
 def test_the_page_has_the_commands_this_test_knows() -> None:
-    assert [line.split()[1] for line in COMMANDS] == ["methods", "schema", "protect", "-m", "-m"]
+    assert [line.split()[1] for line in COMMANDS] == ["methods", "schema", "protect", "-m", "methods"]
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tacit.cli import cli
 from tacit.manual import manual, write_manual
 from tacit.params import Part
 from tacit.registry import KINDS, registry
@@ -16,7 +17,7 @@ PARTS = [(kind, cls) for kind in KINDS for cls in registry(kind)]
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, str]:
-    return dict(manual())
+    return dict(manual(cli))
 
 
 @pytest.mark.parametrize(("kind", "cls"), PARTS, ids=[f"{kind}-{cls.part_name()}" for kind, cls in PARTS])
@@ -38,6 +39,6 @@ def test_pages_of_vanished_parts_are_removed(tmp_path: Path) -> None:
     gone = tmp_path / "reference" / "method" / "gone.md"
     gone.parent.mkdir(parents=True)
     gone.write_text("old")
-    write_manual(tmp_path)
+    write_manual(tmp_path, cli)
     assert not gone.exists()
     assert (tmp_path / "reference" / "method" / "remove.md").exists()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from tacit.cli._console import emit_json, json_option
+from tacit.cli._console import emit_json, json_option, typed_path
 
 
 @click.command("methods")
 @click.argument("name", required=False)
 @click.option("--kind", default=None, help="Only parts of this kind, for example method, model, attack or measure.")
+@click.option("--write", type=typed_path, default=None, help="Write all pages of the manual below this folder.")
 @json_option
-def command(name: str | None, kind: str | None, as_json: bool) -> None:
+@click.pass_context
+def command(context: click.Context, name: str | None, kind: str | None, write: Path | None, as_json: bool) -> None:
     """List every part that is registered, or show the manual page of the one called NAME."""
     from tacit.errors import UnknownPart, did_you_mean
-    from tacit.manual import page
+    from tacit.manual import page, write_manual
     from tacit.registry import KINDS, registry
 
+    if write is not None:
+        write_manual(write, context.find_root().command)
+        return
     kinds = [kind] if kind else list(KINDS)
     if name is not None:
         found = [(k, registry(k).get(name)) for k in kinds if name in registry(k)]
