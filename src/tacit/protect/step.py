@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,6 +36,9 @@ class Step(Part):
     truthful: ClassVar[bool] = False
     """Whether a released row still says nothing false of its person: values are coarsened or left out, never altered.
     Published with the step, because an intruder may rely on it."""
+
+    exempt: ClassVar[Mapping[str, str]] = {}
+    """Checks of the contract that cannot hold for this method, each with the reason: ``{check: reason}``."""
 
     @abstractmethod
     def apply(self, data: Dataset, context: Context) -> Change:
