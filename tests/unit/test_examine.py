@@ -86,7 +86,7 @@ def test_identity_needs_to_know_who_is_who() -> None:
 
 
 def test_truthful_method_is_judged_by_class_size() -> None:
-    generalized = release(FOUR_ANONYMOUS, steps=[{"step": "generalize", "parameters": {}}])
+    generalized = release(FOUR_ANONYMOUS, steps=[{"step": "generalize", "parameters": {}, "truthful": True}])
     scene = Scene(original=ORIGINAL, release=generalized)
     hits = sum(examine(Linkage(), scene, rng=Rng(seed)).main.hits for seed in range(60))
     assert abs(hits / 720 - 0.25) < 0.065

@@ -18,10 +18,6 @@ __all__ = ["People", "Scene", "lineage_by_key"]
 
 Rows = npt.NDArray[np.int64]
 
-_TRUTHFUL = frozenset({"remove", "pseudonymize", "generalize", "mondrian", "local-recode", "suppress", "sample"})
-"""Methods after which a person's row still says nothing false, so that the true row is among the matching ones."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """The original, the release made of it, who is who, and what lies outside.
@@ -69,7 +65,7 @@ class Scene:
     def truthful(self) -> bool:
         """Whether every published step only coarsens or removes values."""
         steps = self.release.manifest.get("steps")
-        return steps is not None and all(step["step"] in _TRUTHFUL for step in steps)
+        return steps is not None and all(step.get("truthful", False) for step in steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +102,7 @@ def _outside_file(attack: Attack, scene: Scene) -> Table | None:
         return None
     if attack.auxiliary is None:
         return scene.auxiliary
-    from tacit.data.files import read
+    from tacit.data import read
 
     return read(attack.auxiliary)
 

@@ -79,15 +79,12 @@ def classes(
     """
     missing = missing or {}
     joker = [name for name in names if missing.get(name, "category") != "category" and frame[name].null_count()]
-    said_nothing = pl.all_horizontal(
-        [
-            (pl.col(name).cast(pl.String) == ROOT).fill_null(name in joker)
-            if frame.schema[name] == pl.String or name in joker
-            else pl.lit(False)
-            for name in names
-        ]
-    )
-    suppressed = frame.select(said_nothing.alias("suppressed"))["suppressed"].to_numpy()
+    suppressed = np.ones(frame.height, dtype=np.bool_)
+    for name in names:
+        starred = (
+            (frame[name] == ROOT) if frame.schema[name] == pl.String else pl.repeat(False, frame.height, eager=True)
+        )
+        suppressed &= starred.fill_null(name in joker).to_numpy() | (frame[name].is_null().to_numpy() & (name in joker))
     keyed = frame.select(names).with_row_index("row").filter(pl.Series(~suppressed))
     distinct = keyed.select(names).unique(maintain_order=True).with_row_index("class")
     joined = keyed.join(distinct, on=list(names), how="left", nulls_equal=True, maintain_order="left")

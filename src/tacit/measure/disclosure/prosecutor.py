@@ -59,7 +59,7 @@ class Prosecutor(Measure):
             "before": float((1 / before.size).mean()) if before.rows else None,
         }
         if self.population is not None:
-            from tacit.data.files import read
+            from tacit.data import read
 
             detail.update(against_population(pair, read(self.population)))
         return Measurement(measure=self.part_name(), value=float(each.mean()), detail=detail)

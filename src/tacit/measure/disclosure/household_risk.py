@@ -1,0 +1,68 @@
+"""Who finds one member of a household finds all."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from tacit.errors import NotApplicable
+from tacit.measure.disclosure._weighted import weighted_risk
+from tacit.measure.measure import About, Measure, Measurement, Pair
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+from tacit.schema import Role
+
+__all__ = ["HouseholdRisk"]
+
+
+class HouseholdRisk(Measure):
+    """The mean probability that at least one member of a row's household is linked, from the sampling weights.
+
+    One minus the product over the household of one minus the individual risk. The household is read from the release,
+    or, where the release dropped the column, from the original by the row map.
+    """
+
+    about: ClassVar[About] = About.DISCLOSURE
+    examples: ClassVar = ({"fraction": 0.1},)
+    reference: ClassVar[str] = (
+        "Hundepool, A. et al. (2012). Statistical Disclosure Control, section 3.6. doi:10.1002/9781118348239"
+    )
+
+    fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Sampling fraction, for a sample without a weight column."""
+    formula: Literal["exact", "sdcmicro"] = "exact"
+    """As for individual risk."""
+
+    def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
+        household = _household(pair)
+        found = weighted_risk(pair, self.fraction, self.formula)
+        frame = pl.DataFrame({"house": household[found.rows], "safe": np.log1p(-np.minimum(found.risk, 1 - 1e-15))})
+        risk = 1 - np.exp(frame.select(pl.col("safe").sum().over("house")).to_series().to_numpy())
+        return Measurement(
+            measure=self.part_name(),
+            value=float(risk.mean()),
+            detail={
+                "expected": float(risk.sum()),
+                "largest": float(risk.max()),
+                "households": frame["house"].n_unique(),
+                "individual": float(found.risk.mean()),
+            },
+        )
+
+
+def _household(pair: Pair) -> pl.Series:
+    names = pair.original.schema.names(Role.HOUSEHOLD)
+    if not names:
+        raise NotApplicable("No column is declared household.", fix="Give the household number the role `household`.")
+    name = names[0]
+    if name in pair.release.table.columns:
+        return pair.release.table.column(name)
+    if pair.lineage is None or (pair.lineage.rows < 0).any():
+        raise NotApplicable(
+            f"The release has no column `{name}` and no row map tells which rows are one household.",
+            fix="Give the row map (`lineage`) that was written with the release.",
+        )
+    return pair.original.table.column(name).gather(pair.lineage.rows)

@@ -1,0 +1,141 @@
+"""Counting and survey risk: numbers of sdcMicro, ARX and hand counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import hyp2f1
+
+from tacit.data.table import Table
+from tacit.measure import Measurement, Pair, judge
+from tacit.measure.disclosure._population import Sizes, individual_risk, pitman, snb, zayatz
+from tacit.measure.measure import Measure
+from tacit.registry import registry
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DATA = Path(__file__).parents[1] / "data"
+KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
+
+
+def pair(frame: pl.DataFrame, quasi: tuple[str, ...], **roles: Role) -> Pair:
+    columns = {name: Column(role=Role.QUASI) for name in quasi} | {
+        name: Column(role=role) for name, role in roles.items()
+    }
+    original = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    return Pair(original=original, release=Release(table=original.table, manifest={}))
+
+
+def run(name: str, where: Pair, **parameters: object) -> Measurement:
+    part = registry("measure").get(name).build(parameters)
+    assert isinstance(part, Measure)
+    return judge(part, where, rng=Rng(1))
+
+
+@pytest.fixture(scope="module")
+def survey() -> Pair:
+    frame = pl.read_csv(DATA / "sdcmicro" / "testdata.csv")
+    return pair(frame, KEYS, sampling_weight=Role.WEIGHT, ori_hid=Role.HOUSEHOLD)
+
+
+def test_individual_risk_of_the_literature_example() -> None:
+    frame = pl.read_csv(DATA / "sdcmicro" / "francdat.csv")
+    fits = np.array([2, 2, 2, 1, 1, 1, 1, 2])
+    population = np.array([110, 84.5, 84.5, 17, 541, 8, 5, 110])
+    published = [0.01714426, 0.02204233, 0.02204233, 0.1770758, 0.01165448, 0.2970631, 0.4023595, 0.01714426]
+    assert individual_risk(fits, population) == pytest.approx(published, abs=5e-8)
+    found = run("individual-risk", pair(frame, ("Key1", "Key2", "Key3", "Key4"), w=Role.WEIGHT))
+    assert found.detail["expected"] == pytest.approx(sum(published), abs=1e-6)
+
+
+def test_survey_counts_and_expected_reidentifications(survey: Pair) -> None:
+    found = run("individual-risk", survey, formula="sdcmicro")
+    assert (found.detail["below_2"], found.detail["below_3"], found.detail["below_5"]) == (157, 281, 458)
+    assert found.detail["expected"] == pytest.approx(10.7783, abs=5e-5)
+    exact = run("individual-risk", survey)
+    assert exact.detail["expected"] == pytest.approx(10.7763, abs=1e-3)
+
+
+def test_household_risk(survey: Pair) -> None:
+    assert run("household-risk", survey, formula="sdcmicro").detail["expected"] == pytest.approx(51.81293, abs=5e-5)
+
+
+@pytest.mark.parametrize("fits", [1, 2, 3, 5, 20, 59, 61, 200])
+@pytest.mark.parametrize("share", [0.001, 0.05, 0.3, 0.49, 0.5, 0.9, 0.999])
+def test_individual_risk_is_the_posterior_mean(fits: int, share: float) -> None:
+    """Checked against the hypergeometric function of the paper, and its defining sum where that overflows."""
+    mine = individual_risk(np.array([fits]), np.array([fits / share]))[0]
+    if fits <= 20:
+        assert mine == pytest.approx(share**fits / fits * hyp2f1(fits, fits, fits + 1, 1 - share), rel=1e-8)
+    size = np.arange(fits, int(60 * fits / share))
+    from scipy.stats import nbinom
+
+    assert mine == pytest.approx(float((nbinom.pmf(size - fits, fits, share) / size).sum()), rel=1e-6)
+
+
+@pytest.fixture(scope="module")
+def adult_sizes() -> Sizes:
+    """Class sizes of Adult (30,162 rows, nine quasi-identifiers), counted once and kept as a table."""
+    table = pl.read_csv(DATA / "adult_class_sizes.csv")
+    return Sizes(size=table["size"].to_numpy(), count=table["classes"].to_numpy(), fraction=0.1)
+
+
+def test_population_uniqueness_of_adult(adult_sizes: Sizes) -> None:
+    assert (adult_sizes.classes, adult_sizes.unique, adult_sizes.rows) == (19502, 15512, 30162)
+    assert zayatz(adult_sizes) == pytest.approx(0.320740, abs=5e-7)
+    assert pitman(adult_sizes) == pytest.approx(0.276850, abs=5e-7)
+    assert adult_sizes.classes / adult_sizes.rows == pytest.approx(0.646575, abs=5e-7)
+
+
+def test_slide_negative_binomial_recovers_its_own_model() -> None:
+    """A population drawn from the model: the estimate lies within 3 % of the true share of uniques."""
+    draw = np.random.default_rng(4)
+    population = 1 + draw.negative_binomial(0.8, 0.25, 60_000)
+    sample = draw.binomial(population, 0.3)
+    truth = (population == 1).sum() / population.sum()
+    estimate = snb(Sizes.of(sample[sample > 0], float(sample.sum() / population.sum())))
+    assert estimate == pytest.approx(truth, rel=0.03)
+
+
+def test_special_uniques_by_brute_force() -> None:
+    """The scores of four rows, counted by hand: minimal sample uniques of sizes 1, 2 and 2."""
+    frame = pl.DataFrame({"a": [1, 1, 2, 2, 1], "b": [1, 1, 1, 2, 2], "c": [1, 1, 1, 1, 1]})
+    found = run("suda", pair(frame, ("a", "b", "c")))
+    # Row 3: {a=2,b=1}; row 4: {a=2,b=2}; row 5: {a=1,b=2}. Each one minimal sample unique of two of three columns.
+    assert found.detail["rows"] == 3
+    assert dict(found.columns) == pytest.approx({"a": 1.0, "b": 1.0, "c": 0.0})
+
+
+def test_special_uniques_of_the_survey(survey: Pair) -> None:
+    found = run("suda", survey)
+    # Every sample unique has at least one minimal sample unique; ours are exhaustive (see docs/measures.md).
+    assert found.detail["rows"] == 157
+    assert found.value == pytest.approx(0.678143, abs=1e-6)
+
+
+def test_wildcards_are_counted_in_every_class_they_fit() -> None:
+    frame = pl.DataFrame({"a": ["x", "x", "y", None], "b": ["1", "1", "1", "1"]})
+    schema = Schema(columns={"a": Column(role=Role.QUASI, missing="wildcard"), "b": Column(role=Role.QUASI)})
+    original = Dataset.of(Table(frame=frame), schema)
+    found = run("class-sizes", Pair(original=original, release=Release(table=original.table, manifest={})))
+    assert found.value == 2.0
+    assert found.detail["histogram"] == [
+        {"low": 2, "high": 2, "classes": 1, "rows": 1},
+        {"low": 3, "high": 4, "classes": 2, "rows": 3},
+    ]
+
+
+def test_log_linear_risk_orders_by_dependence() -> None:
+    """Independent columns: main effects and pairs agree; the model never claims more uniques than there are."""
+    draw = np.random.default_rng(0)
+    frame = pl.DataFrame({name: draw.integers(0, 12, 3000) for name in ("a", "b", "c")})
+    both = pair(frame, ("a", "b", "c"))
+    main = run("log-linear-risk", both, fraction=0.2)
+    pairs = run("log-linear-risk", both, fraction=0.2, effects="pairs")
+    assert main.detail["sample_uniques"] == pairs.detail["sample_uniques"]
+    assert main.detail["tau1"] <= main.detail["tau2"] <= main.detail["sample_uniques"]
+    assert pairs.detail["tau2"] == pytest.approx(main.detail["tau2"], rel=0.25)
