@@ -27,7 +27,7 @@ PEOPLE = pl.DataFrame(
         "zip": ["02141", "90210", None, "00501"],
         "age": [34, None, 71, 18],
         "income": [1250.5, 0.1, None, 1e6 / 3],
-        "sex": ["f", "m", "f", "Ünï, \"x\"\n;"],
+        "sex": ["f", "m", "f", 'Ünï, "x"\n;'],
         "birth": [date(1990, 1, 31), None, date(1953, 12, 1), date(2007, 2, 28)],
         "seen": [datetime(2024, 5, 17, 8, 30, 1), None, datetime(1999, 12, 31, 23, 59, 59), datetime(2000, 1, 1)],
         "mail": ["a@example.org", "b@example.org", "c@example.org", None],

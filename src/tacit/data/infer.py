@@ -100,7 +100,7 @@ RULES: tuple[Rule, ...] = (
         convert=lambda column: pl.when(column.is_in(_TRUE)).then(True).when(column.is_in(_FALSE)).then(False),
         sql="(lower({}) = 'true')",
         sql_type="BOOLEAN",
-        quick=lambda _, values: values.is_not_null(),
+        quick=lambda column, _: column.is_not_null() | column.is_null(),
     ),
     Rule(
         kind="date",
@@ -118,7 +118,7 @@ RULES: tuple[Rule, ...] = (
     _moment(f"{_DAY} {_CLOCK}{_ZONE}", "%Y-%m-%d %H:%M:%S%.f%z", zone=True),
     Rule(
         kind="time",
-        pattern=r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?",
+        pattern=_CLOCK,
         convert=lambda column: column.str.to_time("%H:%M:%S%.f", strict=False),
         sql="TRY_CAST({} AS TIME)",
         sql_type="TIME",
@@ -253,7 +253,7 @@ def sql_facts(column: str) -> dict[str, str]:
     value = f"nullif(trim({column}, ' '), '')"
     facts = {
         f"r{number}": f"coalesce(bool_and(regexp_full_match({value}, '{rule.pattern}') "
-        f"AND {rule.sql.format(value)} IS NOT NULL), false)"
+        f"AND {rule.sql.format(value)} IS NOT NULL) FILTER (WHERE {value} IS NOT NULL), false)"
         for number, rule in enumerate((*RULES, COMMA))
     }
     facts["clear"] = (

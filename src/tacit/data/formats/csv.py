@@ -15,7 +15,7 @@ from pydantic import Field
 from tacit.data.format import Format, refuse_nested, what_it_is
 from tacit.data.infer import infer
 from tacit.data.table import Table
-from tacit.data.text import Dialect, explain, sniff, to_utf8
+from tacit.data.text import DELIMITERS, Dialect, explain, sniff, to_utf8
 from tacit.errors import EmptyTable, NotThatFormat
 
 __all__ = ["MISSING", "Csv"]
@@ -97,6 +97,8 @@ class Csv(Format):
         elif isinstance(kind, pl.Datetime):
             utc = value.dt.convert_time_zone("UTC") if kind.time_zone else value
             value = utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.6f" + ("Z" if kind.time_zone else ""))
+        elif kind == pl.Time:
+            value = value.dt.strftime("%H:%M:%S%.6f")
         elif not kind.is_numeric() and not kind.is_temporal() and kind != pl.Boolean:
             value = _quoted(value.cast(pl.String), delimiter, self.missing)
         if alone:
@@ -212,7 +214,8 @@ def _cut_exactly(data: bytes, dialect: Dialect, missing: Sequence[str], name: st
 
 
 def _quoted(value: pl.Expr, delimiter: str, missing: Sequence[str]) -> pl.Expr:
-    special = value.str.contains_any([delimiter, '"', "\n", "\r"]) | value.is_in([*missing, ""])
+    # Every likely delimiter is quoted, not only the one in use, so that a reader who must find it is not misled.
+    special = value.str.contains_any([delimiter, *DELIMITERS, '"', "\n", "\r"]) | value.is_in([*missing, ""])
     special |= value.str.contains(r"^\s|\s$|^\x{FEFF}|^sep=")
     escaped = pl.format('"{}"', value.str.replace_all('"', '""', literal=True))
     return pl.when(special).then(escaped).otherwise(value)

@@ -1,0 +1,5 @@
+"""Fixtures for all tests."""
+
+from postgres import postgresql
+
+__all__ = ["postgresql"]

@@ -1,0 +1,112 @@
+"""CSV: what is written reads back the same, whatever is in it, whole or scanned."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data import Table, read, scan, write
+from tacit.data.formats.csv import MISSING, Csv
+from tacit.data.infer import COMMA, RULES, infer
+from tacit.errors import TacitError
+
+SIGNS = st.sampled_from(
+    [",", ";", "\t", "|", '"', "\n", "\r\n", " ", "é", "€", "🙂", "0", "1", ".", "-", "=", "NA", "a"]
+)
+WORDS = st.lists(SIGNS, max_size=6).map("".join) | st.sampled_from([*MISSING, "00501", "+49 30", "sep=;", "inf", "1E5"])
+
+VALUES = {
+    "integer": (st.integers(-(10**18) + 1, 10**18 - 1), pl.Int64),
+    "number": (st.floats(allow_nan=False), pl.Float64),
+    "boolean": (st.booleans(), pl.Boolean),
+    "date": (st.dates(), pl.Date),
+    "datetime": (st.datetimes(), pl.Datetime("us")),
+    "time": (st.times(), pl.Time),
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pl.DataFrame:
+    """Up to four columns; a column of text begins with a word, so that it is not one of numbers by chance."""
+    height = draw(st.integers(1, 8))
+    columns = []
+    for number in range(draw(st.integers(1, 4))):
+        kind = draw(st.sampled_from(["text", *VALUES]))
+        name = draw(st.sampled_from(["", 'a "quoted" name', "^x$", "zwei;drei", "plain"])) + f"_{number}"
+        if kind == "text":
+            rest = draw(st.lists(st.none() | WORDS | st.text(max_size=8), min_size=height, max_size=height))
+            values: list[object] = ["word", *(text and text.replace("\0", "") for text in rest[1:])]
+            columns.append(pl.Series(name, values, dtype=pl.String))
+        else:
+            strategy, dtype = VALUES[kind]
+            rest = draw(st.lists(st.none() | strategy, min_size=height, max_size=height))
+            columns.append(pl.Series(name, [draw(strategy), *rest[1:]], dtype=dtype))
+    return pl.DataFrame(columns)
+
+
+@settings(deadline=None, max_examples=120)
+@given(frame=tables(), delimiter=st.sampled_from([None, ";", "\t", "|"]), packed=st.booleans())
+def test_what_is_written_reads_back_the_same(frame: pl.DataFrame, delimiter: str | None, packed: bool) -> None:
+    part = Csv(delimiter=delimiter, header=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv.gz" if packed else "table.csv")
+        write(Table(frame=frame), path, format=part)
+        again = read(path, format=part).frame
+    assert again.schema == frame.schema
+    assert again.equals(frame)
+
+
+@settings(deadline=None, max_examples=60)
+@given(frame=tables())
+def test_delimiter_and_header_are_found_again(frame: pl.DataFrame) -> None:
+    """Without being told: true as soon as the header is words and a column under it is not."""
+    frame = frame.with_columns(pl.Series("count", range(frame.height)))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv")
+        write(Table(frame=frame), path)
+        again = read(path).frame
+    assert again.equals(frame)
+
+
+@settings(deadline=None, max_examples=30)
+@given(frame=tables())
+def test_a_scan_sees_what_reading_sees(frame: pl.DataFrame) -> None:
+    part = Csv(header=True, delimiter=",")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.csv")
+        write(Table(frame=frame), path, format=part)
+        whole = read(path, format=part).frame
+        lazily = scan(path, format=part)
+        with lazily.connect() as connection:
+            scanned = connection.sql(f"SELECT * FROM {lazily.expression}").pl()
+    assert scanned.columns == whole.columns
+    assert scanned.equals(whole)
+
+
+@settings(deadline=None, max_examples=120)
+@given(st.lists(st.from_regex(r"[-+]?[0-9]{0,20}[.,]?[0-9]{0,4}([eE][-+]?[0-9]{1,3})?", fullmatch=True), min_size=1))
+def test_a_column_becomes_numbers_only_if_every_value_fits_the_pattern(texts: list[str]) -> None:
+    """The fast checks of whole numbers and dates agree with the patterns that define them."""
+    column = pl.Series("x", texts, dtype=pl.String)
+    filled = column.filter(column != "")
+    result = infer(column.to_frame(), comma=False)["x"]
+    fits = [rule for rule in RULES if filled.to_frame().select(rule.fits(pl.col("x")).all()).item()]
+    if filled.len() == 0 or not fits:
+        assert result.dtype == pl.String
+    else:
+        assert fits[0] is not COMMA
+        assert result.dtype == (pl.Int64 if fits[0].kind == "integer" else pl.Float64)
+
+
+@settings(deadline=None, max_examples=120)
+@given(st.binary(max_size=200) | st.text(alphabet='a1,;"\n\r\t|. é', max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused_never_a_crash(data: bytes) -> None:
+    try:
+        outcome: int | str = Csv().parse(data, "f.csv").rows
+    except TacitError as refusal:
+        outcome = refusal.code
+    assert outcome in {"TAC-102", "TAC-103", "TAC-104", "TAC-109"} or int(outcome) > 0
