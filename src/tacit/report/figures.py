@@ -9,7 +9,8 @@ from typing import Any
 
 from tacit.report import pictures
 from tacit.report.account import Account, ColumnPicture
-from tacit.report.words import number, pairings, percent, title_of
+from tacit.report.meanings import measure_title
+from tacit.report.words import number, pairings, percent
 
 __all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
 
@@ -38,7 +39,6 @@ def risk_figure(account: Account) -> Figure | None:
     """Risk of each attack before and after, with interval and baseline."""
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    limit = next((limit["wanted"] for limit in account.limits if limit.get("limit") == "risk"), None)
     for pair in pairings(account):
         for when, attack in (("before", pair.before), ("after", pair.after)):
             if attack is None:
@@ -48,7 +48,7 @@ def risk_figure(account: Account) -> Figure | None:
                 {"label": pair.label, "when": when, "risk": value, "words": percent(value)}
                 | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
                 | {"baseline": attack.get("baseline")}
-                | {"limit": pair.ceiling(limit) if limit is not None and when == "after" else None}
+                | {"limit": pair.ceiling(account.limits) if when == "after" else None}
             )
             ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
             shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
@@ -62,10 +62,10 @@ def risk_figure(account: Account) -> Figure | None:
     words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
     caption = "Each dot is the share of people for whom an attack succeeded; the band around it is its interval."
     caption += " The short grey tick is what guessing without the release achieves."
-    if limit is not None:
-        caption += f" The long thin line is the limit of {percent(limit)}"
-        beyond = any(pair.discloses != "identity" for pair in pairings(account))
-        caption += "; where a secret is guessed, only what goes beyond the guess counts against it." if beyond else "."
+    if any(row["limit"] is not None for row in drawn):
+        caption += " The long thin line is the limit"
+        beyond = any(limit.get("limit") != "risk" for limit in account.limits)
+        caption += "; where a secret is guessed, it counts from the guess on." if beyond else "."
     return Figure(
         name="risk",
         title="What an intruder achieves",
@@ -203,8 +203,8 @@ def cost_figures(account: Account) -> tuple[Figure, ...]:
         figures.append(
             Figure(
                 name=f"cost-{len(figures) + 1}",
-                title=title_of(name),
-                alternative=f"{title_of(name)} by column; the largest is {worst['label']}, {worst['words']}.",
+                title=measure_title(name),
+                alternative=f"{measure_title(name)} by column; the largest is {worst['label']}, {worst['words']}.",
                 spec=pictures.by_column(drawn),
                 head=("Column", "Value"),
                 rows=tuple((row["label"], row["words"]) for row in drawn),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.data.atomic import replacing
-from tacit.report import words
+from tacit.report import meanings, words
 from tacit.report.account import Account, Audience
 from tacit.report.figures import (
     Figure,
@@ -97,7 +97,7 @@ def _context(account: Account) -> dict[str, Any]:
         "costs": cost_figures(account),
         "recipe": yaml_text(_abridged(account.recipe if account.recipe is not None else account.recipe_public)),
         "left_out": words.left_out(account),
-        "glossary": words.glossary(),
+        "glossary": meanings.glossary(),
     }
     return {**context, "contents": _contents(context)}
 
@@ -144,9 +144,10 @@ def _steps(account: Account) -> list[dict[str, Any]]:
         own = next((outcome for outcome in private if outcome.get("step") == name), {})
         if own:
             private.remove(own)
-        facts = {str(key): _told(value) for key, value in public.items()}
-        secret = {str(key): _told(value) for key, value in own.items() if key != "step" and key not in public}
-        steps.append({"name": name, "says": words.meaning("method", name), "facts": facts, "private": secret})
+        facts = {str(key): _told(value) for key, value in public.items() if value not in (None, {}, [], ())}
+        more = {key: value for key, value in own.items() if key != "step" and value != public.get(key)}
+        secret = {str(key): _told(value) for key, value in more.items()}
+        steps.append({"name": name, "says": meanings.meaning("method", name), "facts": facts, "private": secret})
     return steps
 
 
@@ -196,12 +197,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": words.percent, "number": words.number, "title_of": words.title_of}
+    environment.filters |= {"percent": words.percent, "number": words.number, "title_of": meanings.title_of}
     environment.globals["value_words"] = words.value_words
     environment.globals |= {
         "before_of": _before,
         "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
-        "meaning": words.meaning,
+        "limit_meaning": meanings.limit_meaning,
+        "meaning": meanings.meaning,
+        "measure_title": meanings.measure_title,
         "of_hundred": words.of_hundred,
     }
     return environment

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tacit.report.words import number, percent, title_of, value_words
+from tacit.report.meanings import measure_title, title_of
+from tacit.report.words import number, percent, value_words
 
 __all__ = [
     "attack_table",
@@ -166,7 +167,7 @@ def measure_table(measures: Sequence[Plain]) -> Table:
         if measure.get("value") is None:
             remark = str(measure.get("reason") or "not applicable")
         table.add_row(
-            Text(plain_text(title_of(str(measure.get("measure"))))),
+            Text(plain_text(measure_title(str(measure.get("measure"))))),
             Text(value_words(measure, measure.get("value"))),
             Text(value_words(measure, earlier) if isinstance(earlier, int | float) else ""),
             Text(plain_text(remark)),

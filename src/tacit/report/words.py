@@ -9,22 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.errors import TacitError
-from tacit.registry import registry
 from tacit.report.account import Account
+from tacit.report.meanings import title_of
 
 __all__ = [
     "Pairing",
     "answer",
-    "glossary",
     "headline",
     "left_out",
-    "meaning",
+    "listed",
+    "number",
+    "of_hundred",
     "pairings",
     "percent",
+    "quasi",
     "standing",
-    "title_of",
     "value_words",
+    "verdicts",
 ]
 
 Plain = Mapping[str, Any]
@@ -70,11 +71,6 @@ def listed(names: Sequence[str], *, last: str = "and") -> str:
     return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
-def title_of(name: str) -> str:
-    """``k-anonymity`` stays, ``class-sizes`` becomes "class sizes"."""
-    return name if name[1:2] == "-" else name.replace("-", " ")
-
-
 # --- attacks before and after -------------------------------------------------------------------------------------
 
 
@@ -101,13 +97,20 @@ class Pairing:
 
     @property
     def reference(self) -> float | None:
-        """What is achieved without the person's being in the release: the control's share, or else the baseline's."""
+        """What is achieved without the person's being in the release: the larger of control and baseline."""
         attack = self.after or {}
-        return attack.get("control") if attack.get("control") is not None else attack.get("baseline")
+        return max((attack[key] for key in ("control", "baseline") if attack.get(key) is not None), default=None)
 
-    def ceiling(self, limit: float) -> float:
-        """The risk at which the limit is reached; except for identity, only what exceeds the reference counts."""
-        return limit if self.discloses == "identity" else (self.reference or 0) + limit * (1 - (self.reference or 0))
+    def ceiling(self, limits: Sequence[Plain]) -> float | None:
+        """The risk at which this attack reaches its limit; None without one.
+
+        Except for identity, only what exceeds the reference counts, as a share of what was left to learn.
+        """
+        name = "risk" if self.discloses == "identity" else self.discloses
+        wanted: float | None = next((limit.get("wanted") for limit in limits if limit.get("limit") == name), None)
+        if wanted is None or self.discloses == "identity":
+            return wanted
+        return (self.reference or 0) + wanted * (1 - (self.reference or 0))
 
 
 def pairings(account: Account) -> tuple[Pairing, ...]:
@@ -249,41 +252,21 @@ def _not_guaranteed(account: Account) -> str:
 
 def number(value: float | int | None) -> str:
     """
-    >>> number(5), number(0.241932), number(5.0), number(None), number(20000)
-    ('5', '0.242', '5', '–', '20,000')
+    >>> number(5), number(0.241932), number(5.0), number(None), number(20000), number(0.0002)
+    ('5', '0.242', '5', '–', '20,000', 'under 0.001')
     """
     if value is None:
         return "–"
     if isinstance(value, int) or float(value).is_integer():
         return f"{int(value):,}"
-    return f"{value:.3g}" if abs(value) < 1 else f"{value:,.2f}"
-
-
-# --- meanings and glossary ----------------------------------------------------------------------------------------
-
-_MEANINGS = {
-    "class-sizes": "How many records share each combination of the quasi-identifying columns; the smallest such group.",
-    "uniqueness": "Share of records that nobody else shares the quasi-identifying values with.",
-    "prosecutor": "Chance of picking the right record for somebody known to be in the release, on average.",
-    "ncp": "Normalized certainty penalty: 0 when values are as fine as they were, 1 when nothing is left of them.",
-    "marginals": "How far the shares of single columns moved: 0 not at all, 1 entirely (total variation distance).",
-    "pairs": "How far the shares of pairs of columns moved: 0 not at all, 1 entirely (total variation distance).",
-}
+    if abs(value) >= 1:
+        return f"{value:,.2f}"
+    return f"{value:.3f}".rstrip("0") if abs(value) >= 0.0005 else "under 0.001" if value > 0 else f"{value:.1g}"
 
 
 def value_words(measure: Plain, value: float | None) -> str:
     """The number of a measure as it is best read: shares of people in percent, distances and sizes as they are."""
     return percent(value) if measure.get("measure") in ("uniqueness", "prosecutor") else number(value)
-
-
-def meaning(kind: str, name: str) -> str:
-    """What a measure, model or attack says, in a sentence: ours, or the first of its own docstring."""
-    if kind == "measure" and name in _MEANINGS:
-        return _MEANINGS[name]
-    try:
-        return registry(kind).get(name).summary().replace("`", "")
-    except (TacitError, ImportError):
-        return ""
 
 
 def left_out(account: Account) -> tuple[tuple[str, str], ...]:
@@ -307,27 +290,3 @@ def left_out(account: Account) -> tuple[tuple[str, str], ...]:
         ("The riskiest records", "Their row numbers would point at people."),
         ("The seed and the names of files in the owner's recipe", "Who knows method and seed can undo a masking."),
     )
-
-
-_GLOSSARY = {
-    "Attack": "A program that plays an intruder: it gets what an intruder would have, guesses, and is then marked.",
-    "Baseline": "The same intruder without the release: a random record, or the most frequent answer.",
-    "Class": "All released records that look the same in the quasi-identifying columns.",
-    "Control": "The same attack on people who are not in the data. What succeeds there is general knowledge, no leak.",
-    "Disclosure": "Something about a person becomes known through the release: which record is theirs (identity), a "
-    "secret of theirs (attribute), or that they are in the data at all (membership).",
-    "Generalization": "A value is replaced by a coarser one: a birth date by its year.",
-    "Identifier": "A column that names a person by itself, such as a name or a social security number.",
-    "Interval": "Attacks try a number of people; the interval says between which values the true share lies, as far "
-    "as that many tries can tell.",
-    "k-anonymity": "Every class has at least k records, so nobody is narrowed down to fewer than k.",
-    "Quasi-identifier": "A column that outsiders know and that, with others, singles people out: ZIP, birth date.",
-    "Release": "The table that is handed over.",
-    "Sensitive": "A column whose value must not become known of a person, such as a diagnosis.",
-    "Suppression": "A record, or a value in it, is left out.",
-    "Total variation distance": "Half the sum of all differences between shares: how many records must change.",
-}
-
-
-def glossary() -> tuple[tuple[str, str], ...]:
-    return tuple(_GLOSSARY.items())
