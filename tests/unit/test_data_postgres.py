@@ -17,7 +17,7 @@ CREATE TABLE survey.people (id int, small smallint, big bigint, zip char(5), nam
     price numeric(8, 2), units numeric(10, 0), flag boolean, birth date, seen timestamp, noted timestamptz, at time,
     tags text[], note jsonb);
 INSERT INTO survey.people VALUES
- (1, 2, 9007199254740993, '02141', 'Ann, "A"' || chr(10) || 'x', 0.1, 12.50, 7, true, 
+ (1, 2, 9007199254740993, '02141', 'Ann, "A"' || chr(10) || 'x', 0.1, 12.50, 7, true,
   '1990-01-31', '2024-05-17 08:30:01.5',
   '2024-05-17 08:30:01+02', '08:30', '{a,b}', '{"k": 1}'),
  (2, NULL, NULL, NULL, '', 'NaN', NULL, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL),

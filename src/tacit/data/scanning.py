@@ -201,6 +201,13 @@ def csv_expression(part: Csv, path: Path) -> str:
         f"nullstr = [{words}], allow_quoted_nulls = false, encoding = '{known[encoding]}', "
         f"max_line_size = 16777216, buffer_size = 33554432)"
     )
+    if dialect.padded and b'"' not in text:
+        plain = [f"trim({_name(name)}, ' ')" for name in dialect.names]
+        chosen = [
+            f"CASE WHEN {value} NOT IN ({words}) THEN {value} END AS {_name(name)}"
+            for name, value in zip(dialect.names, plain, strict=True)
+        ]
+        raw = f"(SELECT {', '.join(chosen)} FROM {raw})"
     rules = _csv_rules(raw, dialect.names, part, comma=dialect.delimiter != ",", path=path)
     chosen = []
     for name, rule in rules.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,8 @@ class Dialect:
     """Lines before the first line of data, the header among them."""
     preamble: int = 0
     """Lines before the header: 1 for a file that opens with ``sep=;``."""
+    padded: bool = False
+    """Whether a space follows every delimiter: it belongs to no field then."""
 
 
 def decode(data: bytes) -> str:
@@ -67,7 +70,7 @@ def to_utf8(data: bytes, encoding: str | None, name: str) -> bytes:
         raise NotThatFormat(
             f"{name} is not text: it holds NUL bytes.", fix="Name the file by its real format.", path=name
         )
-    if found != "utf-8":
+    if encoding is not None or found != "utf-8":
         try:
             data = data.decode("utf-8-sig" if found.lower() in {"utf8", "utf-8"} else found).encode()
         except (UnicodeDecodeError, LookupError):
@@ -95,12 +98,15 @@ def sniff(data: bytes, *, delimiter: str | None, header: bool | None, missing: S
     if header is None:
         header = _has_header(rows, missing)
     first = rows[0]
+    padded = len(first) > 1 and all(field[:1] == " " for row in rows for field in row[1:])
     names = [
         (field.strip() or f"column_{number}") if header else f"column_{number}" for number, field in enumerate(first, 1)
     ]
     refuse_duplicates(names)
     lines = _header_lines(text, delimiter) if header else 0
-    return Dialect(delimiter=delimiter, header=header, names=tuple(names), skip=preamble + lines, preamble=preamble)
+    return Dialect(
+        delimiter=delimiter, header=header, names=tuple(names), skip=preamble + lines, preamble=preamble, padded=padded
+    )
 
 
 def _rows(text: str, delimiter: str, cut: bool) -> list[list[str]]:
@@ -138,7 +144,16 @@ def _has_header(rows: list[list[str]], missing: Sequence[str]) -> bool:
     below = [_kind([row[i] for row in rest if i < len(row) and row[i] not in missing]) for i in range(len(first))]
     if any(kind is None and other is not None for kind, other in zip(kinds, below, strict=True) if other != "empty"):
         return True
-    return not any(kind is not None and kind == other for kind, other in zip(kinds, below, strict=True))
+    if not any(kind is not None and kind == other for kind, other in zip(kinds, below, strict=True)):
+        return True
+    # Years over columns of something else are names: "country, 2019, 2020".
+    columns = [[row[i] for row in rest if i < len(row)] for i, kind in enumerate(kinds) if kind is not None]
+    titles = [field for field, kind in zip(first, kinds, strict=True) if kind is not None]
+    return None in kinds and all(map(_is_year, titles)) and not any(all(map(_is_year, column)) for column in columns)
+
+
+def _is_year(field: str) -> bool:
+    return re.fullmatch(r" *(19|20)\d\d *", field) is not None
 
 
 def _kind(values: list[str]) -> str | None:

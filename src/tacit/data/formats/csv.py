@@ -139,6 +139,9 @@ def cut(data: bytes, dialect: Dialect, *, missing: Sequence[str], name: str) -> 
     frame = _cut_fast(data, dialect, quotes, [] if quotes else missing)
     if frame is None or (quotes and _spells_missing(frame, missing)):
         frame = _cut_exactly(data, dialect, missing, name)
+    if dialect.padded and not quotes:
+        plain = pl.all().str.strip_chars(" ")
+        frame = frame.select(pl.when(~plain.is_in(list(missing))).then(plain))
     if frame.height == 0:
         raise EmptyTable(
             f"{name} has a header but no rows." if dialect.header else f"{name} has no rows.",
