@@ -110,7 +110,12 @@ class Protection:
             def external(path: Path, files: Mapping[str, str]) -> None:
                 write_report(replace(self.account, files=files), path, audience="external")
 
-            manifest = write_release(self.release, public, suffix=suffix, documents={"report.html": external})
+            def twin(path: Path, files: Mapping[str, str]) -> None:
+                text = report_json(replace(self.account, files=files), "external")
+                path.write_text(text + "\n", encoding="utf-8")
+
+            documents = {"report.html": external, "report.json": twin}
+            manifest = write_release(self.release, public, suffix=suffix, documents=documents)
             told = replace(self.account, files=manifest["files"])
             write_report(told, private / "report.html", audience="internal")
             (private / "report.json").write_text(report_json(told, "internal") + "\n", encoding="utf-8")
@@ -173,6 +178,7 @@ def protect(
         original_rows=original.rows,
         original_columns=original.table.columns,
         outcomes=tuple(done.private() for done in protected.done),
+        verdicts=tuple(verdict.to_plain() for verdict in protected.verdicts),
         attacks_before=tuple(attack_to_plain(item) for item in before),
         attacks=tuple(attack_to_plain(item) for item in after),
         measures=tuple(item.to_plain() for item in found),

@@ -66,7 +66,12 @@ def test_protect_attack_measure_print_their_documents(folder: Path, capsys: pyte
     assert made["verdicts"][0]["state"] == "holds"
     assert made["verdicts"][0]["worst"] >= 3
     assert made["rows"] + step["suppressed"] == 200
-    assert sorted(path.name for path in Path("release").iterdir()) == ["data.csv", "release.json", "report.html"]
+    assert sorted(path.name for path in Path("release").iterdir()) == [
+        "data.csv",
+        "release.json",
+        "report.html",
+        "report.json",
+    ]
     code, attacked = document(capsys, "attack", "release", "--original", "people.csv", "--seed", "1")
     assert code == 0
     for entry in attacked["attacks"]:
