@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from tacit.errors import Unmet
 from tacit.progress import SILENT, Progress
+from tacit.protect.partition import Conditions
 from tacit.protect.recoding import Forest, lowest_groups
 
-__all__ = ["cluster_units", "merge_clusters"]
+__all__ = ["cluster_units", "merge_until"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -28,20 +30,32 @@ Mask = npt.NDArray[np.bool_]
 
 
 def cluster_units(
-    woods: Forest, k: int, *, block: int = 3000, passes: int = 3, threads: int = 2, progress: Progress = SILENT
+    woods: Forest,
+    k: int,
+    *,
+    home: Ints | None = None,
+    block: int = 3000,
+    passes: int = 3,
+    threads: int = 2,
+    progress: Progress = SILENT,
 ) -> tuple[Ints, int]:
     """The cluster of each unit, and how many there are. Every cluster has at least ``k`` rows if the table has.
 
-    ``block`` is how many units look for neighbours among each other: time grows with units times block.
+    ``home`` marks spare rows of large units with the unit they belong to (-1: not spare). ``block`` is how many units
+    look for neighbours among each other: time grows with units times block.
     """
     parts = split_into_blocks(woods, block, k)
+    home = np.full(len(woods), -1, dtype=np.int64) if home is None else home
     dearest = woods.dearest
 
     def work(units: npt.NDArray[np.intp]) -> Ints:
         part = woods.take(units)
         groups = np.ascontiguousarray(part.groups[:, dearest])
         offset = np.ascontiguousarray(part.offset[dearest])
-        cluster, count = _grow(groups, offset, part.price, part.rows, k)
+        place = np.full(len(woods), -1, dtype=np.int64)
+        place[units] = np.arange(len(units))
+        near = np.where(home[units] >= 0, place[home[units]], -1)
+        cluster, count = _grow(groups, offset, part.price, part.rows, near, k)
         return _repair(groups, offset, part.price, part.rows, k, cluster, count, passes)
 
     cluster = np.empty(len(woods), dtype=np.int64)
@@ -121,19 +135,31 @@ def _best_cut(woods: Forest, units: npt.NDArray[np.intp]) -> Codes | None:
 
 @njit(cache=True, nogil=True)
 def _grow(
-    groups: Codes, offset: Ints, price: Floats, rows: Ints, k: int
+    groups: Codes, offset: Ints, price: Floats, rows: Ints, home: Ints, k: int
 ) -> tuple[Ints, int]:  # pragma: no cover - compiled
-    """Start a cluster at the unit furthest from the last one, add the unit that costs least per row until k rows."""
+    """Start a cluster at the unit furthest from the last one, add the unit that costs least per row until k rows.
+
+    Units of k rows stand alone. Spare rows (``home`` >= 0) only fill up clusters, and what is left of them goes home.
+    """
     units, columns, levels = groups.shape
     cluster = np.full(units, -1, dtype=np.int64)
-    left = np.arange(units)
-    remaining = units
+    left = np.empty(units, dtype=np.int64)
+    remaining, needy, count, start = 0, 0, 0, -1
+    for u in range(units):
+        if rows[u] >= k:
+            cluster[u] = count
+            count += 1
+        else:
+            left[remaining] = u
+            if home[u] < 0:
+                needy, start = needy + 1, remaining
+            remaining += 1
     path = np.empty((columns, levels))
     height = np.empty(columns, dtype=np.int64)
-    start, count = 0, 0
-    while remaining:
+    while needy:
         seed = left[start]
         remaining -= 1
+        needy -= 1
         left[start] = left[remaining]
         cluster[seed], size, now = count, rows[seed], 0.0
         for c in range(columns):
@@ -159,6 +185,7 @@ def _grow(
                     best, place = ((size + rows[u]) * then - size * now) / rows[u], i
             u = left[place]
             remaining -= 1
+            needy -= home[u] < 0
             left[place] = left[remaining]
             cluster[u] = count
             size += rows[u]
@@ -170,6 +197,8 @@ def _grow(
         count += 1
         furthest = -1.0
         for i in range(remaining):
+            if home[left[i]] >= 0:
+                continue
             then = 0.0
             for c in range(columns):
                 h = 0
@@ -178,6 +207,8 @@ def _grow(
                 then += path[c, h]
             if then > furthest:
                 furthest, start = then, i
+    for i in range(remaining):
+        cluster[left[i]] = cluster[home[left[i]]]
     return cluster, count
 
 
@@ -215,7 +246,7 @@ def _cheapest(
     price: Floats,
     rows: Ints,
 ) -> tuple[int, float]:  # pragma: no cover - compiled
-    """The cluster other than ``skip`` into which unit ``u`` goes at the least extra cost below ``ceiling``; -1: none."""
+    """The cluster, not ``skip``, that takes unit ``u`` at the least extra cost below ``ceiling``; -1: none."""
     best, place = ceiling, -1
     for g in range(count):
         if size[g] == 0 or g == skip:
@@ -330,7 +361,24 @@ def _unlink(u: int, g: int, head: Ints, following: Ints) -> None:  # pragma: no 
     following[before] = following[u]
 
 
-def merge_clusters(woods: Forest, cluster: Ints, count: int, failing: Mask) -> tuple[Ints, int]:
+def merge_until(conditions: Conditions, woods: Forest, cluster: Ints, count: int) -> tuple[Ints, int]:
+    """Merge clusters until every one passes, and all of them together."""
+    while True:
+        failing = conditions.failing(cluster, count)
+        if not failing.any():
+            if not conditions.about_table:
+                return cluster, count
+            sizes = np.bincount(cluster, weights=woods.rows, minlength=count).astype(np.int64)
+            if conditions.table_holds(sizes):
+                return cluster, count
+            # the smallest tenth of the clusters weighs most in an average risk
+            failing[np.argsort(sizes, kind="stable")[: max(1, count // 10)]] = True
+        if count == 1:
+            raise Unmet("The models are not met even with all rows in one class.", fix="Ask for less.")
+        cluster, count = _merge(woods, cluster, count, failing)
+
+
+def _merge(woods: Forest, cluster: Ints, count: int, failing: Mask) -> tuple[Ints, int]:
     """Join every failing cluster with the one that costs least; the clusters that result, numbered anew."""
     first = np.full(count, -1, dtype=np.int64)
     first[cluster[::-1]] = np.arange(len(cluster))[::-1]

@@ -30,8 +30,8 @@ class Conditions:
         for model in models:
             if "population" in model.wants:
                 raise NotApplicable(
-                    f"{method} cannot meet {model.part_name()}: values it shows may overlap, so it is not certain which "
-                    "people of the population belong to which class.",
+                    f"{method} cannot meet {model.part_name()}: values it shows may overlap, so it is not certain "
+                    "which people of the population belong to which class.",
                     fix="Use `generalize`, which gives each column one level.",
                     model=model.part_name(),
                 )

@@ -7,7 +7,7 @@ hold for a whole column. Everything here works on the distinct combinations of a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit.protect.classes import Classes
-from tacit.schema.hierarchy import Ladder
+from tacit.schema import Dataset, Ladder
 
-__all__ = ["Forest", "forest", "labels_of", "lowest_groups"]
+__all__ = ["Forest", "cell_prices", "forest", "labels_of", "lowest_groups", "with_spares"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -54,6 +54,39 @@ class Forest:
     def take(self, units: npt.NDArray[np.intp]) -> Forest:
         """Some of the units."""
         return Forest(groups=self.groups[units], price=self.price, offset=self.offset, rows=self.rows[units])
+
+
+def with_spares(table: Classes, data: Dataset, k: int) -> tuple[Classes, Ints]:
+    """Let classes of more than k rows offer single rows to neighbours that need them.
+
+    Gives a table where such a class is a core of at least k rows and up to k - 1 units of one row each, and for each
+    unit its core (-1: it is no spare row). Rows of a class look alike, so which of them are spare does not matter.
+    """
+    assert table.of_row is not None
+    spare = np.clip(table.sizes - k, 0, k - 1)
+    classes = len(table)
+    order = np.argsort(table.of_row, kind="stable")
+    ends = np.cumsum(table.sizes)
+    total = int(spare.sum())
+    owner = np.repeat(np.arange(classes), spare)
+    nth = np.arange(total) - np.repeat(np.cumsum(spare) - spare, spare)
+    of_row = table.of_row.copy()
+    of_row[order[ends[owner] - 1 - nth]] = classes + np.arange(total)
+    sizes = np.concatenate([table.sizes - spare, np.ones(total, dtype=np.int64)])
+    tracked = {}
+    for name, column in table.tracked.items():
+        width = len(column.ladder.leaves)
+        values = column.ladder.encode(data.table.column(name))
+        pair, counts = np.unique(of_row.astype(np.int64) * width + values, return_counts=True)
+        tracked[name] = replace(
+            column,
+            cells=(pair // width).astype(np.int32),
+            values=(pair % width).astype(np.int32),
+            counts=counts.astype(np.int64),
+        )
+    codes = np.concatenate([table.codes, table.codes[owner]])
+    home = np.concatenate([np.full(classes, -1, dtype=np.int64), owner])
+    return replace(table, codes=codes, sizes=sizes, tracked=tracked, of_row=of_row), home
 
 
 def forest(table: Classes, cells: Sequence[Sequence[Floats]], weights: Floats) -> Forest:

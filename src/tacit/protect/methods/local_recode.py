@@ -10,20 +10,18 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field, NonNegativeFloat
 
-from tacit.errors import NotApplicable, Unmet
+from tacit.errors import NotApplicable
 from tacit.protect.classes import compress
-from tacit.protect.clustering import cluster_units, merge_clusters
+from tacit.protect.clustering import cluster_units, merge_until
 from tacit.protect.metric import LossMetric, Shape
 from tacit.protect.partition import Conditions, refuse_wildcards
-from tacit.protect.recoding import Forest, cell_prices, forest, labels_of, lowest_groups
+from tacit.protect.recoding import Forest, cell_prices, forest, labels_of, lowest_groups, with_spares
 from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.release import Change
 from tacit.schema import Dataset
 
 __all__ = ["LocalRecode"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class LocalRecode(Step):
@@ -61,6 +59,8 @@ class LocalRecode(Step):
         assert isinstance(metric, LossMetric)
         table = compress(data)
         conditions = Conditions(table, context.models, method=self.part_name())
+        table, home = with_spares(table, data, conditions.least)
+        conditions = Conditions(table, context.models, method=self.part_name())
         prices = metric.lay(table, self.weights)
         if all(not level.any() for column in prices.cells for level in column):
             raise NotApplicable(
@@ -71,12 +71,13 @@ class LocalRecode(Step):
         cluster, count = cluster_units(
             woods,
             conditions.least,
+            home=home,
             block=self.block,
             passes=self.passes,
             threads=min(os.cpu_count() or 1, 4),
             progress=context.progress,
         )
-        cluster, count = _meet(conditions, woods, cluster, count)
+        cluster, count = merge_until(conditions, woods, cluster, count)
         levels = lowest_groups(woods, cluster, count)[cluster]
         sums = (_unweighted(woods, levels, prices.weights) * table.sizes[:, None]).sum(axis=0)
         shape = Shape(rows=table.rows, suppressed=0, classes=count, term=0.0)
@@ -102,23 +103,6 @@ class LocalRecode(Step):
 def _unweighted(woods: Forest, levels: npt.NDArray[np.int16], weights: npt.NDArray[np.float64]) -> Any:
     """Cell prices without the columns' weights, which the metric applies itself."""
     return cell_prices(woods, levels) / np.where(weights > 0, weights, 1.0)
-
-
-def _meet(conditions: Conditions, woods: Forest, cluster: Ints, count: int) -> tuple[Ints, int]:
-    """Merge clusters until every one passes, and all of them together."""
-    while True:
-        failing = conditions.failing(cluster, count)
-        if not failing.any():
-            if not conditions.about_table:
-                return cluster, count
-            sizes = np.bincount(cluster, weights=woods.rows, minlength=count).astype(np.int64)
-            if conditions.table_holds(sizes):
-                return cluster, count
-            # the smallest tenth of the clusters weighs most in an average risk
-            failing[np.argsort(sizes, kind="stable")[: max(1, count // 10)]] = True
-        if count == 1:
-            raise Unmet("The models are not met even with all rows in one class.", fix="Ask for less.")
-        cluster, count = merge_clusters(woods, cluster, count, failing)
 
 
 def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) -> float:
