@@ -116,11 +116,8 @@ class Generalize(Step):
         public: dict[str, Any] = {
             "levels": dict(zip(table.columns, best.levels, strict=True)),
             "metric": self.loss_metric().part_name(),
-            "score": best.score,
             "optimal": found.optimal,
         }
-        if not found.optimal:
-            public["bound"] = found.bound
         if self.minimal:
             nodes = minimal_nodes(space, within)
             public["minimal"] = [dict(zip(table.columns, levels, strict=True)) for levels in nodes]
@@ -130,6 +127,9 @@ class Generalize(Step):
             rows=rows,
             public=public,
             private={
+                # A score of all records, less that of the released ones, would tell how many were left out.
+                "score": best.score,
+                **({} if found.optimal else {"bound": found.bound}),
                 "suppressed": best.shape.suppressed,
                 "suppressed_whole": whole,
                 "classes": best.shape.classes,
