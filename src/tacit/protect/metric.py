@@ -15,10 +15,12 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from tacit.errors import BadParameter
 from tacit.params import Part
 from tacit.protect.classes import Classes
+from tacit.schema.hierarchy import Ladder
 
 __all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "Prices", "Shape"]
 
@@ -51,6 +53,8 @@ class ColumnFacts:
     """Highest level."""
     frequency: Ints
     """Rows of the original per leaf."""
+    numeric: bool
+    """Whether its values are numbers, so that ranges have widths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +80,7 @@ class Prices:
     """By column, how much it counts; 1 when the user said nothing."""
     star: Floats
     """By column: what a suppressed row pays. Never less than any price of the column."""
+    constant: float = 0.0
 
 
 class LossMetric(Part):
@@ -93,16 +98,19 @@ class LossMetric(Part):
         return None
 
     @abstractmethod
-    def price(self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None) -> Floats:
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
         """What one row pays for a value that covers ``leaves`` leaves and ``rows`` rows of the original.
 
         Vectorized over values. ``level`` is the level of all of them, or None for a partition without levels.
+        ``widths`` are their widths as shares of the column's range, for columns of numbers.
         """
 
     def star(self, facts: ColumnFacts) -> float:
         """What a suppressed row pays in the column; as much as the root unless the metric says otherwise."""
-        root = np.array([facts.leaves]), np.array([facts.rows])
-        return float(self.price(facts, root[0], root[1], facts.height)[0])
+        leaves, rows, widths = np.array([facts.leaves]), np.array([facts.rows]), np.array([1.0])
+        return float(self.price(facts, leaves, rows, facts.height, widths if facts.numeric else None)[0])
 
     def columns(self, cells: Floats, prices: Prices) -> Floats:
         """The columns' parts of the score, from the sums of prices over all rows, suppressed ones included.
@@ -115,13 +123,20 @@ class LossMetric(Part):
     def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
         """The score from the sum of the columns' parts; it must not fall when that sum rises."""
 
-    def bound(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
         """A lower bound of the score of every table at or above ``finer``, whatever it suppresses.
 
         ``columns`` are lower bounds of the sums of columns' parts there. No class has fewer than ``least`` rows. With
         ``stay``, rows that ``finer`` keeps are kept by the coarser tables too. A metric with a class term says more.
         """
         return self.total(columns, prices, finer)
+
+    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+        """A lower bound of the score of every table below ``coarser`` that suppresses at least the same rows.
+
+        ``columns`` are lower bounds of the sums of columns' parts there, with those rows suppressed.
+        """
+        return self.total(columns, prices, coarser)
 
     def score(self, cells: Floats, prices: Prices, shape: Shape) -> float:
         """The score from the sums of prices over the kept rows, by column."""
@@ -132,22 +147,26 @@ class LossMetric(Part):
         """All prices of a table, ready for a search."""
         weights = dict(weights or {})
         unknown = [name for name in weights if name not in table.columns]
-        if unknown or any(not value >= 0 for value in weights.values()):
-            raise BadParameter(
-                f"weights: {'no quasi-identifier is called ' + unknown[0] if unknown else 'must not be negative'}.",
-                fix=f"Quasi-identifiers: {', '.join(table.columns)}.",
-            )
+        chosen = np.array([float(weights.get(name, 1.0)) for name in table.columns])
+        if unknown or not (chosen >= 0).all() or not chosen.any():
+            said = f"no quasi-identifier is called `{unknown[0]}`" if unknown else "must be 0 or more, and not all 0"
+            raise BadParameter(f"weights: {said}.", fix=f"Quasi-identifiers: {', '.join(table.columns)}.")
         cells = []
         star = np.zeros(len(table.columns))
         for position, facts in enumerate(column_facts(table)):
             levels = []
             for number, level in enumerate(table.ladders[position].levels):
                 covered = np.bincount(level.codes, weights=facts.frequency, minlength=level.size).astype(np.int64)
-                levels.append(np.asarray(self.price(facts, level.leaves_under, covered, number), dtype=np.float64))
+                widths = _widths(table.ladders[position], number) if facts.numeric else None
+                priced = self.price(facts, level.leaves_under, covered, number, widths)
+                levels.append(np.asarray(priced, dtype=np.float64))
             cells.append(tuple(levels))
             star[position] = self.star(facts)
-        chosen = np.array([float(weights.get(name, 1.0)) for name in table.columns])
-        return Prices(cells=tuple(cells), weights=chosen, star=star)
+        return Prices(cells=tuple(cells), weights=chosen, star=star, constant=self.constant(table))
+
+    def constant(self, table: Classes) -> float:
+        """A number of the whole table that :meth:`total` needs."""
+        return 0.0
 
 
 def column_facts(table: Classes) -> tuple[ColumnFacts, ...]:
@@ -158,9 +177,28 @@ def column_facts(table: Classes) -> tuple[ColumnFacts, ...]:
             rows=table.rows,
             leaves=len(ladder.leaves),
             height=ladder.height,
+            numeric=ladder.leaves.dtype.is_numeric(),
             frequency=np.bincount(table.codes[:, i], weights=table.sizes, minlength=len(ladder.leaves)).astype(
                 np.int64
             ),
         )
         for i, ladder in enumerate(table.ladders)
     )
+
+
+def _widths(ladder: Ladder, number: int) -> Floats:
+    """Width of each group of a level as a share of the range of all leaves; an empty cell has none."""
+    level = ladder.levels[number]
+    values = ladder.leaves.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    known = ~np.isnan(values)
+    low, high = np.full(level.size, np.inf), np.full(level.size, -np.inf)
+    if level.low is not None and level.high is not None:
+        low, high = level.low, level.high
+    else:
+        np.minimum.at(low, level.codes[known], values[known])
+        np.maximum.at(high, level.codes[known], values[known])
+    if not known.any():
+        return np.zeros(level.size)
+    least, most = float(values[known].min()), float(values[known].max())
+    width = np.minimum(high, most) - np.maximum(low, least)
+    return np.clip(width, 0.0, None) / (most - least) if most > least else np.zeros(level.size)

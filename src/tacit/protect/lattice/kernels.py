@@ -5,97 +5,75 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["count_values", "group", "nested_extra", "sums"]
+__all__ = ["climb", "count_values", "group", "nested_extra", "small", "sums"]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_LIMIT = np.float64(2.0**62)
+_FOLD = np.uint64(0xBF58476D1CE4E5B9)
+_LOW = np.int64(0xFFFFFFFF)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    codes,
-    starts,
-    widths,
-    coarse,
-    levels,
-    rep,
-    size,
-    people,
-    slots,
-    stamps,
-    stamp,
-    keys,
-    out_rep,
-    out_size,
-    out_people,
-    of,
+    keys, size, people, word, shift, mask, start, maps, slots, stamp, out_keys, out_size, out_people, of
 ):
-    """Merge classes that agree at ``levels``; returns how many are left.
+    """Merge classes that agree once some columns are coarser; returns how many are left.
 
-    ``rep`` names for each class one row of ``codes`` (leaf codes) that lies in it; ``coarse[starts[i, l] + leaf]`` is
-    the code of a leaf at level l. The key of a class is its mixed-radix number. Where that does not fit into 64 bits,
-    the key is a hash, and the codes are compared on every hit: the result is exact either way. ``slots`` is the hash
-    table, ``stamps`` tells which of its places were filled by this call.
+    A key holds the code of each column in bits of its own, in one or more 64-bit words. Change number c lies in word
+    ``word[c]`` at bit ``shift[c]`` under ``mask[c]``; ``maps[start[c] + old code]`` is the new code, already shifted. A
+    place of ``slots`` is taken when its upper half is ``stamp``; its lower half is the number of the class.
     """
-    columns = codes.shape[1]
-    strides = np.empty(columns, dtype=np.uint64)
-    offsets = np.empty(columns, dtype=np.int64)
-    span = 1.0
-    for i in range(columns):
-        offsets[i] = starts[i, levels[i]]
-        span *= widths[i, levels[i]]
-    exact = span < _LIMIT
-    stride = np.uint64(1)
-    for i in range(columns):
-        strides[i] = stride
-        if exact:
-            stride *= np.uint64(widths[i, levels[i]])
-        else:
-            stride = stride * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(0x94D049BB133111EB)
-    bits = 1
-    while (1 << bits) < 2 * rep.size and (1 << bits) < slots.size:
+    bits = np.int64(1)
+    while (np.int64(1) << bits) < 2 * size.size and (np.int64(1) << bits) < slots.size:
         bits += 1
-    direct = span <= slots.size
-    shift = np.uint64(64 - bits)
-    mask = (1 << bits) - 1
-    found = 0
+    back = np.uint64(64 - bits)
+    wrap = (np.int64(1) << bits) - 1
+    words = keys.shape[1]
+    changes = word.size
+    mark = np.int64(stamp) << np.int64(32)
+    found = np.int64(0)
     with_people = people.size > 0
-    with_of = of.size > 0
-    for j in range(rep.size):
-        row = codes[rep[j]]
-        key = np.uint64(0)
-        for i in range(columns):
-            key += np.uint64(coarse[offsets[i] + row[i]]) * strides[i]
-        place = np.int64(key) if direct else np.int64((key * _MIX) >> shift)
+    for j in range(size.size):
+        if words == 1:
+            key = keys[j, 0]
+            for c in range(changes):
+                field = (key >> shift[c]) & mask[c]
+                key = (key & ~(mask[c] << shift[c])) | maps[start[c] + np.int64(field)]
+            out_keys[found, 0] = key
+            mixed = key
+        else:
+            for w in range(words):
+                out_keys[found, w] = keys[j, w]
+            for c in range(changes):
+                key = out_keys[found, word[c]]
+                field = (key >> shift[c]) & mask[c]
+                out_keys[found, word[c]] = (key & ~(mask[c] << shift[c])) | maps[start[c] + np.int64(field)]
+            mixed = out_keys[found, 0]
+            for w in range(1, words):
+                mixed = (mixed ^ (mixed >> np.uint64(29))) * _FOLD + out_keys[found, w]
+        place = np.int64((mixed * _MIX) >> back)
         while True:
-            if stamps[place] != stamp:
-                stamps[place] = stamp
-                slots[place] = found
-                keys[found] = key
-                out_rep[found] = rep[j]
+            entry = slots[place]
+            if (entry & ~_LOW) != mark:
+                slots[place] = mark | found
                 out_size[found] = size[j]
                 if with_people:
                     out_people[found] = people[j]
-                if with_of:
-                    of[j] = found
+                of[j] = found
                 found += 1
                 break
-            hit = slots[place]
-            same = keys[hit] == key
-            if same and not exact:
-                other = codes[out_rep[hit]]
-                for i in range(columns):
-                    if coarse[offsets[i] + row[i]] != coarse[offsets[i] + other[i]]:
-                        same = False
-                        break
+            hit = entry & _LOW
+            same = True
+            for w in range(words):
+                if out_keys[hit, w] != out_keys[found, w]:
+                    same = False
+                    break
             if same:
                 out_size[hit] += size[j]
                 if with_people:
                     out_people[hit] += people[j]
-                if with_of:
-                    of[j] = hit
+                of[j] = hit
                 break
-            place = (place + 1) & mask
+            place = (place + 1) & wrap
     return found
 
 
@@ -111,15 +89,18 @@ def small(size, least, kept):  # type: ignore[no-untyped-def]  # pragma: no cove
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def sums(codes, starts, levels, prices, rep, size, kept, term, cells):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Rows suppressed, classes kept, smallest kept class and class term; ``cells`` gets the price sums by column."""
-    columns = codes.shape[1]
+def sums(keys, word, shift, mask, start, prices, size, kept, term, cells):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Rows suppressed, classes kept, smallest kept class and class term; ``cells`` gets the price sums by column.
+
+    ``prices[start[i] + code]`` is what a row pays that shows the code in column i.
+    """
+    columns = word.size
     cells[:] = 0.0
-    suppressed = 0
-    classes = 0
-    smallest = 0
+    suppressed = np.int64(0)
+    classes = np.int64(0)
+    smallest = np.int64(0)
     total = 0.0
-    for j in range(rep.size):
+    for j in range(size.size):
         rows = size[j]
         if rows == 0:
             continue
@@ -133,9 +114,9 @@ def sums(codes, starts, levels, prices, rep, size, kept, term, cells):  # type: 
             total += float(rows) * float(rows)
         elif term == 2:
             total += rows * np.log2(rows)
-        row = codes[rep[j]]
         for i in range(columns):
-            cells[i] += rows * prices[starts[i, levels[i]] + row[i]]
+            code = np.int64((keys[j, word[i]] >> shift[i]) & mask[i])
+            cells[i] += rows * prices[start[i] + code]
     return suppressed, classes, smallest, total
 
 
@@ -168,25 +149,14 @@ def count_values(cells, values, counts, of_parent, of, place, out):  # type: ign
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def finest_source(kept_levels, kept_counts, used, levels):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Which of the stored tables is finer than ``levels`` everywhere and has the fewest classes."""
-    best = 0
-    for j in range(1, used):
-        if kept_counts[j] < kept_counts[best]:
-            finer = True
-            for i in range(levels.size):
-                if kept_levels[j, i] > levels[i]:
-                    finer = False
-                    break
-            if finer:
-                best = j
-    return best
+def climb(bounds, shape, strides, start, limit, share, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Go up from ``start`` by the cheapest step while the bound stays below ``limit``; go back to ``share`` of the way.
 
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def climb(bounds, shape, strides, start, limit, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Go up from ``start`` by the cheapest step while the bound stays below ``limit``; ``at`` gets where it ended."""
+    ``at`` gets where it ended.
+    """
     columns = shape.size
+    steps = np.empty(np.sum(shape), dtype=np.int64)
+    length = 0
     place = 0
     for i in range(columns):
         at[i] = start[i]
@@ -204,3 +174,7 @@ def climb(bounds, shape, strides, start, limit, at):  # type: ignore[no-untyped-
             break
         at[step] += 1
         place += strides[step]
+        steps[length] = step
+        length += 1
+    for j in range(int(length * share), length):
+        at[steps[j]] -= 1

@@ -12,6 +12,8 @@ from tacit.progress import SILENT, Progress
 from tacit.protect.lattice import kernels
 from tacit.protect.lattice.range import Found, Range
 from tacit.protect.lattice.space import Node, Space
+from tacit.protect.metric import LossMetric
+from tacit.protect.model import Closure
 
 __all__ = ["LARGEST", "floors", "outer_sum", "search"]
 
@@ -87,10 +89,11 @@ class _Walk:
         self.best: Node | None = None
         self.best_score = float("inf")
         bottom = space.judge(within.low)
-        sums = outer_sum(floors(space, within))
-        self.floor: Floats = space.metric.bound(
-            sums, space.prices, bottom.shape, least=space.least, stay=space.closure >= 2
-        )
+        self.sums = outer_sum(floors(space, within))
+        self.floor = self._above(self.sums, bottom)
+        self._counts_classes = type(space.metric).above is not LossMetric.above
+        # metrics that count classes like fine tables, so failures are found half-way up rather than at the top
+        self._share = 0.5 if self._counts_classes and space.limit else 1.0
         self.open: Floats = self.floor.copy()
         self.order = np.argsort(self.floor, axis=None, kind="stable")
         self.flat = self.open.reshape(-1)
@@ -110,7 +113,7 @@ class _Walk:
 
     def visit(self, at: npt.NDArray[np.int64]) -> None:
         node = np.empty_like(at)
-        kernels.climb(self.flat, self._shape, self._strides, at, self.best_score, node)
+        kernels.climb(self.flat, self._shape, self._strides, at, self.best_score, self._share, node)
         self._learn(node, self.space.judge(node + self.low, explain=True))
 
     def _learn(self, at: npt.NDArray[np.int64], node: Node) -> None:
@@ -125,9 +128,16 @@ class _Walk:
             self.open[below] = np.inf
         elif node.extra is not None:
             part = [p[: i + 1] for p, i in zip(floors(space, self.within, node.extra), here, strict=True)]
-            np.maximum(
-                self.open[below], space.metric.total(outer_sum(part), space.prices, node.shape), out=self.open[below]
-            )
+            bound = space.metric.below(outer_sum(part), space.prices, node.shape, least=space.least)
+            np.maximum(self.open[below], bound, out=self.open[below])
         if node.settled and space.metric.grows:
             self.open[above] = np.inf
+        elif self._counts_classes:
+            bound = self._above(self.sums[above], node)
+            np.maximum(self.open[above], bound, out=self.open[above])
         self.open[here] = np.inf
+
+    def _above(self, sums: Floats, finer: Node) -> Floats:
+        space = self.space
+        stay = space.closure is Closure.ANY
+        return space.metric.above(sums, space.prices, finer.shape, least=space.least, stay=stay)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tacit.protect.classes import Classes, Groups
 from tacit.protect.lattice import kernels
+from tacit.protect.lattice.packing import Packing
 from tacit.protect.metric import ClassTerm, LossMetric, Prices, Shape
 from tacit.protect.model import Closure, Rule
 
@@ -48,9 +49,10 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class _Stored:
-    """The classes at some levels: a combination that lies in each, and its counts."""
+    """The classes at some levels: their keys and counts."""
 
-    rep: npt.NDArray[np.int32]
+    levels: Ints
+    keys: npt.NDArray[np.uint64]
     size: Ints
     people: Ints
     of_parent: npt.NDArray[np.int32]
@@ -81,17 +83,18 @@ class Space:
         self.heights = np.array(table.heights, dtype=np.int64)
         columns, deepest = len(table.columns), int(self.heights.max()) + 1
         self._starts = np.zeros((columns, deepest), dtype=np.int64)
-        self._widths = np.ones((columns, deepest), dtype=np.int64)
-        coarse, prices = [], []
-        at = 0
+        self._leaf_starts = np.zeros_like(self._starts)
+        at = leaf_at = 0
         for i, ladder in enumerate(table.ladders):
             for number, level in enumerate(ladder.levels):
-                self._starts[i, number], self._widths[i, number] = at, level.size
-                coarse.append(level.codes.astype(np.int32))
-                prices.append(self.prices.cells[i][number][level.codes])
-                at += len(level.codes)
-        self._coarse, self._prices = np.concatenate(coarse), np.concatenate(prices)
-        self._codes = np.ascontiguousarray(table.codes, dtype=np.int32)
+                self._starts[i, number], self._leaf_starts[i, number] = at, leaf_at
+                at, leaf_at = at + level.size, leaf_at + len(level.codes)
+        flat = [cells for column in self.prices.cells for cells in column]
+        levels = [level for ladder in table.ladders for level in ladder.levels]
+        self._prices = np.concatenate(flat)
+        self._leaf_prices = np.concatenate([p[level.codes] for p, level in zip(flat, levels, strict=True)])
+        self._packing = Packing(table.ladders)
+        self._every = np.arange(columns)
         self.least = max([rule.least for rule in rules], default=1)
         self._others = tuple(rule for rule in rules if not rule.sizes_only)
         self._columns = tuple(dict.fromkeys(name for rule in self._others for name in rule.columns))
@@ -109,19 +112,18 @@ class Space:
     def _base(self) -> npt.NDArray[np.float64]:
         base = np.zeros(self._starts.shape)
         for i, ladder in enumerate(self.table.ladders):
-            rows = np.bincount(self._codes[:, i], weights=self.table.sizes, minlength=len(ladder.leaves))
+            rows = np.bincount(self.table.codes[:, i], weights=self.table.sizes, minlength=len(ladder.leaves))
             for level in range(ladder.height + 1):
-                start = self._starts[i, level]
-                base[i, level] = rows @ self._prices[start : start + len(rows)]
+                start = self._leaf_starts[i, level]
+                base[i, level] = rows @ self._leaf_prices[start : start + len(rows)]
         return base
 
     def _scratch(self, size: int) -> None:
         bits = max(12, int(np.ceil(np.log2(max(2 * size, 2)))))
-        self._slots = np.zeros(1 << bits, dtype=np.int32)
-        self._stamps = np.zeros(1 << bits, dtype=np.int32)
+        self._slots = np.zeros(1 << bits, dtype=np.int64)
         self._stamp = 0
-        self._keys = np.zeros(size, dtype=np.uint64)
-        self._rep = np.zeros(size, dtype=np.int32)
+        # one place more than classes: the kernel writes a key before it knows whether it is new
+        self._keys = np.zeros((size + 1, self._packing.words), dtype=np.uint64)
         self._size = np.zeros(size, dtype=np.int64)
         self._people = np.zeros(size if self.table.population is not None else 0, dtype=np.int64)
         self._of = np.zeros(size, dtype=np.int32)
@@ -133,10 +135,16 @@ class Space:
         of = np.zeros(len(self.table), dtype=np.int32)
         of[present] = np.arange(len(present))
         people = _NOTHING if self.table.population is None else self.table.population[present]
-        self._root = _Stored(rep=present.astype(np.int32), size=self.table.sizes[present], people=people, of_parent=of)
+        self._root = _Stored(
+            levels=np.zeros_like(self.heights),
+            keys=self._packing.pack(self.table.codes[present]),
+            size=self.table.sizes[present],
+            people=people,
+            of_parent=of,
+        )
         self._stored: dict[tuple[int, ...], _Stored] = {}
         self._bytes = 0
-        used = [len(np.unique(self._codes[:, i])) for i in range(len(self.heights))]
+        used = [len(np.unique(self.table.codes[:, i])) for i in range(len(self.heights))]
         self._order = []
         tables = 1
         for column in np.argsort(used, kind="stable")[::-1].tolist():
@@ -149,7 +157,7 @@ class Space:
         """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
         at = np.asarray(levels, dtype=np.int64)
         source, count = self._group(at)
-        rep, size, kept = self._rep[:count], self._size[:count], self._kept[:count]
+        size, kept = self._size[:count], self._kept[:count]
         self.judged += 1
         certain = int(kernels.small(size, self.least, kept))
         meets = certain <= self.limit
@@ -157,9 +165,11 @@ class Space:
         term = 0.0
         if meets and (self._others or self._columns):
             meets, term = self._test(source, kept)
+        pack = self._packing
         suppressed, classes, smallest, summed = kernels.sums(
-            self._codes, self._starts, at, self._prices, rep, size, kept, int(self.metric.class_term), self._cells
-        )
+            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._prices, size, kept,
+            int(self.metric.class_term), self._cells,
+        )  # fmt: skip
         shape = Shape(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
         meets = meets and suppressed <= self.limit
         monotone = self.closure is Closure.ANY or (self.limit == 0 and self.closure is Closure.PASSING)
@@ -178,7 +188,7 @@ class Space:
         """For each combination of the compressed table its class at ``levels``, and whether that class is kept."""
         self.judge(levels)
         source = self._source(np.asarray(levels, dtype=np.int64))
-        count = int(self._of[: len(source.rep)].max()) + 1
+        count = int(self._of[: len(source.size)].max()) + 1
         return self._of[source.of], self._kept[:count].copy()
 
     def worst(self, rule: Rule, levels: npt.ArrayLike) -> float:
@@ -194,8 +204,8 @@ class Space:
     def _merge(self, source: _Stored, at: Ints) -> int:
         self._stamp += 1
         count: int = kernels.group(
-            self._codes, self._starts, self._widths, self._coarse, at, source.rep, source.size, source.people,
-            self._slots, self._stamps, self._stamp, self._keys, self._rep, self._size, self._people, self._of,
+            source.keys, source.size, source.people, *self._packing.changes(source.levels, at), self._packing.maps,
+            self._slots, self._stamp, self._keys, self._size, self._people, self._of,
         )  # fmt: skip
         return count
 
@@ -221,29 +231,30 @@ class Space:
 
     def _store(self, source: _Stored, at: Ints) -> _Stored:
         count = self._merge(source, at)
-        needed = count * 20 + 4 * len(source.rep)
-        if count > _WORTH_STORING * len(source.rep) or self._bytes + needed > _STORED_BYTES:
+        needed = count * 20 + 4 * len(source.size)
+        if count > _WORTH_STORING * len(source.size) or self._bytes + needed > _STORED_BYTES:
             return source
         self._bytes += needed
         return _Stored(
-            rep=self._rep[:count].copy(),
+            levels=at,
+            keys=self._keys[:count].copy(),
             size=self._size[:count].copy(),
             people=self._people[:count].copy() if len(self._people) else _NOTHING,
             parent=source,
-            of_parent=self._of[: len(source.rep)].copy(),
+            of_parent=self._of[: len(source.size)].copy(),
         )
 
     def _extra(self, at: Ints, source: _Stored, kept: Mask) -> npt.NDArray[np.float64]:
         extra = np.zeros(self._starts.shape)
         kernels.nested_extra(
-            self._codes, self._starts, at, self.table.sizes, self._prices, self.prices.star,
+            self.table.codes, self._leaf_starts, at, self.table.sizes, self._leaf_prices, self.prices.star,
             source.of, self._of, kept, extra,
         )  # fmt: skip
         return extra
 
     def _groups(self, source: _Stored, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> Groups:
         """What models see of the classes of these numbers."""
-        place = np.full(len(self._rep), -1, dtype=np.int32)
+        place = np.full(len(self._size), -1, dtype=np.int32)
         place[numbers] = np.arange(len(numbers), dtype=np.int32)
         histograms = {}
         for name in columns:

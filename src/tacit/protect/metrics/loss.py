@@ -19,7 +19,9 @@ class Loss(LossMetric):
 
     reference: ClassVar[str] = "Iyengar (2002), doi:10.1145/775047.775089"
 
-    def price(self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None) -> Floats:
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
         # scaled here, so that a sum of prices over rows is the column's loss
         return np.asarray((leaves - 1) / max(facts.leaves - 1, 1) / facts.rows, dtype=np.float64)
 

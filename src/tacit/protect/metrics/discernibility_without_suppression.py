@@ -1,0 +1,33 @@
+"""Discernibility of the kept rows alone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.protect.metric import ClassTerm, ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+
+
+class DiscernibilityWithoutSuppression(LossMetric):
+    """The sum of squared class sizes; suppressed rows cost nothing.
+
+    With a suppression limit it therefore favours tables that suppress as much as they may.
+    """
+
+    class_term: ClassVar[ClassTerm] = ClassTerm.SQUARES
+    reference: ClassVar[str] = "Bayardo and Agrawal (2005), doi:10.1109/ICDE.2005.42"
+
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
+        return np.zeros(len(leaves))
+
+    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+        return columns + shape.term
+
+    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+        return columns + (finer.term if stay else 0.0)
+
+    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+        return columns
