@@ -1,0 +1,61 @@
+"""Columns that belong to the survey and not to the person: weights and household numbers."""
+
+from __future__ import annotations
+
+from tacit.profile.facts import Facts
+from tacit.profile.finding import Detector, Finding
+from tacit.schema import Role
+
+__all__ = ["DETECTORS"]
+
+_WEIGHT = (
+    *("sampling weight", "survey weight", "sample weight", "person weight", "household weight", "household weights"),
+    *("design weight", "final weight", "fnlwgt", "pweight", "expansion factor", "wtfa", "perwt", "hhwt", "gewicht"),
+)
+_HOUSEHOLD = (
+    *(
+        "household",
+        "household id",
+        "household number",
+        "household no",
+        "hh id",
+        "hhid",
+        "hid",
+        "ori hid",
+        "hhnr",
+        "idhh",
+    ),
+    *("family id", "family number", "family no", "haushalt", "haushaltsnummer", "hogar", "menage", "serial"),
+)
+
+
+def sampling_weight(facts: Facts) -> Finding | None:
+    """Positive numbers without gaps that the name calls a weight."""
+    said, bare = facts.says(*_WEIGHT), facts.says("weight", "weights", "wgt", "wt")
+    if (said is None and bare is None) or not facts.series.dtype.is_numeric() or facts.series.null_count():
+        return None
+    if facts.series.is_empty() or not bool((facts.series > 0).all()):
+        return None
+    if said is not None:
+        return Finding(detector="a sampling weight", role=Role.WEIGHT, reason="the name says a weight", confidence=0.95)
+    return Finding(
+        detector="a sampling weight",
+        role=Role.WEIGHT,
+        reason="the name says weight: how many people a row stands for? If it is the weight of a body, make it quasi",
+        confidence=0.55,
+    )
+
+
+def household(facts: Facts) -> Finding | None:
+    """A number that several rows share and whose name says household."""
+    if facts.says(*_HOUSEHOLD) is None or facts.spread > 0.95 or facts.spread < 0.001:
+        return None
+    return Finding(
+        detector="a household number",
+        role=Role.HOUSEHOLD,
+        reason=f"the name says household; {1 / facts.spread:.1f} rows share a number on average",
+        confidence=0.9,
+    )
+
+
+DETECTORS: tuple[Detector, ...] = (sampling_weight, household)

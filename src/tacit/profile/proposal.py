@@ -1,0 +1,170 @@
+"""A proposal for a whole table: what each column is, and which of them together single people out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tacit.data.table import Table
+from tacit.profile.detectors import DETECTORS
+from tacit.profile.facts import Facts
+from tacit.profile.finding import HIPAA, Finding
+from tacit.profile.singling import Combination, Singling, single_out, unique_share
+from tacit.progress import SILENT, Progress
+from tacit.schema import Kind, Role
+
+__all__ = ["ColumnProposal", "Proposal", "propose"]
+
+_NUMBERS = (Kind.INTEGER, Kind.NUMBER)
+_MANY = 20
+"""A quasi-identifier of numbers with more different values than this gets bands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnProposal:
+    """What one column seems to be, and why."""
+
+    name: str
+    kind: Kind
+    finding: Finding
+    hierarchy: Mapping[str, Any] | None
+    distinct: int
+    missing: float
+    """Share of rows without a value."""
+
+    @property
+    def role(self) -> Role:
+        return self.finding.role
+
+    @property
+    def reason(self) -> str:
+        """The reason in one line, with the HIPAA class where there is one."""
+        hipaa = self.finding.hipaa
+        return self.finding.reason + (f" (HIPAA {hipaa}: {HIPAA[hipaa]})" if hipaa else "")
+
+    def to_plain(self) -> dict[str, Any]:
+        """For a JSON document."""
+        return {
+            "column": self.name,
+            "role": self.role.value,
+            "kind": self.kind.value,
+            "hierarchy": dict(self.hierarchy) if self.hierarchy is not None else None,
+            "detector": self.finding.detector,
+            "reason": self.finding.reason,
+            "hipaa": self.finding.hipaa,
+            "confidence": self.finding.confidence,
+            "distinct": self.distinct,
+            "missing": self.missing,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """Roles, kinds and hierarchies to start from. Nothing in it is decided: it is there to be read and changed."""
+
+    rows: int
+    columns: tuple[ColumnProposal, ...]
+    register: Combination | None
+    """The columns that outside registers also hold (voter lists and the like), and how many rows they single out."""
+    quasi: Combination | None
+    """All proposed quasi-identifiers together."""
+    singling: Singling | None
+    """The smallest combinations of any columns that single people out; None when there is nothing to combine."""
+
+    def of_role(self, role: Role) -> tuple[str, ...]:
+        """Names of the columns proposed for a role."""
+        return tuple(column.name for column in self.columns if column.role is role)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For a JSON document."""
+        return {
+            "rows": self.rows,
+            "columns": [column.to_plain() for column in self.columns],
+            "register": self.register.to_plain() if self.register else None,
+            "quasi": self.quasi.to_plain() if self.quasi else None,
+            "singling": self.singling.to_plain() if self.singling else None,
+        }
+
+
+def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
+    """Look at names and contents of the columns, and at their combinations up to ``max_size``.
+
+    It finds what it knows. A column about which nothing was found is proposed as plain and marked for a decision.
+
+    >>> table = Table(frame=pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]}))
+    >>> [(column.name, column.role.value) for column in propose(table).columns]
+    [('dob', 'quasi'), ('gender', 'quasi')]
+    """
+    with progress.task("Looking at the columns", len(table.columns)) as tick:
+        columns = []
+        for name in table.columns:
+            label = table.labels[name].label if name in table.labels else None
+            columns.append(_column(Facts(series=table.column(name), label=label or "")))
+            tick(1)
+    frame = table.frame
+    known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
+    quasi = [c.name for c in columns if c.role is Role.QUASI]
+    # Identifiers single out by definition; weights and household numbers belong to the survey, not to the person.
+    combined = [c.name for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.PLAIN) and c.missing < 1]
+    return Proposal(
+        rows=table.rows,
+        columns=tuple(columns),
+        register=_together(frame, known) if len(known) > 1 else None,
+        quasi=_together(frame, quasi),
+        singling=single_out(frame.select(combined), max_size=max_size, progress=progress)
+        if combined and table.rows > 1
+        else None,
+    )
+
+
+def _together(frame: pl.DataFrame, names: list[str]) -> Combination | None:
+    if not names or frame.height == 0:
+        return None
+    return Combination(columns=tuple(names), unique=unique_share(frame.select(names)))
+
+
+def _column(facts: Facts) -> ColumnProposal:
+    finding = _most_confident(facts)
+    kind = finding.kind or facts.kind
+    hierarchy = finding.hierarchy
+    if finding.bands and hierarchy is None and kind in _NUMBERS and facts.distinct > _MANY:
+        hierarchy = _bands(facts)
+    rows = max(len(facts.series), 1)
+    return ColumnProposal(
+        name=facts.name,
+        kind=kind,
+        finding=finding,
+        hierarchy=hierarchy,
+        distinct=facts.distinct,
+        missing=1 - facts.present / rows,
+    )
+
+
+def _most_confident(facts: Facts) -> Finding:
+    if facts.present == 0:
+        reason = "no row has a value; please decide"
+        return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+    found = [finding for detector in DETECTORS if (finding := detector(facts)) is not None]
+    if not found:
+        reason = "nothing found; please decide"
+        return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+    return max(found, key=lambda finding: finding.confidence)
+
+
+def _bands(facts: Facts) -> Mapping[str, Any] | None:
+    """About twenty bands over the middle of the numbers, then four, then two; a round number wide."""
+    low, high = facts.sample.quantile(0.01), facts.sample.quantile(0.99)
+    if low is None or high is None or not math.isfinite(high - low) or high <= low:
+        return None
+    exact = (high - low) / 20
+    ten = 10 ** math.floor(math.log10(exact))
+    width = next(step * ten for step in (1, 2, 5, 10) if step * ten >= exact)
+    if facts.kind is Kind.INTEGER:
+        width = max(round(width), 2)
+    whole = width >= 1
+    widths = [width, width * 5, width * 10]
+    return {"intervals": [round(w) if whole else float(f"{w:.6g}") for w in widths]}

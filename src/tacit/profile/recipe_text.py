@@ -1,0 +1,152 @@
+"""A proposal as a commented ``tacit.yaml``: every guess stands beside its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tacit.profile.proposal import ColumnProposal, Proposal
+from tacit.profile.singling import Combination
+from tacit.schema import Kind, Role
+
+__all__ = ["to_yaml"]
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
+_RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_WIDTH = 110
+
+
+def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None) -> str:
+    """The recipe that the proposal amounts to.
+
+    Without ``k`` the model is left as a comment: how many people must look alike is for the owner to say.
+    """
+    return "\n".join(
+        [
+            *_head(proposal),
+            "tacit: 1",
+            f"data: {_scalar(data_path)}",
+            *_comment(
+                "A seed repeats a run exactly. It is a secret: who knows method, parameters and seed can undo a masking."
+            ),
+            "# seed: ",
+            "",
+            "columns:",
+            *(line for column in proposal.columns for line in _column(column)),
+            "",
+            *_models(proposal, k),
+            "",
+            *_steps(proposal),
+            "",
+            *_comment(
+                "What an attacker holds: a file with names and some of the quasi-identifiers. Name one to try it."
+            ),
+            "# attacks:",
+            "#   - linkage: {auxiliary: voters.csv}",
+            "# limits: {risk: 0.09}",
+            "",
+            "measures: [marginals, pairs]",
+            "",
+        ]
+    )
+
+
+def _head(proposal: Proposal) -> Iterator[str]:
+    yield from _comment(
+        f"A proposal for {len(proposal.columns)} columns and {proposal.rows} rows. Nothing is decided: read the reason"
+        " above each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders: made"
+        " coarser), sensitive (must not become known), weight, household, plain (released as it is)."
+    )
+    told = [proposal.register, proposal.quasi]
+    found = [c for c in told if c is not None]
+    found += [c for c in (proposal.singling.minimal[:5] if proposal.singling else ()) if c not in found]
+    if found:
+        yield "#"
+        yield "# Single people out (share of rows that are alone with these values):"
+        for combination in dict.fromkeys(found):
+            yield from _comment(_sentence(combination), indent="#   ")
+
+
+def _sentence(combination: Combination) -> str:
+    return f"{combination.unique:.1%}  {' + '.join(combination.columns)}"
+
+
+def _column(column: ColumnProposal) -> Iterator[str]:
+    reason = column.reason
+    if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
+        reason += "; no hierarchy: the only coarser value is *. Give it one with `hierarchy:` (a file, a taxonomy, ...)"
+    yield from _comment(reason, indent="  # ")
+    setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
+    if column.kind is Kind.CATEGORY and column.role is Role.IDENTIFIER:
+        del setting["kind"]
+    if column.hierarchy is not None:
+        setting["hierarchy"] = column.hierarchy
+    yield f"  {_scalar(column.name)}: {_flow(setting)}"
+
+
+def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
+    yield from _comment(
+        "k: every person shall look like at least k - 1 others. There is no default; the choice is yours. Usual are 3"
+        " among colleagues under contract, 5 for research files, 11 for the public (a risk of at most 0.09)."
+    )
+    if k is None:
+        yield "models:"
+        yield "#   - k-anonymity: {k: }      # fill in k and remove the # at the beginning of the line"
+    else:
+        yield "models:"
+        yield f"  - k-anonymity: {{k: {k}}}"
+    for name in proposal.of_role(Role.SENSITIVE)[:3]:
+        yield f"#   - l-diversity: {{l: , column: {_scalar(name)}}}      # else a group may share one value of it"
+
+
+def _steps(proposal: Proposal) -> Iterator[str]:
+    if not proposal.of_role(Role.QUASI):
+        yield from _comment(
+            "No quasi-identifier was found, so there is nothing to generalize. Identifiers are removed."
+        )
+        yield "steps: []"
+        return
+    yield from _comment("Identifiers are removed by themselves. Up to `suppression` of the rows may be left out.")
+    yield "steps:"
+    yield "  - generalize: {search: optimal, suppression: 0.05, metric: loss}"
+
+
+def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
+    """The text as comment lines. A line break in a column's name must not end the comment."""
+    line = ""
+    for word in text.split():
+        if line and len(line) + len(word) + 1 > _WIDTH - len(indent):
+            yield indent + line
+            line = ""
+        line = f"{line} {word}" if line else word
+    if line:
+        yield indent + line
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML writes it: plain where that is safe, in double quotes otherwise."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED and " #" not in text:
+        return text
+    escaped = "".join(_escape(character) for character in text)
+    return f'"{escaped}"'
+
+
+def _escape(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08X}"
+
+
+def _flow(value: object) -> str:
+    match value:
+        case Mapping():
+            return "{" + ", ".join(f"{_scalar(str(key))}: {_flow(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_flow, value)) + "]"
+        case str():
+            return _scalar(value)
+        case int() | float():
+            return repr(value)
+        case _:
+            raise TypeError(f"no YAML form for {type(value).__name__}")
