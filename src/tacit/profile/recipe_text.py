@@ -28,7 +28,7 @@ def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None) -> str:
             "tacit: 1",
             f"data: {_scalar(data_path)}",
             *_comment(
-                "A seed repeats a run exactly. It is a secret: who knows method, parameters and seed can undo a masking."
+                "A seed repeats a run exactly. It is a secret: who knows method, parameters and seed can undo it."
             ),
             "# seed: ",
             "",
@@ -43,7 +43,7 @@ def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None) -> str:
                 "What an attacker holds: a file with names and some of the quasi-identifiers. Name one to try it."
             ),
             "# attacks:",
-            "#   - linkage: {auxiliary: voters.csv}",
+            "#  - linkage: {auxiliary: voters.csv}",
             "# limits: {risk: 0.09}",
             "",
             "measures: [marginals, pairs]",
@@ -58,25 +58,36 @@ def _head(proposal: Proposal) -> Iterator[str]:
         " above each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders: made"
         " coarser), sensitive (must not become known), weight, household, plain (released as it is)."
     )
-    told = [proposal.register, proposal.quasi]
-    found = [c for c in told if c is not None]
-    found += [c for c in (proposal.singling.minimal[:5] if proposal.singling else ()) if c not in found]
-    if found:
+    lines = list(_alone(proposal))
+    if lines:
         yield "#"
-        yield "# Single people out (share of rows that are alone with these values):"
-        for combination in dict.fromkeys(found):
-            yield from _comment(_sentence(combination), indent="#   ")
+        yield "# Rows that are alone with their values, so that whoever knows these values finds the person:"
+        yield from lines
 
 
-def _sentence(combination: Combination) -> str:
-    return f"{combination.unique:.1%}  {' + '.join(combination.columns)}"
+def _alone(proposal: Proposal) -> Iterator[str]:
+    if proposal.register is not None:
+        yield from _share(proposal.register, "what outside registers hold")
+    if proposal.quasi is not None:
+        yield from _share(proposal.quasi, "all proposed quasi-identifiers")
+    if proposal.singling is not None:
+        for combination in proposal.singling.minimal[:5]:
+            yield from _share(combination, "a smallest combination")
+        if not proposal.singling.minimal and proposal.singling.others:
+            best = max(proposal.singling.others, key=lambda combination: combination.unique)
+            yield from _share(best, f"the most that {len(best.columns)} columns do")
+
+
+def _share(combination: Combination, what: str) -> Iterator[str]:
+    yield from _comment(
+        f"{combination.unique:.1%} of the rows: {' + '.join(combination.columns)} ({what})", indent="#   "
+    )
 
 
 def _column(column: ColumnProposal) -> Iterator[str]:
-    reason = column.reason
+    yield from _comment(column.reason, indent="  # ")
     if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
-        reason += "; no hierarchy: the only coarser value is *. Give it one with `hierarchy:` (a file, a taxonomy, ...)"
-    yield from _comment(reason, indent="  # ")
+        yield "  # no hierarchy yet, so the only coarser value is *; a file or a taxonomy would keep more"
     setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
     if column.kind is Kind.CATEGORY and column.role is Role.IDENTIFIER:
         del setting["kind"]
@@ -92,12 +103,12 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
     )
     if k is None:
         yield "models:"
-        yield "#   - k-anonymity: {k: }      # fill in k and remove the # at the beginning of the line"
+        yield "#  - k-anonymity: {k: }      # fill in k and remove the # at the beginning of the line"
     else:
         yield "models:"
         yield f"  - k-anonymity: {{k: {k}}}"
     for name in proposal.of_role(Role.SENSITIVE)[:3]:
-        yield f"#   - l-diversity: {{l: , column: {_scalar(name)}}}      # else a group may share one value of it"
+        yield f"#  - l-diversity: {{l: , column: {_scalar(name)}}}      # else a group may share one value of it"
 
 
 def _steps(proposal: Proposal) -> Iterator[str]:

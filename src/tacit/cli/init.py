@@ -1,0 +1,115 @@
+"""Propose a recipe for a file: roles, kinds and hierarchies with reasons, and what singles people out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tacit.cli._console import emit_json, force_option, json_option, note, progress, typed_path
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tacit.profile import Combination, Proposal
+
+
+@click.command("init")
+@click.argument("data")
+@click.option("--out", type=typed_path, default=Path("tacit.yaml"), show_default=True, help="The recipe; - prints it.")
+@click.option("--k", type=click.IntRange(min=2), default=None, help="People who must look alike. There is no default.")
+@click.option(
+    "--size", type=click.IntRange(1, 4), default=4, show_default=True, help="Columns per combination, at most."
+)
+@force_option
+@json_option
+def command(data: str, out: Path, k: int | None, size: int, force: bool, as_json: bool) -> None:
+    """Look at DATA (a file or a database URL) and write a commented recipe for it.
+
+    Nothing is decided: each column gets a proposal and its reason, to be read and changed. Without --k the recipe waits
+    for you to say how many people must look alike, and `tacit protect` refuses it until then.
+    """
+    from tacit.data import read, replacing
+    from tacit.errors import OutputExists
+    from tacit.profile import propose, to_yaml
+
+    printed = str(out) == "-"
+    if not printed and out.exists() and not force:
+        raise OutputExists(f"{out} exists already.", fix="Choose another name with --out, or allow it with --force.")
+    proposal = propose(read(data), progress=progress(quiet=as_json), max_size=size)
+    text = to_yaml(proposal, _from_recipe(data, out), k=k)
+    if printed:
+        click.echo(text, nl=False)
+    else:
+        with replacing(out, force=force) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    if as_json and not printed:
+        emit_json({"recipe": str(out), **proposal.to_plain()})
+    elif not printed:
+        from rich.console import Console
+
+        _show(proposal, Console())
+        note(f"\nWritten: {out}. Read it, change what is wrong, then: tacit protect {out}")
+        if k is None:
+            note("It does not say yet how many people must look alike: fill in k, or run this again with --k.")
+
+
+def _from_recipe(data: str, out: Path) -> str:
+    """The path of the data as seen from the recipe's folder, so that both can move together."""
+    if "://" in data or data == "-" or str(out) == "-":
+        return data
+    return Path(os.path.relpath(data, out.parent)).as_posix()
+
+
+def _show(proposal: Proposal, console: Console) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    colors = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "plain": "dim"}
+    columns = Table(title=f"{proposal.rows} rows", title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for heading in ("column", "role", "kind", "reason"):
+        columns.add_column(heading, no_wrap=heading in ("role", "kind"), overflow="fold")
+    for column in proposal.columns:
+        role = Text(column.role.value, style=colors.get(column.role.value, ""))
+        columns.add_row(Text(column.name), role, column.kind.value, Text(column.reason))
+    console.print(columns)
+    rows = Table(title="\nWhat singles people out", title_justify="left", box=None, header_style="bold", pad_edge=False)
+    rows.add_column("alone", justify="right")
+    rows.add_column("with their values in", overflow="fold")
+    rows.add_column("", overflow="fold")
+    for combination, remark in _combinations(proposal):
+        rows.add_row(f"{combination.unique:.1%}", Text(" + ".join(combination.columns)), remark)
+    if rows.row_count:
+        console.print(rows)
+    if proposal.singling is not None:
+        console.print(_how(proposal), style="dim")
+
+
+def _combinations(proposal: Proposal) -> list[tuple[Combination, str]]:
+    told: list[tuple[Combination, str]] = []
+    if proposal.register is not None:
+        told.append((proposal.register, "in voter lists and other registers"))
+    if proposal.quasi is not None:
+        told.append((proposal.quasi, "all quasi-identifiers proposed"))
+    if proposal.singling is not None:
+        told += [(combination, "smallest that singles out most") for combination in proposal.singling.minimal]
+        if not proposal.singling.minimal:
+            told += [(combination, f"best of {len(combination.columns)}") for combination in proposal.singling.others]
+    return told
+
+
+def _how(proposal: Proposal) -> str:
+    singling = proposal.singling
+    assert singling is not None
+    text = (
+        f"Combinations of up to {singling.size} columns: {singling.examined} looked at, {singling.ruled_out} ruled out"
+    )
+    if singling.more:
+        text += f", {singling.more} more single out at least {singling.threshold:.0%}"
+    if singling.sampled:
+        text += (
+            f"; larger ones were screened on {singling.sampled} rows (±{singling.margin:.0%}); all shown are counted"
+        )
+    return text + "."
