@@ -8,22 +8,27 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from mmap import mmap
+from typing import TypeAlias
 
+import numpy as np
 import polars as pl
 
 from tacit.data.infer import RULES
 from tacit.data.table import refuse_duplicates
 from tacit.errors import EmptyTable, NotThatFormat, RaggedLine
 
-__all__ = ["DELIMITERS", "Dialect", "decode", "explain", "sniff", "to_utf8"]
+__all__ = ["DELIMITERS", "Content", "Dialect", "decode", "explain", "sniff", "to_utf8"]
 
 DELIMITERS = ("\t", ";", "|", ",")
 """In the order of preference where several fit: a comma is also a decimal sign, a tab hardly anything else."""
 
 _SAMPLE = 1 << 15
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_UNUSED_CP1252 = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
-_C1 = bytes(range(0x80, 0xA0))
+_UNUSED_CP1252 = [0x81, 0x8D, 0x8F, 0x90, 0x9D]
+
+Content: TypeAlias = bytes | mmap
+"""The bytes of a file: in memory, or mapped to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,29 +46,36 @@ class Dialect:
     """Whether a space follows every delimiter: it belongs to no field then."""
 
 
-def decode(data: bytes) -> str:
+def is_ascii(data: Content) -> bool:
+    """Whether every byte is below 128; piece by piece, so that a mapped file is not copied."""
+    whole, size = np.frombuffer(data, dtype=np.uint8), 1 << 20
+    return all(bool(whole[at : at + size].max() < 128) for at in range(0, whole.size, size))
+
+
+def decode(data: Content) -> str:
     """Name of the encoding: UTF-8, UTF-16, else Windows-1252, else Latin-1. A BOM decides where there is one."""
-    for mark, name in _BOMS:
-        if data.startswith(mark):
-            return name
     head = data[:4096]
+    for mark, name in _BOMS:
+        if head.startswith(mark):
+            return name
     if b"\0" in head:
         for name, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[0::2])):
             if zeros.count(0) > 0.8 * len(zeros):
                 return name
         return "binary"
-    if data.isascii():
+    if is_ascii(data):
         return "utf-8"
     try:
         codecs.utf_8_decode(data, "strict", True)
     except UnicodeDecodeError:
         # Windows-1252 is Latin-1 with letters and quotes where Latin-1 has control characters.
-        windows = any(byte in data for byte in _C1) and not any(byte in data for byte in _UNUSED_CP1252)
+        found = np.bincount(np.frombuffer(data, dtype=np.uint8), minlength=256)
+        windows = bool(found[0x80:0xA0].any()) and not found[_UNUSED_CP1252].any()
         return "cp1252" if windows else "latin-1"
     return "utf-8"
 
 
-def to_utf8(data: bytes, encoding: str | None, name: str) -> bytes:
+def to_utf8(data: Content, encoding: str | None, name: str) -> Content:
     """The same text in UTF-8 with ``\\n`` or ``\\r\\n`` line ends and no BOM; a binary file is refused."""
     found = encoding or decode(data)
     if found == "binary":
@@ -72,17 +84,17 @@ def to_utf8(data: bytes, encoding: str | None, name: str) -> bytes:
         )
     if encoding is not None or found != "utf-8":
         try:
-            data = data.decode("utf-8-sig" if found.lower() in {"utf8", "utf-8"} else found).encode()
+            data = bytes(data).decode("utf-8-sig" if found.lower() in {"utf8", "utf-8"} else found).encode()
         except (UnicodeDecodeError, LookupError):
             raise NotThatFormat(
                 f"{name} cannot be read as {found} text.", fix="Set `encoding` to the right one.", path=name
             ) from None
     if b"\r" in data[:_SAMPLE] and b"\n" not in data[:_SAMPLE]:
-        data = data.replace(b"\r", b"\n")
+        data = bytes(data).replace(b"\r", b"\n")
     return data
 
 
-def sniff(data: bytes, *, delimiter: str | None, header: bool | None, missing: Sequence[str], name: str) -> Dialect:
+def sniff(data: Content, *, delimiter: str | None, header: bool | None, missing: Sequence[str], name: str) -> Dialect:
     """Find delimiter and header from the first lines of UTF-8 text."""
     text = data[:_SAMPLE].decode("utf-8", "ignore")
     cut = len(data) > _SAMPLE
@@ -167,9 +179,9 @@ def _kind(values: list[str]) -> str | None:
     return None
 
 
-def explain(data: bytes, dialect: Dialect, name: str) -> None:
+def explain(data: Content, dialect: Dialect, name: str) -> None:
     """Raise the error that names the line which does not fit; return when every line does."""
-    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    text = io.TextIOWrapper(io.BytesIO(bytes(data)), encoding="utf-8", newline="")
     for _ in range(dialect.preamble):
         next(text)
     csv.field_size_limit(1 << 30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Annotated, Any, ClassVar, Literal, cast
 
@@ -15,7 +16,7 @@ from pydantic import Field
 from tacit.data.format import Format, refuse_nested, what_it_is
 from tacit.data.infer import infer
 from tacit.data.table import Table
-from tacit.data.text import DELIMITERS, Dialect, explain, sniff, to_utf8
+from tacit.data.text import DELIMITERS, Content, Dialect, explain, sniff, to_utf8
 from tacit.errors import EmptyTable, NotThatFormat
 
 __all__ = ["MISSING", "Csv"]
@@ -51,14 +52,17 @@ class Csv(Format):
     """Columns to keep as text whatever they look like, for example codes such as 250.00."""
 
     def read(self, path: Path) -> Table:
-        return self.parse(load(path), path.name)
+        if path.suffix.lower() == ".gz":
+            return self.parse(load(path), path.name)
+        with path.open("rb") as file:
+            return self.parse(mmap(file.fileno(), 0, access=ACCESS_READ), path.name, path)
 
-    def parse(self, data: bytes, name: str) -> Table:
-        """The table in these bytes; ``name`` is what messages call them."""
+    def parse(self, data: Content, name: str, path: Path | None = None) -> Table:
+        """The table in these bytes; ``name`` is what messages call them, ``path`` the file if they are mapped."""
         refuse_foreign(data, name)
         data = to_utf8(data, self.encoding, name)
         dialect = sniff(data, delimiter=self.delimiter, header=self.header, missing=self.missing, name=name)
-        frame = cut(data, dialect, missing=self.missing, name=name)
+        frame = cut(data, dialect, missing=self.missing, name=name, path=path)
         comma = dialect.delimiter != ","
         return Table(frame=infer(frame, decimal=self.decimal, comma=comma, text=self.text), origin="csv")
 
@@ -124,19 +128,21 @@ def load(path: Path) -> bytes:
     return data
 
 
-def refuse_foreign(data: bytes, name: str) -> None:
+def refuse_foreign(data: Content, name: str) -> None:
     """Refuse nothing at all, and files of another format."""
-    if not data[:4096].strip() and not data.strip():
+    if not data[:4096].strip() and not bytes(data).strip():
         raise EmptyTable(f"{name} is empty.", fix="Check that the file was written completely.", path=name)
     found = what_it_is(data[:32].lstrip())
     if found.startswith("it looks like"):
         raise NotThatFormat(f"{name} is not delimited text: {found}.", fix="Name it by its real format.", path=name)
 
 
-def cut(data: bytes, dialect: Dialect, *, missing: Sequence[str], name: str) -> pl.DataFrame:
+def cut(
+    data: Content, dialect: Dialect, *, missing: Sequence[str], name: str, path: Path | None = None
+) -> pl.DataFrame:
     """All fields as text. The fast reader first; where it cannot be exact, the exact one."""
-    quotes = b'"' in data
-    frame = _cut_fast(data, dialect, quotes, [] if quotes else missing)
+    quotes = data.find(b'"') >= 0
+    frame = _cut_fast(data, dialect, quotes, [] if quotes else missing, path)
     if frame is None or (quotes and _spells_missing(frame, missing)):
         frame = _cut_exactly(data, dialect, missing, name)
     if dialect.padded and not quotes:
@@ -151,11 +157,14 @@ def cut(data: bytes, dialect: Dialect, *, missing: Sequence[str], name: str) -> 
     return frame
 
 
-def _cut_fast(data: bytes, dialect: Dialect, quotes: bool, missing: Sequence[str]) -> pl.DataFrame | None:
+def _cut_fast(
+    data: Content, dialect: Dialect, quotes: bool, missing: Sequence[str], path: Path | None
+) -> pl.DataFrame | None:
     """Polars reads fastest, but fills short lines up silently and takes blank lines for rows: None if in doubt."""
     try:
         frame = pl.read_csv(
-            data,
+            data if isinstance(data, bytes) else path or bytes(data),
+            glob=False,
             has_header=False,
             skip_lines=dialect.skip,
             separator=dialect.delimiter,
@@ -177,7 +186,7 @@ def _cut_fast(data: bytes, dialect: Dialect, quotes: bool, missing: Sequence[str
     return frame if "" in missing or quotes else None
 
 
-def _count(data: bytes, mark: str) -> int:
+def _count(data: Content, mark: str) -> int:
     whole, size = np.frombuffer(data, dtype=np.uint8), 1 << 20
     return sum(int(np.count_nonzero(whole[at : at + size] == ord(mark))) for at in range(0, whole.size, size))
 
@@ -188,15 +197,15 @@ def _spells_missing(frame: pl.DataFrame, missing: Sequence[str]) -> bool:
     return "" not in missing or any(frame.select(pl.all().is_in(words).any()).row(0))
 
 
-def _cut_exactly(data: bytes, dialect: Dialect, missing: Sequence[str], name: str) -> pl.DataFrame:
+def _cut_exactly(data: Content, dialect: Dialect, missing: Sequence[str], name: str) -> pl.DataFrame:
     import pyarrow as pa
     from pyarrow import csv
 
-    if data.count(b'"') % 2:
+    if _count(data, '"') % 2:
         explain(data, dialect, name)
     try:
         table = csv.read_csv(
-            pa.BufferReader(data),
+            pa.BufferReader(pa.py_buffer(data)),
             read_options=csv.ReadOptions(column_names=dialect.names, skip_rows=dialect.skip, block_size=1 << 23),
             parse_options=csv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
