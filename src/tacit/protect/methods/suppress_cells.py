@@ -34,8 +34,8 @@ class SuppressCells(Step):
     - ``wildcard``: an empty cell matches every value (as in sdcMicro). A row is safe when at least k rows agree with
       it in what it still shows. For each row the cheapest set of cells is found exactly. **Weaker than it looks**: who
       knows the value that was left out may still find that only one row fits.
-    - ``category`` or ``suppressed``: an empty cell is only like another empty cell. Rows that look alike are at least k,
-      whoever looks. More cells are lost; which ones is decided by clustering, well but not optimally.
+    - ``category`` or ``suppressed``: an empty cell is only like another empty cell. At least k rows look alike, whoever
+      looks. More cells are lost; which ones is decided by clustering, well but not optimally.
 
     Preserves types, order and all values that are not emptied. What is left out is not at random, so means and counts
     of the rest are biased towards what is common.
