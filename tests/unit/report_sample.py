@@ -129,7 +129,10 @@ def sample_account(**changes: Any) -> Account:
         ),
         "measures": measures(),
         "columns": columns(),
-        "limits": ({"limit": "risk", "wanted": 0.25, "value": 0.2393, "met": True},),
+        "limits": (
+            {"limit": "risk", "wanted": 0.09, "value": 0.0233, "met": True, "attack": "linkage"},
+            {"limit": "attribute", "wanted": 0.1, "value": 0.0604, "met": True, "attack": "linkage"},
+        ),
         "riskiest": (4182, 917, 15320, 6604, 11877, 233, 19046, 8125),
     }
     return Account(**{**fields, **changes})

@@ -312,3 +312,17 @@ def test_writing_is_whole_and_never_over_an_existing_file(tmp_path: Path):
         write_report(sample_account(), file, audience="internal")
     write_report(sample_account(), file, audience="internal", force=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_what_a_model_of_identity_does_not_promise_is_said():
+    def answer(model: str) -> str:
+        manifest = {**sample_account().manifest}
+        manifest["verdicts"] = [{"model": model, "state": "holds", "worst": 2, "wanted": 2}]
+        return read(report_html(sample_account(manifest=manifest), "external")).text
+
+    assert "Not guaranteed: that records which look alike differ in diagnosis" in answer("k-anonymity")
+    assert "which look alike differ" not in answer("l-diversity")
+
+
+def test_the_same_account_gives_the_same_page():
+    assert report_html(sample_account(), "internal") == report_html(sample_account(), "internal")

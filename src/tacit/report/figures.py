@@ -183,7 +183,8 @@ def pair_figure(account: Account) -> Figure | None:
         title="What happened between columns",
         alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for "
         f"{worst[0]} and {worst[1]}, {worst[2]:.2f}.",
-        spec=pictures.pairs(drawn, used),
+        spec=pictures.pairs(drawn, used, width=WIDE - 180),
+        narrow=pictures.pairs(drawn, used, width=NARROW - 130),
         head=("Pair", "Distance"),
         rows=tuple((f"{a} × {b}", f"{value:.3f}") for a, b, value in cells),
         caption="Total variation distance of each pair of columns: 0 when the pair kept all its shares, 1 when none. "
@@ -204,13 +205,18 @@ def cost_figures(account: Account) -> tuple[Figure, ...]:
             Figure(
                 name=f"cost-{len(figures) + 1}",
                 title=measure_title(name),
-                alternative=f"{measure_title(name)} by column; the largest is {worst['label']}, {worst['words']}.",
+                alternative=f"{_capital(measure_title(name))} by column. The largest is {worst['label']}, "
+                f"{worst['words']}.",
                 spec=pictures.by_column(drawn),
                 head=("Column", "Value"),
                 rows=tuple((row["label"], row["words"]) for row in drawn),
             )
         )
     return tuple(figures)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _measure(account: Account, name: str) -> Mapping[str, Any] | None:

@@ -226,9 +226,9 @@ def _distinct(labels: Sequence[str]) -> list[str]:
     return found
 
 
-def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int = 520) -> Spec:
+def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int = 600) -> Spec:
     """How far each pair of columns moved, as a triangle of cells. ``rows``: one, other, value, words."""
-    step = max(40, min(90, width // max(1, len(names) - 1)))
+    step = max(38, min(90, width // max(1, len(names) - 1)))
     x: Spec = {"field": "one", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[:-1])}}
     x |= {"axis": {"orient": "bottom", "labelAngle": -35, "labelColor": INK, "labelLimit": 120, "grid": False}}
     y: Spec = {"field": "other", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[1:])}}

@@ -35,5 +35,8 @@ def inline_svg(drawn: str, *, ident: str, label: str, kind: str = "") -> str:
 
 
 def _own_names(tag: str, names: Mapping[str, str]) -> str:
+    # One image with one label: what is said of its inner parts would be read out in vain. The page sets the typeface.
+    tag = re.sub(r' (?:class|role|aria-[a-z]+|pointer-events|font-family)="[^"]*"', "", tag)
+    tag = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), tag)
     tag = re.sub(r'\bid="([^"]+)"', lambda found: f'id="{names[found[1]]}"', tag)
     return re.sub(r"url\(#([^)]+)\)", lambda found: f"url(#{names[found[1]]})", tag)

@@ -235,19 +235,37 @@ def _promise(account: Account) -> Any:
     return promise
 
 
+_OF_IDENTITY = frozenset({"k-anonymity", "k-map"})
+"""Models that hide which record is whose and say nothing about what a group of records has in common."""
+
+
 def _not_guaranteed(account: Account) -> str:
     failing = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
     open_ = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
+    holding = {str(v.get("model")) for v in verdicts(account) if v.get("state") == "holds"}
+    secrets = tuple(n for n, c in account.manifest.get("columns", {}).items() if c.get("role") == "sensitive")
     known = listed(quasi(account)) or "no column at all"
+    shared = (
+        f"that records which look alike differ in {listed(secrets)}; " if secrets and holding <= _OF_IDENTITY else ""
+    )
     sentence = (
-        f"Not guaranteed: protection from an intruder who knows more of a person than {known}, from attacks that were "
-        "not run, and from conclusions about a whole group of people, which hold for those who are not in the data too"
+        f"Not guaranteed: {shared}protection from an intruder who knows more of a person than {known}, from attacks "
+        "that were not run, and from conclusions about a whole group of people, which hold for those who are not in "
+        "the data too"
     )
     if failing:
-        sentence = f"{listed(failing).capitalize()} does not hold. {sentence}"
+        sentence = f"{_capital(listed(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
     if open_:
-        sentence += f". {listed(open_).capitalize()} was not checked"
+        sentence += f". {_capital(listed(open_))} {'was' if len(open_) == 1 else 'were'} not checked"
     return sentence + "."
+
+
+def _capital(text: str) -> str:
+    """
+    >>> _capital("k-anonymity"), _capital("class sizes")
+    ('k-anonymity', 'Class sizes')
+    """
+    return text if text[1:2] == "-" else text[:1].upper() + text[1:]
 
 
 def number(value: float | int | None) -> str:
