@@ -29,7 +29,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class ClassTerm(IntEnum):
-    """What is summed over the kept classes."""
+    """What is summed over the kept classes (over all of them where it says so)."""
 
     NONE = 0
     SQUARES = 1
@@ -38,6 +38,8 @@ class ClassTerm(IntEnum):
     """size times the binary logarithm of size"""
     MINORITY = 3
     """rows that do not hold the class's most frequent value of the target column"""
+    ALL_SQUARES = 4
+    """size squared, over suppressed classes too"""
 
 
 @dataclass(frozen=True, kw_only=True)

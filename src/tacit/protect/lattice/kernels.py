@@ -104,6 +104,8 @@ def sums(keys, word, shift, mask, start, prices, size, kept, term, cells):  # ty
         rows = size[j]
         if rows == 0:
             continue
+        if term == 4:
+            total += float(rows) * float(rows)
         if not kept[j]:
             suppressed += rows
             continue

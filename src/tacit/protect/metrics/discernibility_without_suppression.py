@@ -1,4 +1,4 @@
-"""Discernibility of the kept rows alone."""
+"""Discernibility as if nothing were suppressed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tacit.protect.metric import ClassTerm, ColumnFacts, Floats, Ints, LossMetri
 
 
 class DiscernibilityWithoutSuppression(LossMetric):
-    """The sum of squared class sizes; suppressed rows cost nothing.
+    """The sum of squared class sizes, where suppressed rows pay the size of the class they were in and no penalty.
 
-    With a suppression limit it therefore favours tables that suppress as much as they may.
+    With a suppression limit it therefore looks at the levels alone.
     """
 
-    class_term: ClassVar[ClassTerm] = ClassTerm.SQUARES
+    class_term: ClassVar[ClassTerm] = ClassTerm.ALL_SQUARES
     reference: ClassVar[str] = "Bayardo and Agrawal (2005), doi:10.1109/ICDE.2005.42"
 
     def price(
@@ -27,7 +27,7 @@ class DiscernibilityWithoutSuppression(LossMetric):
         return columns + shape.term
 
     def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
-        return columns + (finer.term if stay else 0.0)
+        return columns + finer.term
 
     def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
         return columns

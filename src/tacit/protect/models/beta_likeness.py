@@ -1,0 +1,57 @@
+"""β-likeness: no sensitive value becomes much more likely by knowing the class."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from tacit.protect.classes import Classes, Groups
+from tacit.protect.model import Closure, Floats, Mask, PrivacyModel, Rule, sensitive_column
+
+
+class BetaLikeness(PrivacyModel):
+    """In no class does the share q of a sensitive value exceed its share p in the table by more than a factor allows.
+
+    - ``basic``: (q - p) / p is at most ``beta``.
+    - ``enhanced``: it is at most min(beta, -ln p), which also protects frequent values.
+
+    Only gains in confidence count, unlike in t-closeness and δ-disclosure. The share of a merged class is at most the
+    larger share of its parts, so it is monotone under generalization; with suppression it is not.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
+    reference: ClassVar[str] = "Cao and Karras (2012), doi:10.14778/2350229.2350255"
+
+    beta: Annotated[float, Field(gt=0)]
+    """Largest allowed relative gain."""
+    kind: Literal["basic", "enhanced"] = "enhanced"
+    """Whether frequent values have a tighter limit."""
+    column: str | None = None
+    """The sensitive column; may be left out when there is only one."""
+
+    def bind(self, table: Classes) -> Rule:
+        column = sensitive_column(self.part_name(), table, self.column)
+        return _Gain(self.part_name(), column, table.track(column).totals, self.beta, self.kind == "enhanced")
+
+
+class _Gain(Rule):
+    closure = Closure.PASSING
+
+    def __init__(self, name: str, column: str, totals: Any, beta: float, enhanced: bool) -> None:
+        self.name, self.columns, self.wanted = name, (column,), beta
+        self.occurs = totals > 0
+        self.shares = totals[self.occurs] / totals.sum()
+        self.limits = np.minimum(beta, -np.log(self.shares)) if enhanced else np.full(len(self.shares), beta)
+
+    def _gains(self, groups: Groups) -> Floats:
+        counts = groups.histograms[self.columns[0]]
+        shares = counts[:, self.occurs] / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        return np.asarray((shares - self.shares) / self.shares)
+
+    def values(self, groups: Groups) -> Floats:
+        return np.asarray(self._gains(groups).max(axis=1, initial=0.0))
+
+    def passes(self, groups: Groups) -> Mask:
+        return np.asarray((self._gains(groups) <= self.limits + 1e-9).all(axis=1))

@@ -1,0 +1,52 @@
+"""δ-disclosure privacy: no sensitive value becomes much more or much less likely by knowing the class."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.protect.classes import Classes, Groups
+from tacit.protect.model import Closure, Floats, Mask, PrivacyModel, Rule, sensitive_column
+
+
+class DeltaDisclosure(PrivacyModel):
+    """For every class and every sensitive value, abs(log2(share in the class / share in the table)) is below ``delta``.
+
+    A class in which a value of the table does not occur at all fails, because its absence is disclosed: this is a very
+    strict model. The shares of a merged class lie between those of its parts, so it is monotone under generalization;
+    with suppression it is not.
+    """
+
+    main: ClassVar[str | None] = "delta"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"delta": 3.0},)
+    reference: ClassVar[str] = "Brickell and Shmatikov (2008), doi:10.1145/1401890.1401904"
+
+    delta: Annotated[float, Field(gt=0)]
+    """Bound of the logarithm to base 2; it must stay below."""
+    column: str | None = None
+    """The sensitive column; may be left out when there is only one."""
+
+    def bind(self, table: Classes) -> Rule:
+        column = sensitive_column(self.part_name(), table, self.column)
+        return _LogRatio(self.part_name(), column, table.track(column).totals, self.delta)
+
+
+class _LogRatio(Rule):
+    closure = Closure.PASSING
+
+    def __init__(self, name: str, column: str, totals: Any, delta: float) -> None:
+        self.name, self.columns, self.wanted = name, (column,), delta
+        self.occurs = totals > 0
+        self.shares = totals[self.occurs] / totals.sum()
+
+    def values(self, groups: Groups) -> Floats:
+        counts = groups.histograms[self.columns[0]][:, self.occurs]
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        ratio = np.full(shares.shape, np.inf)
+        np.log2(shares / self.shares, out=ratio, where=shares > 0)
+        return np.asarray(np.abs(ratio).max(axis=1, initial=0.0))
+
+    def passes(self, groups: Groups) -> Mask:
+        return np.asarray(self.values(groups) < self.wanted)

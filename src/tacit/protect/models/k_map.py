@@ -1,0 +1,53 @@
+"""k-map: nobody is one of fewer than k people of the population."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from tacit.params import InputFile
+from tacit.protect.classes import Classes, Groups
+from tacit.protect.model import Closure, Floats, PrivacyModel, Rule
+from tacit.protect.population import people_per_class, read_population
+from tacit.schema import Dataset
+
+
+class KMap(PrivacyModel):
+    """Every combination of quasi-identifier values in the table fits at least ``k`` people of the population.
+
+    For an intruder who does not know whether the person is in the table. Weaker than k-anonymity against one who does.
+    The population table must hold the quasi-identifiers; it should contain everybody the table could be about. A class
+    that holds more rows than the population has people there fails, because the population is then incomplete.
+
+    Merging classes adds their people, so it is monotone under generalization, with suppression too.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2, "population": "population.csv"},)
+    reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
+
+    k: Annotated[int, Field(ge=1)]
+    """Smallest allowed number of people who could be meant."""
+    population: InputFile
+    """A table of the population with the same quasi-identifier columns."""
+
+    def population_frame(self, data: Dataset) -> pl.DataFrame:
+        return read_population(self.population, data)
+
+    def bind(self, table: Classes) -> Rule:
+        people_per_class(table, self.part_name())
+        return _People(self.part_name(), self.k)
+
+
+class _People(Rule):
+    closure = Closure.ANY
+    smaller_is_better = False
+
+    def __init__(self, name: str, k: int) -> None:
+        self.name, self.wanted = name, float(k)
+
+    def values(self, groups: Groups) -> Floats:
+        assert groups.population is not None
+        return groups.population.astype(np.float64)

@@ -1,0 +1,59 @@
+"""Population uniqueness: few people are alone in the whole population with what the table shows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from tacit.protect.classes import Classes, Groups
+from tacit.protect.model import Closure, Floats, Mask, PrivacyModel, Rule
+from tacit.protect.uniqueness import dankar, pitman, zayatz
+
+_ESTIMATORS = {"zayatz": zayatz, "pitman": pitman, "dankar": dankar}
+
+
+class PopulationUniqueness(PrivacyModel):
+    """The estimated share of people who are unique in the population is at most ``limit``.
+
+    An estimate from the class sizes of the table, taken as a simple random sample of the given ``fraction`` of the
+    population; for other samples it means little. Where rows may be suppressed, unique ones go first. Nothing is known
+    of its monotonicity, so a search with it alone judges every combination of levels.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.5, "fraction": 0.1, "estimator": "zayatz"},)
+    reference: ClassVar[str] = (
+        "Dankar et al. (2012), doi:10.1186/1472-6947-12-66; Hoshino (2001), Journal of Official Statistics 17:499"
+    )
+
+    limit: Annotated[float, Field(ge=0, le=1)]
+    """Largest allowed share of the population."""
+    fraction: Annotated[float, Field(gt=0, le=1)]
+    """Which share of the population the table is."""
+    estimator: Literal["dankar", "zayatz", "pitman"] = "dankar"
+    """How the share is estimated; ``dankar`` chooses by the fraction."""
+
+    def bind(self, table: Classes) -> Rule:
+        return _Unique(self.part_name(), self.limit, self.fraction, self.estimator)
+
+
+class _Unique(Rule):
+    closure = Closure.NONE
+    about_table = True
+    shrinks = False
+
+    def __init__(self, name: str, limit: float, fraction: float, estimator: str) -> None:
+        self.name, self.wanted, self.fraction, self.estimate = name, limit, fraction, _ESTIMATORS[estimator]
+
+    def values(self, groups: Groups) -> Floats:
+        return np.asarray(groups.sizes == 1, dtype=np.float64)
+
+    def passes(self, groups: Groups) -> Mask:
+        return np.ones(len(groups), dtype=np.bool_)
+
+    def table_holds(self, groups: Groups) -> bool:
+        return self.worst(groups) <= self.wanted
+
+    def worst(self, groups: Groups) -> float:
+        return self.estimate(groups.sizes, self.fraction)
