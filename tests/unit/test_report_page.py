@@ -304,6 +304,17 @@ def test_an_attack_without_risk_gives_its_reason_and_no_zero():
     assert "No attack was run on the release" in text
 
 
+def test_reasons_given_to_the_owner_do_not_go_out():
+    told = "The row map has 31337 rows."
+    attack = {"attack": "linkage", "discloses": "identity", "risk": None, "reason": told}
+    measure = {"measure": "ncp", "value": None, "columns": {}, "reason": told}
+    account = sample_account(attacks=(attack,), measures=(measure,))
+    assert told in report_html(account, "internal")
+    outside = report_html(account, "external") + report_json(account, "external")
+    assert "31337" not in outside
+    assert "It does not apply to this release." in outside
+
+
 def test_writing_is_whole_and_never_over_an_existing_file(tmp_path: Path):
     file = tmp_path / "report.html"
     write_report(sample_account(), file, audience="external")
