@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from people import NUMBERS, QUASI, dataset, frame
 
 from tacit.attack import Attack, Discloses, Outcome, Scene, examine, risk
 from tacit.data.table import Table
+from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.release import Lineage, Release
 from tacit.rng import Rng
+from tacit.schema import Dataset
 
 COUNT = 400
 
-STEPS: dict[str, dict[str, Any]] = {}
-"""A published step for each masking method that some attack exploits."""
+GENTLE: dict[str, dict[str, Any]] = {"rank-swap": {"p": 0.5}}
+"""Attacks that exploit a method meet it here with parameters that hide next to nothing."""
 
 PARTS = [
     pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
@@ -27,31 +28,40 @@ PARTS = [
 ]
 
 
-def scene(attack: type[Attack], table: pl.DataFrame, rows: np.ndarray[Any, Any], **more: Any) -> Scene:
-    steps = [STEPS[name] for name in sorted(attack.exploits) if name in STEPS][:1]
-    manifest = {"steps": steps} if steps else {}
+def gentle(attack: type[Attack]) -> Step | None:
+    """The first method that the attack exploits and that has a gentle setting."""
+    for name in sorted(attack.exploits & set(GENTLE)):
+        part = registry("method").get(name).build(GENTLE[name])
+        assert isinstance(part, Step)
+        return part
+    assert not attack.exploits, f"{attack.part_name()} exploits only methods without a gentle setting: add one"
+    return None
+
+
+def scene(attack: type[Attack], people: Dataset) -> Scene:
+    """The people's file, gently masked where the attack needs a method, in another order, under our row map."""
+    step, steps = gentle(attack), []
+    table = people.table.frame
+    if step is not None:
+        change = step.apply(people, Context(rng=Rng(11)))
+        table = change.table.frame
+        steps = [{"step": step.part_name(), "parameters": step.public(), **change.public}]
+    shuffle = np.random.default_rng(3).permutation(COUNT)
     return Scene(
         original=dataset(COUNT),
-        release=Release(table=Table(frame=table), manifest=manifest),
-        lineage=Lineage(rows),
-        **more,
+        release=Release(table=Table(frame=table.drop("name")[shuffle]), manifest={"steps": steps} if steps else {}),
+        lineage=Lineage(shuffle),
+        control=Table(frame=frame(COUNT, seed=2)) if attack.discloses is Discloses.MEMBERSHIP else None,
     )
 
 
 def unmasked(attack: type[Attack]) -> Scene:
-    shuffle = np.random.default_rng(3).permutation(COUNT)
-    table = frame(COUNT).drop("name")[shuffle]
-    control = Table(frame=frame(COUNT, seed=2)) if attack.discloses is Discloses.MEMBERSHIP else None
-    return scene(attack, table, shuffle, control=control)
+    return scene(attack, dataset(COUNT))
 
 
 def unrelated(attack: type[Attack]) -> Scene:
     """A release about other people, of which the row map claims that it is about ours."""
-    shuffle = np.random.default_rng(3).permutation(COUNT)
-    control = Table(frame=frame(COUNT, seed=2)) if attack.discloses is Discloses.MEMBERSHIP else None
-    table = frame(COUNT, seed=9).drop("name")
-    # Some values in common, as any two files of one country have, so that exact comparison finds candidates at all.
-    return scene(attack, table, shuffle, control=control)
+    return scene(attack, dataset(COUNT, seed=9))
 
 
 def run(attack: Attack, where: Scene, seed: int = 5) -> Outcome:

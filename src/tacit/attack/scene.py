@@ -18,6 +18,7 @@ __all__ = ["People", "Scene", "lineage_by_key"]
 
 Rows = npt.NDArray[np.int64]
 
+
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     """The original, the release made of it, who is who, and what lies outside.

@@ -1,0 +1,171 @@
+"""The transparency attack on rank swapping: windows of ranks, intersected over columns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from pydantic import Field
+
+from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.features import numbers
+from tacit.errors import NotApplicable
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["RankWindow"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class RankWindow(Linking):
+    """Somebody who knows that a release was rank-swapped, and with what p, intersects the windows of possible partners.
+
+    A value swapped within p percent of the ranks has its masked version in a window of ranks around its own, which the
+    intruder computes from the release alone, because swapping keeps every column's values. For each known column the
+    rows whose value lies in the window may be the person's; the intersection over columns is small, and a certain match
+    when it holds one row. Among several the nearest is named (RSLD). An upper bound on p is enough.
+
+    Variants without a fixed window (p-buckets, p-distribution) can move a value out of it; then the true row is missed.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    exploits: ClassVar[frozenset[str]] = frozenset({"rank-swap"})
+    main: ClassVar[str] = "p"
+    examples: ClassVar = ({"p": 2}, {})
+    reference: ClassVar[str] = (
+        "Nin, J., Herranz, J., Torra, V. (2008). Rethinking rank swapping to decrease disclosure risk. Data & "
+        "Knowledge Engineering 64(1). doi:10.1016/j.datak.2007.07.006"
+    )
+
+    p: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Swapping distance in percent of the rows, or an upper bound; as published with the release when left out."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        percent, names = self._setting(view)
+        released = np.column_stack([_as_numbers(view.release.table.column(name), name) for name in names])
+        targets = np.column_stack([_as_numbers(view.targets.get_column(name), name) for name in names])
+        low, high = windows(targets, released, percent)
+        scale = released.std(axis=0)
+        if not (scale > 0).any():
+            raise NotApplicable("Every swapped column the intruder knows is constant.", columns=names)
+        scale[scale == 0] = 1.0
+        order = np.argsort(released[:, 0], kind="stable").astype(np.int64)
+        with progress.task("rank windows", 1) as tick:
+            row, size, ties = _link(
+                targets / scale,
+                released[order] / scale,
+                low / scale,
+                high / scale,
+                rng.generator.integers(1, 2**62, size=len(targets), dtype=np.int64),
+            )
+            tick(1)
+        found = np.where(row >= 0, order[np.maximum(row, 0)], -1)
+        # Alone in the intersection is certain; else the choice by distance is worth one over the ties, shared by all.
+        confidence = np.where(size == 1, 1.0, 1 / np.maximum(size, 1) ** 0.5 / np.maximum(ties, 1))
+        detail: dict[str, Any] = {
+            "p": percent,
+            "columns": list(names),
+            "alone": int((size == 1).sum()),
+            "median_candidates": float(np.median(size)),
+        }
+        return Guesses.of_rows(found, confidence, detail)
+
+    def _setting(self, view: View) -> tuple[float, tuple[str, ...]]:
+        step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), None)
+        parameters = dict(step.get("parameters", {})) if step is not None else {}
+        percent = self.p if self.p is not None else parameters.get("p")
+        if percent is None:
+            raise NotApplicable(
+                "The release does not say that it was rank-swapped, or the intruder does not know it.",
+                fix="Give the swapping distance, or an upper bound, with `p`.",
+            )
+        if parameters.get("strata"):
+            raise NotApplicable("Ranks were swapped within strata, so windows over whole columns do not hold.")
+        swapped = step.get("columns") if step is not None else None
+        names = tuple(name for name in view.knows if swapped is None or name in swapped)
+        usable = tuple(name for name in names if _is_number(view, name))
+        if not usable:
+            raise NotApplicable(
+                "The intruder knows no column of numbers or dates that was swapped.", columns=view.knows
+            )
+        return float(percent), usable
+
+
+def _is_number(view: View, name: str) -> bool:
+    known, released = view.targets.get_column(name).dtype, view.release.table.column(name).dtype
+    return all(kind.is_numeric() or kind.is_temporal() for kind in (known, released))
+
+
+def _as_numbers(series: Any, name: str) -> Floats:
+    found = numbers(series)
+    if found is None:
+        raise NotApplicable(f"Column `{name}` holds no numbers.", columns=(name,))
+    return found
+
+
+def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, Floats]:
+    """Smallest and largest released value that may be the masked version of each known value.
+
+    A value that is not in the release (somebody else's file, rounded) takes the rank where it would stand. A missing
+    value may be anything.
+    """
+    low, high = np.full(targets.shape, -np.inf), np.full(targets.shape, np.inf)
+    for column in range(targets.shape[1]):
+        known = np.sort(released[np.isfinite(released[:, column]), column])
+        count = len(known)
+        reach = max(1, int(count * percent / 100 + 1e-9))
+        value = targets[:, column]
+        held = np.isfinite(value)
+        first = np.searchsorted(known, value[held], side="left")
+        last = np.maximum(np.searchsorted(known, value[held], side="right") - 1, first)
+        low[held, column] = known[np.clip(first - reach, 0, count - 1)]
+        high[held, column] = known[np.clip(last + reach, 0, count - 1)]
+    return low, high
+
+
+@njit(cache=True)
+def _link(
+    targets: Floats, released: Floats, low: Floats, high: Floats, seeds: Ints
+) -> tuple[Ints, Ints, Ints]:  # pragma: no cover - compiled
+    """Nearest row inside each target's box; ``released`` is sorted by its first column."""
+    rows, width = released.shape
+    found = np.full(len(targets), -1, dtype=np.int64)
+    size = np.zeros(len(targets), dtype=np.int64)
+    ties = np.zeros(len(targets), dtype=np.int64)
+    first = released[:, 0].copy()
+    for index in range(len(targets)):
+        state = np.uint64(seeds[index])
+        best = np.inf
+        start = np.searchsorted(first, low[index, 0])
+        for row in range(start, rows):
+            if first[row] > high[index, 0]:
+                break
+            inside = True
+            total = 0.0
+            for axis in range(width):
+                value = released[row, axis]
+                if value < low[index, axis] or value > high[index, axis]:
+                    inside = False
+                    break
+                gap = value - targets[index, axis]
+                if gap == gap:  # a missing value adds nothing
+                    total += gap * gap
+            if not inside:
+                continue
+            size[index] += 1
+            if total < best:
+                best = total
+                found[index] = row
+                ties[index] = 1
+            elif total == best:
+                ties[index] += 1
+                state ^= state << np.uint64(13)
+                state ^= state >> np.uint64(7)
+                state ^= state << np.uint64(17)
+                if (state >> np.uint64(11)) / 9007199254740992.0 * ties[index] < 1.0:
+                    found[index] = row
+    return found, size, ties

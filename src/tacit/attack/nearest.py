@@ -1,0 +1,129 @@
+"""Exact nearest neighbours: every target against every distinct released point, in tiles that stay in the cache.
+
+No approximation and no matrix of all distances: memory is that of the two tables. Large files with few columns are
+searched by a KD-tree instead, with the same result. Ties are counted and broken at
+random, because an intruder who cannot tell two rows apart has to toss a coin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, prange
+
+__all__ = ["Nearest", "distinct_points", "nearest"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_TILE = 512
+_TREE_COLUMNS = 10
+"""Above this many columns a tree visits nearly all points, and the scan is faster."""
+_TREE_WORK = 2_000_000_000
+"""Below this many differences the scan is done before a tree is built."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nearest:
+    """For each target the release row guessed, among how many equally near it was chosen, and how far it is."""
+
+    row: Ints
+    ties: Ints
+    distance: Floats
+    """Squared."""
+
+
+def distinct_points(released: Floats) -> tuple[Floats, Ints, Ints]:
+    """Distinct rows, the release rows sorted by them, and where each one's rows start."""
+    shaped = np.ascontiguousarray(released + 0.0)  # -0.0 and 0.0 are one point
+    keys = shaped.view([("", shaped.dtype)] * shaped.shape[1]).ravel()
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(inverse, kind="stable").astype(np.int64)
+    starts = np.searchsorted(inverse[order], np.arange(len(first) + 1)).astype(np.int64)
+    return shaped[first], order, starts
+
+
+def nearest(targets: Floats, released: Floats, draw: np.random.Generator) -> Nearest:
+    """The nearest release row of every target by squared Euclidean distance.
+
+    >>> found = nearest(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0], [1.0]]), np.random.default_rng(1))
+    >>> found.ties.tolist(), found.distance.tolist(), int(found.row[1])
+    ([2, 1], [1.0, 1.0], 0)
+    """
+    distinct, order, starts = distinct_points(released)
+    seeds = draw.integers(1, 2**62, size=len(targets), dtype=np.int64)
+    sizes = np.diff(starts)
+    targets = np.ascontiguousarray(targets)
+    if distinct.shape[1] <= _TREE_COLUMNS and len(targets) * distinct.size > _TREE_WORK:
+        best, ties, distance = _by_tree(targets, distinct, sizes, seeds)
+    else:
+        best, ties, distance = _scan(targets, np.ascontiguousarray(distinct.T), sizes, seeds)
+    row = order[starts[best] + (draw.random(len(targets)) * sizes[best]).astype(np.int64)]
+    return Nearest(row=row, ties=ties, distance=distance)
+
+
+def _by_tree(targets: Floats, distinct: Floats, sizes: Ints, seeds: Ints) -> tuple[Ints, Ints, Floats]:
+    """The same by a KD-tree; targets whose two nearest points are equally far are scanned, to count the ties."""
+    from scipy.spatial import cKDTree
+
+    _, near = cKDTree(distinct).query(targets, k=2, workers=-1)
+    gaps = [_squared(targets, distinct[near[:, place]]) for place in (0, 1)]
+    best = np.where(gaps[0] <= gaps[1], near[:, 0], near[:, 1]).astype(np.int64)
+    distance = np.minimum(gaps[0], gaps[1])
+    ties = sizes[best].copy()
+    # The tree rounds differently from the scan, so nearly equal counts as a reason to look again.
+    close = np.flatnonzero(np.abs(gaps[0] - gaps[1]) <= 1e-9 * np.maximum(gaps[0], gaps[1]))
+    if len(close):
+        found = _scan(np.ascontiguousarray(targets[close]), np.ascontiguousarray(distinct.T), sizes, seeds[close])
+        best[close], ties[close], distance[close] = found
+    return best, ties, distance
+
+
+def _squared(left: Floats, right: Floats) -> Floats:
+    total = np.zeros(len(left))
+    for axis in range(left.shape[1]):
+        gap = right[:, axis] - left[:, axis]
+        total += gap * gap
+    return total
+
+
+@njit(cache=True, parallel=True)
+def _scan(
+    targets: Floats, points: Floats, sizes: Ints, seeds: Ints
+) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
+    width, count = points.shape
+    best = np.zeros(len(targets), dtype=np.int64)
+    ties = np.zeros(len(targets), dtype=np.int64)
+    distance = np.empty(len(targets))
+    for index in prange(len(targets)):
+        state = np.uint64(seeds[index])
+        total = np.empty(_TILE)
+        lowest = np.inf
+        for start in range(0, count, _TILE):
+            stop = min(count, start + _TILE)
+            length = stop - start
+            for place in range(length):
+                total[place] = 0.0
+            for axis in range(width):
+                value = targets[index, axis]
+                for place in range(length):
+                    gap = points[axis, start + place] - value
+                    total[place] += gap * gap
+            for place in range(length):
+                if total[place] <= lowest:
+                    if total[place] < lowest:
+                        lowest = total[place]
+                        best[index] = start + place
+                        ties[index] = sizes[start + place]
+                    else:
+                        # Reservoir over rows: each of the equally near rows is equally likely to be kept.
+                        ties[index] += sizes[start + place]
+                        state ^= state << np.uint64(13)
+                        state ^= state >> np.uint64(7)
+                        state ^= state << np.uint64(17)
+                        if (state >> np.uint64(11)) / 9007199254740992.0 * ties[index] < sizes[start + place]:
+                            best[index] = start + place
+        distance[index] = lowest
+    return best, ties, distance

@@ -1,0 +1,98 @@
+"""Transparency attacks on rank swapping: the worked example, and the published table on the Census file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Attack, Scene, View, examine
+from tacit.attack.attacks.distance_linkage import DistanceLinkage
+from tacit.attack.attacks.rank_window import RankWindow, windows
+from tacit.attack.attacks.simulation import Simulation
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.protect.methods.rank_swap import RankSwap
+from tacit.protect.step import Context
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def test_worked_example() -> None:
+    """Ten records, window 2: (6, 7, 10, 2) has windows of 5, 5, 3 and 4 records and one record in all of them."""
+    original = pl.read_csv(DATA / "examples" / "rankswap10_original.csv")
+    masked = pl.read_csv(DATA / "examples" / "rankswap10_masked.csv")
+    values = masked.to_numpy().astype(float)
+    low, high = windows(np.array([[6.0, 7.0, 10.0, 2.0]]), values, 20)
+    inside = (values >= low) & (values <= high)
+    assert inside.sum(axis=0).tolist() == [5, 5, 3, 4]
+    assert values[inside.all(axis=1)].tolist() == [[5.0, 5.0, 8.0, 1.0]]
+    view = View(
+        release=Release(table=Table(frame=masked), manifest={}),
+        targets=pl.DataFrame({"a1": [6], "a2": [7], "a3": [10], "a4": [2]}),
+        knows=("a1", "a2", "a3", "a4"),
+    )
+    guess = RankWindow(p=20).guess(view, Rng(1))
+    assert guess.row is not None
+    assert masked.row(int(guess.row[0])) == (5, 5, 8, 1)
+    assert guess.confidence.tolist() == [1.0]
+    assert original.height == masked.height == 10
+
+
+@pytest.fixture(scope="module")
+def census() -> Dataset:
+    frame = pl.read_csv(DATA / "sdcmicro" / "CASCrefmicrodata.csv")
+    return Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+
+
+def linked(data: Dataset, step: RankSwap, attack: Attack, known: range = range(1, 8)) -> float:
+    """Percent linked, averaged over intruders who know the first so many columns: the protocol of the table."""
+    change = step.apply(data, Context(rng=Rng(3)))
+    steps = [{"step": "rank-swap", "parameters": step.public(), **change.public}]
+    release = Release(table=change.table, manifest={"steps": steps})
+    shares = []
+    for count in known:
+        scene = Scene(original=data, release=release, aligned=True, knows=data.table.columns[:count])
+        shares.append(examine(attack, scene, rng=Rng(count)).main.rate)
+    return 100 * float(np.mean(shares))
+
+
+@pytest.mark.parametrize(("p", "window", "distance"), [(2, 77.73, 73.52), (6, 54.65, 43.76), (10, 29.21, 23.64)])
+def test_published_table_on_census(census: Dataset, p: float, window: float, distance: float) -> None:
+    """Within six points of the published averages (other random swaps); transparency beats distance."""
+    mine, plain = linked(census, RankSwap(p=p), RankWindow()), linked(census, RankSwap(p=p), DistanceLinkage())
+    assert mine == pytest.approx(window, abs=6)
+    assert plain == pytest.approx(distance, abs=6)
+    assert mine > plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["p-buckets", "p-distribution"])
+def test_likelihood_overtakes_the_variants_made_against_windows(census: Dataset, variant: str) -> None:
+    step = RankSwap(p=2, variant=variant)
+    few = range(2, 7, 2)
+    window, plain = linked(census, step, RankWindow(), few), linked(census, step, DistanceLinkage(), few)
+    likelihood = linked(census, step, Simulation(rounds=150), few)
+    assert window < plain < likelihood
+
+
+def test_one_person_and_an_upper_bound_are_enough(census: Dataset) -> None:
+    change = RankSwap(p=1).apply(census, Context(rng=Rng(1)))
+    release = Release(table=change.table, manifest={})
+    found = 0
+    for person in range(0, 200, 20):
+        scene = Scene(original=census, release=release, aligned=True, people=np.array([person]))
+        found += examine(RankWindow(p=3), scene, rng=Rng(1)).main.hits
+    assert found >= 9
+
+
+def test_without_the_method_it_does_not_apply(census: Dataset) -> None:
+    scene = Scene(original=census, release=Release(table=census.table, manifest={}), aligned=True)
+    for attack in (RankWindow(), Simulation()):
+        with pytest.raises(NotApplicable):
+            examine(attack, scene, rng=Rng(1))
