@@ -84,11 +84,22 @@ class Generalize(Step):
         return part
 
     def apply(self, data: Dataset, context: Context) -> Change:
+        table = _compressed(data, context, self.loss_metric())
+        space, best, public, private = self.decide(table, context)
+        frame, rows, whole = self._transform(data, space, best)
+        return Change(
+            table=data.table.with_frame(frame),
+            rows=rows,
+            public=public,
+            private={**private, "suppressed_whole": whole},
+        )
+
+    def decide(self, table: Classes, context: Context) -> tuple[Space, Node, dict[str, Any], dict[str, Any]]:
+        """Search on a compressed table: the space, the levels chosen in it, and what may be said of them to whom."""
         from tacit.protect.lattice.minimal import minimal_nodes
         from tacit.protect.lattice.optimal import LARGEST
         from tacit.protect.lattice.optimal import search as prove
 
-        table = _compressed(data, context, self.loss_metric())
         space = Space(
             table,
             tuple(model.bind(table) for model in context.models),
@@ -121,23 +132,17 @@ class Generalize(Step):
         if self.minimal:
             nodes = minimal_nodes(space, within)
             public["minimal"] = [dict(zip(table.columns, levels, strict=True)) for levels in nodes]
-        frame, rows, whole = self._transform(data, space, best)
-        return Change(
-            table=data.table.with_frame(frame),
-            rows=rows,
-            public=public,
-            private={
-                # A score of all records, less that of the released ones, would tell how many were left out.
-                "score": best.score,
-                **({} if found.optimal else {"bound": found.bound}),
-                "suppressed": best.shape.suppressed,
-                "suppressed_whole": whole,
-                "classes": best.shape.classes,
-                "smallest": best.smallest,
-                "nodes": found.nodes,
-                "nodes_checked": found.judged,
-            },
-        )
+        private = {
+            # A score of all records, less that of the released ones, would tell how many were left out.
+            "score": best.score,
+            **({} if found.optimal else {"bound": found.bound}),
+            "suppressed": best.shape.suppressed,
+            "classes": best.shape.classes,
+            "smallest": best.smallest,
+            "nodes": found.nodes,
+            "nodes_checked": found.judged,
+        }
+        return space, best, public, private
 
     def _range(self, table: Classes) -> Range:
         for name in (*self.lowest, *self.highest, *self.weights, *(self.only or ())):
@@ -158,22 +163,26 @@ class Generalize(Step):
                 )
         return Range(low=low, high=high)
 
+    def fates(self, space: Space, best: Node) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which combinations are suppressed whole, and which in the columns of ``only`` alone."""
+        of, kept = space.assign(best.levels)
+        shown = kept[of]
+        partly = np.zeros_like(shown)
+        if self.only is not None and not shown.all():
+            partly = _passing_with_stars(space, best, ~shown, self.only)
+        return ~shown & ~partly, partly
+
     def _transform(
         self, data: Dataset, space: Space, best: Node
     ) -> tuple[pl.DataFrame, npt.NDArray[np.int64] | None, int]:
         """The frame at the chosen levels, the rows it came from, and how many rows were suppressed whole."""
         table = space.table
         assert table.of_row is not None
-        of, kept = space.assign(best.levels)
-        shown = kept[of[table.of_row]]
+        whole, partly = (fate[table.of_row] for fate in self.fates(space, best))
         columns = [
             ladder.decode(table.codes[table.of_row, i], level) if level else data.table.column(ladder.column)
             for i, (ladder, level) in enumerate(zip(table.ladders, best.levels, strict=True))
         ]
-        partly = np.zeros_like(shown)
-        if self.only is not None and not shown.all():
-            partly = _passing_with_stars(space, best, ~kept[of], self.only)[table.of_row]
-        whole = ~shown & ~partly
         for i, name in enumerate(table.columns):
             starred = (whole | partly) if name in (self.only or ()) else whole
             if self.suppressed == "remove":
