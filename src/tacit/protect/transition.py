@@ -71,7 +71,7 @@ class TransitionMatrix:
         size = len(categories)
         matrix = np.zeros((size, size))
         for group in groups if groups is not None else [range(size)]:
-            members = np.array(list(group))
+            members = np.array(list(group), dtype=np.int64)
             away = (1 - keep) / (len(members) - 1) if len(members) > 1 else 0.0
             matrix[np.ix_(members, members)] = away
             matrix[members, members] = keep if len(members) > 1 else 1.0
@@ -87,9 +87,7 @@ class TransitionMatrix:
         back = np.eye(len(counts))
         back[reached > 0] = joint.T[reached > 0] / reached[reached > 0, None]
         product = self.probabilities @ back
-        return TransitionMatrix(
-            categories=self.categories, probabilities=product / product.sum(axis=1, keepdims=True)
-        )
+        return TransitionMatrix(categories=self.categories, probabilities=product / product.sum(axis=1, keepdims=True))
 
     def encode(self, series: pl.Series) -> Codes:
         """Position of each value in the categories; the largest number where it is missing."""
@@ -116,7 +114,7 @@ class TransitionMatrix:
 
     def draw(self, codes: Codes, random: np.random.Generator) -> Codes:
         """A released category for each original one; gaps stay."""
-        return _draw(codes, np.cumsum(self.probabilities, axis=1), random)  # type: ignore[no-any-return]
+        return _draw(codes, np.cumsum(self.probabilities, axis=1), random)
 
     def estimate(self, masked: pl.Series, weights: Floats | None = None) -> Frequencies:
         """Unbiased estimates of the original's counts (weighted, with ``weights``) from a masked column."""

@@ -95,9 +95,9 @@ def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
         return np.zeros(n, dtype=np.int32)
     match algorithm:
         case "mdav":
-            return _mdav.mdav(points, k)  # type: ignore[no-any-return]
+            return _mdav.mdav(points, k)
         case "v-mdav":
-            return _mdav.v_mdav(points, k, gamma)  # type: ignore[no-any-return]
+            return _mdav.v_mdav(points, k, gamma)
         case "projection":
             centred = points - points.mean(axis=0)
             _, directions = np.linalg.eigh(centred.T @ centred)
@@ -126,8 +126,8 @@ def aggregate(series: pl.Series, kind: Kind, groups: Groups, how: str, weights: 
     if kind in NUMBER_LIKE:
         numbers = physical(series)
         if how == "median":
-            middle = frame.with_columns(value=numbers).group_by("group").agg(
-                pl.col("value").sort().get((pl.len() - 1) // 2)
+            middle = (
+                frame.with_columns(value=numbers).group_by("group").agg(pl.col("value").sort().get((pl.len() - 1) // 2))
             )
             return middle.sort("group")["value"].cast(series.dtype)
         weight = np.ones(len(series)) if weights is None else weights

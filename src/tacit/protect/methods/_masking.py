@@ -14,7 +14,18 @@ from tacit.errors import BadParameter, WrongKind
 from tacit.protect.step import Step
 from tacit.schema import Dataset, Kind, Role
 
-__all__ = ["NUMERIC", "ORDERED", "Floats", "Masking", "Rows", "Strata", "matrix_of", "numbers_of", "split", "weights_of"]
+__all__ = [
+    "NUMERIC",
+    "ORDERED",
+    "Floats",
+    "Masking",
+    "Rows",
+    "Strata",
+    "matrix_of",
+    "numbers_of",
+    "split",
+    "weights_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.uint32]

@@ -40,7 +40,7 @@ def _total(points: Floats, alive: npt.NDArray[np.int64]) -> Floats:  # pragma: n
 
 @numba.njit(cache=True)
 def _blocks(points: Floats, alive: npt.NDArray[np.int64]) -> Any:  # pragma: no cover - compiled
-    """Cut the living records into blocks: first by their distance to the centroid, then at medians of the widest column.
+    """Cut the living records into blocks: by their distance to the centroid, then at medians of the widest column.
 
     Gives the records of each block, and its bounds around the centroid: box, smallest and largest radius.
     """
@@ -164,8 +164,8 @@ def _most(query: Floats, centre: Floats, lows: Floats, highs: Floats, bound: Flo
 
 @numba.njit(cache=True)
 def _nearest(
-    query: Floats, k: int, cells: Floats, ids: Any, centre: Floats, lows: Floats, highs: Floats, held: Any, bound: Floats,
-    out: Floats, best: Floats, found: Any,
+    query: Floats, k: int, cells: Floats, ids: Any, centre: Floats, lows: Floats, highs: Floats, held: Any,
+    bound: Floats, out: Floats, best: Floats, found: Any,
 ) -> int:  # fmt: skip # pragma: no cover - compiled
     """The k nearest living records to ``query``, nearest first, into ``best`` and ``found``; gives how many."""
     count = cells.shape[0]
@@ -192,14 +192,10 @@ def _nearest(
             bound[b] = -1.0  # seen
             for s in range(held[b]):
                 distance, record = out[s], ids[b, s]
-                if filled == k and (
-                    distance > best[k - 1] or (distance == best[k - 1] and record > found[k - 1])
-                ):
+                if filled == k and (distance > best[k - 1] or (distance == best[k - 1] and record > found[k - 1])):
                     continue
                 at = filled if filled < k else k - 1
-                while at > 0 and (
-                    best[at - 1] > distance or (best[at - 1] == distance and found[at - 1] > record)
-                ):
+                while at > 0 and (best[at - 1] > distance or (best[at - 1] == distance and found[at - 1] > record)):
                     best[at] = best[at - 1]
                     found[at] = found[at - 1]
                     at -= 1
@@ -211,7 +207,14 @@ def _nearest(
 
 @numba.njit(cache=True)
 def _farthest(
-    query: Floats, cells: Floats, ids: Any, centre: Floats, lows: Floats, highs: Floats, held: Any, bound: Floats,
+    query: Floats,
+    cells: Floats,
+    ids: Any,
+    centre: Floats,
+    lows: Floats,
+    highs: Floats,
+    held: Any,
+    bound: Floats,
     out: Floats,
 ) -> int:  # pragma: no cover - compiled
     """The living record farthest from ``query``; of several, the earliest."""

@@ -77,7 +77,8 @@ def _centring_basis(size: int) -> Floats:
 
 def _skew(count: int, size: int, random: np.random.Generator) -> Floats:
     draw = random.standard_normal((count, size, size)) / np.sqrt(size)
-    return draw - draw.transpose(0, 2, 1)
+    skew: Floats = draw - draw.transpose(0, 2, 1)
+    return skew
 
 
 @cache

@@ -144,7 +144,7 @@ class Microaggregate(Masking):
                                 masked[name].append(self._blank(data, name, len(part)))
                                 rows_done[name].append(part)
                             continue
-                        random = context.rng.child(task, stratum, number).generator
+                        random = context.rng.child(task, stratum, number).generator if self.fuzzy else None
                         for name, values in self._mask(data, present, part, k, weights, random):
                             masked[name].append(values)
                             rows_done[name].append(part)
@@ -167,12 +167,18 @@ class Microaggregate(Masking):
                 )
 
     def _mask(
-        self, data: Dataset, names: tuple[str, ...], rows: Rows, k: int, weights: Any, random: np.random.Generator
+        self,
+        data: Dataset,
+        names: tuple[str, ...],
+        rows: Rows,
+        k: int,
+        weights: Any,
+        random: np.random.Generator | None,
     ) -> list[tuple[str, pl.Series]]:
         points = Space(data, names, rows, standardize=self.standardize).points
         groups = group_rows(points, k, self.algorithm, self.gamma)
         taken: list[Groups] = [groups] * len(names)
-        if self.fuzzy is not None:
+        if self.fuzzy is not None and random is not None:
             taken = draw_centroids(points, groups, self.fuzzy, 2 * k, len(names), random)
         answer = []
         for name, take in zip(names, taken, strict=True):

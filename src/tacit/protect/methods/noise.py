@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
 from tacit.errors import BadParameter
 from tacit.protect.methods._covariance import moments, robust_moments, square_root
-from tacit.protect.methods._masking import Floats, Masking, Rows, matrix_of
+from tacit.protect.methods._masking import Floats, Masking, matrix_of
 from tacit.protect.methods._rotation import rotate
 from tacit.protect.step import Context
 from tacit.release import Change
@@ -43,8 +44,8 @@ class Noise(Masking):
     >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": values})), Schema(columns={"pay": Column(role="quasi")}))
     >>> step = Noise(variance_ratio=0.21)
     >>> masked = step.apply(people, Context(rng=Rng(1))).table.frame
-    >>> round(masked["pay"].std() / values.std(), 1), round(float(step.recover(masked)[1][0, 0]) ** 0.5 / values.std(), 1)
-    (1.1, 1.0)
+    >>> round(masked["pay"].var() / 100, 1), round(float(step.recover(masked)[1][0, 0]) / 100, 1)
+    (1.2, 1.0)
     """
 
     main = "variance_ratio"
@@ -66,9 +67,9 @@ class Noise(Masking):
     variance_ratio: Annotated[float, Field(gt=0, le=4)]
     """Variance of the noise divided by the variance of the column. A fraction, not a percentage: 0.1 is 10 % of the
     variance, which is noise of about 32 % of the standard deviation."""
-    variant: Literal["additive", "correlated", "robust", "corrected", "multiplicative", "outlier-aware", "orthogonal"] = (
-        "additive"
-    )
+    variant: Literal[
+        "additive", "correlated", "robust", "corrected", "multiplicative", "outlier-aware", "orthogonal"
+    ] = "additive"
     """``additive``: independent per column; covariances between columns are kept in expectation, variances grow.
     ``correlated``: noise covariance proportional to the data's, so correlations are kept. ``robust``: the same with a
     covariance that outliers do not inflate (minimum covariance determinant). ``corrected``: correlated noise, then
@@ -157,10 +158,11 @@ def _add(matrix: Floats, root: Floats, random: np.random.Generator, scale: Float
         matrix[rows] += draw if scale is None else draw * scale[rows, None]
 
 
-def _outlying(matrix: Floats, mean: Floats, covariance: Floats) -> Rows:
+def _outlying(matrix: Floats, mean: Floats, covariance: Floats) -> npt.NDArray[np.bool_]:
     from scipy.stats import chi2
 
     inverse = np.linalg.pinv(covariance, hermitian=True)
     away = np.nan_to_num(matrix - mean)
     distance = np.einsum("ij,jk,ik->i", away, inverse, away, optimize=True)
-    return distance > chi2.ppf(0.975, np.linalg.matrix_rank(covariance, hermitian=True) or 1)
+    outlying: npt.NDArray[np.bool_] = distance > chi2.ppf(0.975, np.linalg.matrix_rank(covariance, hermitian=True) or 1)
+    return outlying

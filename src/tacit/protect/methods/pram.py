@@ -43,7 +43,7 @@ class Pram(Masking):
     >>> matrix = TransitionMatrix.generated(["no", "yes"], keep=0.8)
     >>> change.public["transitions"]["ill"]["matrix"] == matrix.probabilities.tolist()
     True
-    >>> abs(matrix.estimate(change.table.frame["ill"]).counts[1] - 100) < 60
+    >>> bool(abs(matrix.estimate(change.table.frame["ill"]).counts[1] - 100) < 60)
     True
     """
 
@@ -160,7 +160,9 @@ def _text(value: Any) -> str:
 
 def _joined(frame: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
     """All combinations as one text column; a row with a gap in any of the columns is a gap."""
-    return frame.select(pl.concat_str([pl.col(n).cast(pl.String) for n in names], separator=_TICK).alias("joint"))["joint"]
+    return frame.select(pl.concat_str([pl.col(n).cast(pl.String) for n in names], separator=_TICK).alias("joint"))[
+        "joint"
+    ]
 
 
 def _separated(joined: pl.Series, frame: pl.DataFrame, names: tuple[str, ...]) -> list[pl.Series]:

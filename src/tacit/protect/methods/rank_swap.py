@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import numba
@@ -88,7 +89,7 @@ class RankSwap(Masking):
         """For each sorted position the position its new value comes from, and how many kept their own."""
         source = np.arange(offsets[-1], dtype=np.uint32)
         alone = 0
-        for start, stop in zip(offsets, offsets[1:], strict=False):
+        for start, stop in pairwise(offsets):
             part = source[start:stop]
             window = max(1, int(len(part) * self.p / 100 + 1e-9))
             match self.variant:
@@ -106,7 +107,9 @@ def _sorted_rows(series: pl.Series, stratum: Rows | None) -> tuple[Rows, npt.NDA
     count = len(series) - series.null_count()
     if stratum is None:
         return series.arg_sort(nulls_last=True).to_numpy()[:count], np.array([0, count])
-    frame = pl.DataFrame({"stratum": stratum, "value": series}).with_row_index("row").filter(pl.col("value").is_not_null())
+    frame = (
+        pl.DataFrame({"stratum": stratum, "value": series}).with_row_index("row").filter(pl.col("value").is_not_null())
+    )
     frame = frame.sort("stratum", "value", maintain_order=True)
     starts = np.flatnonzero(np.diff(frame["stratum"].to_numpy(), prepend=-1)) if count else np.array([0])
     return frame["row"].to_numpy(), np.append(starts, count)

@@ -78,7 +78,9 @@ class Shuffle(Masking):
             )
         data.table.require(self.given)
         if taken & set(self.given):
-            raise BadParameter("shuffle: a column is both given and shuffled or a stratum.", fix="Keep it in one place.")
+            raise BadParameter(
+                "shuffle: a column is both given and shuffled or a stratum.", fix="Keep it in one place."
+            )
         return self.given
 
     def apply(self, data: Dataset, context: Context) -> Change:
@@ -138,7 +140,8 @@ def _design(part: pl.DataFrame, given: tuple[str, ...], categorical: set[str]) -
             values = series.unique().sort()
             if len(values) > _LEVELS:
                 raise BadParameter(
-                    f"shuffle: `{name}` has more than {_LEVELS} categories.", fix="Generalize it first, or leave it out."
+                    f"shuffle: `{name}` has more than {_LEVELS} categories.",
+                    fix="Generalize it first, or leave it out.",
                 )
             columns.extend(series.eq_missing(value).to_numpy().astype(np.float64) for value in values[1:])
         else:

@@ -44,6 +44,7 @@ class Swap(Masking):
 
     kinds = frozenset(Kind)
     main = "rate"
+    exempt = {"missing stays missing": "a gap moves with the columns that are exchanged"}
     examples = ({"rate": 0.2}, {"rate": 0.1, "target": "risky"})
     reference = (
         "Dalenius, Reiss: Data-swapping: a technique for disclosure control (1982), doi:10.1016/0378-3758(82)90058-1; "
@@ -122,7 +123,7 @@ class Swap(Masking):
             units = units.with_columns(first=pl.col("size").cum_sum() - pl.col("size"))
         units = units.select(
             "first", "size", "near", "class",
-            stratum=pl.struct([*strata, "size"]).rank("dense") if strata or self.household else pl.lit(1, dtype=pl.UInt32),
+            stratum=pl.col("first").first().over([*strata, "size"]) if strata or self.household else pl.lit(0),
         )  # fmt: skip
         return order, units.with_columns(chance=random.random(units.height)).with_row_index("unit")
 
@@ -162,4 +163,5 @@ def _members(order: Rows, units: pl.DataFrame, chosen: Index) -> Rows:
     first, size = units["first"].to_numpy()[chosen], units["size"].to_numpy()[chosen].astype(np.int64)
     starts = np.cumsum(size) - size
     within = np.arange(int(size.sum())) - np.repeat(starts, size)
-    return order[np.repeat(first.astype(np.int64), size) + within]
+    rows: Rows = order[np.repeat(first.astype(np.int64), size) + within]
+    return rows

@@ -1,0 +1,80 @@
+"""Counterfeit records."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from tacit.protect.step import Context, Step
+from tacit.release import Change
+from tacit.schema import Dataset, Role
+
+__all__ = ["AddCounterfeits"]
+
+
+class AddCounterfeits(Step):
+    """Adds made-up records among the real ones.
+
+    An intruder who finds a matching record cannot be sure that it is of a real person; the share of counterfeits is
+    published, which ones they are is not. Preserves the marginals in expectation (and, with ``pieces``, the joint
+    distribution of the quasi-identifiers and that of all other columns). Weakens the dependence between the two by
+    about the share of counterfeits, and totals grow with the number of rows. Does not protect real people by itself:
+    their records are unchanged.
+
+    Counterfeits have no value in identifier columns, so remove or pseudonymize those before releasing; the pipeline
+    does. They stand at random places.
+
+    >>> import polars as pl
+    >>> from tacit.data.table import Table
+    >>> from tacit.rng import Rng
+    >>> from tacit.schema import Column, Schema
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": range(100)})),
+    ...                     Schema(columns={"age": Column(role="quasi")}))
+    >>> change = AddCounterfeits(fraction=0.1).apply(people, Context(rng=Rng(1)))
+    >>> change.table.rows, int((change.rows == -1).sum())
+    (110, 10)
+    """
+
+    main = "fraction"
+    examples = ({"fraction": 0.2}, {"fraction": 0.1, "variant": "independent"})
+    reference = (
+        "Xiao, Tao: m-invariance: towards privacy preserving re-publication of dynamic datasets (SIGMOD 2007), "
+        "doi:10.1145/1247480.1247556"
+    )
+
+    fraction: Annotated[float, Field(gt=0, le=10)]
+    """Counterfeits per real record (0.1: one for every ten); at least one is added."""
+    variant: Literal["pieces", "independent"] = "pieces"
+    """``pieces``: quasi-identifiers from one record, all other columns from another. ``independent``: every column
+    from a record of its own."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        frame, random = data.table.frame, context.rng.generator
+        count = max(1, round(self.fraction * data.rows))
+        hidden = {*data.identifiers, *data.schema.names(Role.HOUSEHOLD)}
+        if data.schema.unit is not None:
+            hidden.add(data.schema.unit)
+        quasi, rest = random.integers(data.rows, size=(2, count))
+        made = []
+        for name in frame.columns:
+            series = frame.get_column(name)
+            if name in hidden:
+                made.append(pl.Series(name, [None], dtype=series.dtype).new_from_index(0, count))
+                continue
+            if self.variant == "independent":
+                rows = random.integers(data.rows, size=count)
+            else:
+                rows = quasi if name in data.quasi else rest
+            made.append(series.gather(rows))
+        total = data.rows + count
+        place = np.full(total, -1, dtype=np.int64)
+        real = np.ones(total, dtype=bool)
+        real[random.choice(total, count, replace=False)] = False
+        place[real] = np.arange(data.rows)
+        order = place.copy()
+        order[~real] = np.arange(data.rows, total)
+        table = data.table.with_frame(pl.concat([frame, pl.DataFrame(made)])[order])
+        return Change(table=table, rows=place)

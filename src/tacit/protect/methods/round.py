@@ -1,0 +1,80 @@
+"""Rounding."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from tacit.protect.methods._masking import Floats, Masking, numbers_of
+from tacit.protect.step import Context
+from tacit.release import Change
+from tacit.schema import Dataset
+
+__all__ = ["Round"]
+
+
+class Round(Masking):
+    """Rounds numbers to multiples of a base.
+
+    ``nearest`` moves a value by at most half the base, the other two by less than the base; ``random`` keeps every
+    value and every total in expectation; ``controlled`` keeps the total of each stratum to within half the base.
+    Does not protect people who are far from all others: a rounded outlier is still the outlier, and an intruder who
+    knows the true value knows the rounded one (``nearest``) or one of two (the others).
+
+    Missing values stay missing. Whole numbers stay whole when the base is.
+
+    >>> import polars as pl
+    >>> from tacit.data.table import Table
+    >>> from tacit.rng import Rng
+    >>> from tacit.schema import Column, Schema
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": [1203, 1251, 998]})),
+    ...                     Schema(columns={"pay": Column(role="quasi")}))
+    >>> Round(base=100).apply(people, Context(rng=Rng(1))).table.frame["pay"].to_list()
+    [1200, 1300, 1000]
+    """
+
+    main = "base"
+    examples = ({"base": 10}, {"base": 5, "variant": "random"}, {"base": 5, "variant": "controlled"})
+    reference = "Willenborg, de Waal: Elements of Statistical Disclosure Control (2001), doi:10.1007/978-1-4613-0121-9"
+
+    base: Annotated[float, Field(gt=0)]
+    """The result is a multiple of this: 1000, 10, 0.5."""
+    variant: Literal["nearest", "random", "controlled"] = "nearest"
+    """``nearest``: to the nearest multiple (a tie goes to the even one). ``random``: up with the probability that
+    makes it right on average, else down. ``controlled``: up or down so that the column's total (of each stratum) is
+    the nearest multiple of its true total; the largest remainders go up."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names, frame, strata = self.chosen(data), data.table.frame, self.parts(data)
+        masked = []
+        for name in names:
+            series = frame.get_column(name)
+            units = numbers_of(series) / self.base
+            match self.variant:
+                case "nearest":
+                    units = np.rint(units)
+                case "random":
+                    low = np.floor(units)
+                    units = low + (context.rng.child(name).generator.random(len(units)) < units - low)
+                case "controlled":
+                    new = units.copy()
+                    for rows in strata:
+                        new[rows] = _controlled(units[rows])
+                    units = new
+            column = pl.Series(name, units * self.base, nan_to_null=True)
+            whole = series.dtype.is_integer() and float(self.base).is_integer()
+            masked.append(column.round(0).cast(pl.Int64) if whole else column.round(12))
+        table = data.table.with_frame(frame.with_columns(masked))
+        return Change(table=table, public=self.public_columns(names))
+
+
+def _controlled(units: Floats) -> Floats:
+    present = ~np.isnan(units)
+    low = np.floor(units)
+    ups = int(np.rint(np.nansum(units))) - int(np.nansum(low))
+    rest = np.where(present, units - low, -1.0)
+    low[np.argsort(-rest, kind="stable")[:ups]] += 1
+    return low
