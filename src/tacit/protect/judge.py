@@ -11,11 +11,11 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit.data.table import Table
-from tacit.errors import NotApplicable
+from tacit.errors import HierarchyGap, NotApplicable
 from tacit.protect.classes import Classes, Groups, compress, number_rows
 from tacit.release import State, Verdict
 from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchy import ROOT
+from tacit.schema.hierarchy import ROOT, Ladder, root_only, with_missing
 
 if TYPE_CHECKING:
     from tacit.protect.model import PrivacyModel
@@ -91,18 +91,33 @@ def classes_as_shown(
         frame = frame.with_columns(pl.col(quasi).cast(pl.String))
     columns = dict(data.schema.columns)
     columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
-    whole = data if original is None else original
     shown = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
-    for name in shown.sensitive:
-        if name in whole.table.columns:
-            shown._ladders[name] = whole.ladder(name)
+    references = {name: _reference(name, data, original) for name in shown.sensitive}
+    for name, (ladder, _) in references.items():
+        shown._ladders[name] = ladder
     table = compress(shown, population=population)
-    tracked = {}
-    for name, column in table.tracked.items():
-        codes = column.ladder.encode(whole.table.column(name)) if name in whole.table.columns else None
-        reference = None if codes is None else np.bincount(codes, minlength=len(column.ladder.leaves)).astype(np.int64)
-        tracked[name] = replace(column, reference=reference)
+    tracked = {name: replace(column, reference=references[name][1]) for name, column in table.tracked.items()}
     return replace(table, tracked=tracked)
+
+
+def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[Ladder, npt.NDArray[np.int64]]:
+    """A sensitive column's values and how often each occurs in the table to compare with.
+
+    That is the original where its values are still those of the release, else (they were altered) the release itself.
+    """
+    for whole in (original, data):
+        if whole is None or name not in whole.table.columns:
+            continue
+        ladder = whole.ladder(name)
+        try:
+            ladder.encode(data.table.column(name))
+        except HierarchyGap:
+            continue
+        codes = ladder.encode(whole.table.column(name))
+        return ladder, np.bincount(codes, minlength=len(ladder.leaves)).astype(np.int64)
+    values = data.table.column(name)
+    ladder = with_missing(root_only(name, values.drop_nulls())) if values.null_count() else root_only(name, values)
+    return ladder, np.bincount(ladder.encode(values), minlength=len(ladder.leaves)).astype(np.int64)
 
 
 def _generalized_like(

@@ -37,6 +37,8 @@ class Node:
     smallest: int
     """Rows of the smallest kept class."""
     score: float
+    parts: float
+    """The columns' parts of the score, summed."""
     meets: bool
     """All models hold, and no more rows are suppressed than allowed."""
     hopeless: bool
@@ -172,12 +174,15 @@ class Space:
         )  # fmt: skip
         shape = Shape(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
         meets = meets and suppressed <= self.limit
+        everyone = self._cells + suppressed * self.prices.star
+        parts = float(self.metric.columns(everyone, self.prices).sum())
         monotone = self.closure is Closure.ANY or (self.limit == 0 and self.closure is Closure.PASSING)
         return Node(
             levels=tuple(at.tolist()),
             shape=shape,
             smallest=smallest,
-            score=self.metric.score(self._cells, self.prices, shape) if meets else float("inf"),
+            score=float(self.metric.total(np.asarray(parts), self.prices, shape)) if meets else float("inf"),
+            parts=parts,
             meets=meets,
             hopeless=certain > self.limit or (monotone and not meets),
             settled=meets and suppressed == 0 and self.closure is not Closure.NONE,

@@ -1,0 +1,135 @@
+"""A lower bound on the score of every combination of levels, for lattices too big to search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.protect.classes import Classes, Groups, number_rows
+from tacit.protect.lattice.optimal import floors, search
+from tacit.protect.lattice.range import Range
+from tacit.protect.lattice.space import Node, Space
+from tacit.protect.metric import LossMetric
+from tacit.protect.model import Closure, Rule
+from tacit.rng import Rng
+
+__all__ = ["lower_bound"]
+
+_GROUP_NODES = 4000
+"""Combinations of levels of a group of columns that is searched to the end."""
+
+
+class _AtLeast(Rule):
+    """What all models together ask at least: classes of some size."""
+
+    closure = Closure.ANY
+    sizes_only = True
+
+    def __init__(self, least: int) -> None:
+        self.name, self.least = "k-anonymity", least
+
+    def values(self, groups: Groups) -> npt.NDArray[np.float64]:
+        return groups.sizes.astype(np.float64)
+
+
+def lower_bound(
+    space: Space,
+    within: Range,
+    bottom: Node,
+    *,
+    seconds: float,
+    rng: Rng,
+    clock: Callable[[], float] = time.monotonic,
+) -> float:
+    """No combination of levels scores less; infinity when none can meet the models.
+
+    A table that meets the models does so on any of its columns alone, because classes only grow when columns are left
+    out. So the best that a few columns can do together, which is found exactly, bounds what they cost in any solution.
+    Many such groups of columns give linear constraints; their cheapest solution is the bound.
+    """
+    metric = space.metric
+    if type(metric).above is not LossMetric.above:
+        sums = np.array(sum(float(part.min()) for part in floors(space, within)))
+        return float(metric.above(sums, space.prices, bottom.shape, least=space.least, stay=False))
+    alone = np.array([float(part.min()) for part in floors(space, within)])
+    groups: list[tuple[list[int], float]] = []
+    stop = clock() + seconds
+    while clock() < stop:
+        for columns in _partition(within, rng):
+            value = _best_of(space, within, columns, left=max(stop - clock(), 0.01))
+            if value == float("inf"):
+                return value
+            groups.append((columns, value))
+            if clock() > stop:
+                break
+        if any(len(columns) == len(alone) for columns, _ in groups):
+            break
+    total = _cheapest(alone, groups)
+    return float(metric.below(np.array(total), space.prices, replace(bottom.shape, suppressed=0), least=space.least))
+
+
+def _partition(within: Range, rng: Rng) -> list[list[int]]:
+    """All columns in random groups, each small enough to search."""
+    groups: list[list[int]] = [[]]
+    nodes = 1
+    for column in rng.generator.permutation(len(within.low)).tolist():
+        levels = within.high[column] - within.low[column] + 1
+        if groups[-1] and nodes * levels > _GROUP_NODES:
+            groups.append([])
+            nodes = 1
+        groups[-1].append(column)
+        nodes *= levels
+    return groups
+
+
+def _best_of(space: Space, within: Range, columns: list[int], *, left: float) -> float:
+    """The least that these columns cost together in any table that meets the models."""
+    table = _only(space.table, columns)
+    weights = dict(zip(table.columns, space.prices.weights[columns].tolist(), strict=True))
+    if not any(weights.values()):
+        return 0.0
+    small = Space(table, (_AtLeast(space.least),), space.metric, limit=space.limit, weights=weights)
+    part = Range(low=tuple(within.low[i] for i in columns), high=tuple(within.high[i] for i in columns))
+    found = search(small, part, seconds=left)
+    if not found.optimal:
+        return float(sum(float(p.min()) for p in floors(small, part)))
+    return float("inf") if found.best is None else found.best.parts
+
+
+def _only(table: Classes, columns: list[int]) -> Classes:
+    """The compressed table of some of the columns."""
+    codes = [table.codes[:, i] for i in columns]
+    number, count = number_rows(codes, [len(table.ladders[i].leaves) for i in columns])
+    first = np.zeros(count, dtype=np.intp)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    return Classes(
+        columns=tuple(table.columns[i] for i in columns),
+        ladders=tuple(table.ladders[i] for i in columns),
+        levels=(0,) * len(columns),
+        codes=np.ascontiguousarray(table.codes[first][:, columns]),
+        sizes=np.bincount(number, weights=table.sizes, minlength=count).astype(np.int64),
+    )
+
+
+def _cheapest(alone: npt.NDArray[np.float64], groups: list[tuple[list[int], float]]) -> float:
+    """The least sum of costs per column that pays every group."""
+    from scipy.optimize import linprog
+
+    if not groups:
+        return float(alone.sum())
+    matrix = np.zeros((len(groups), len(alone)))
+    for row, (columns, _) in enumerate(groups):
+        matrix[row, columns] = -1.0
+    answer = linprog(
+        np.ones(len(alone)),
+        A_ub=matrix,
+        b_ub=[-value for _, value in groups],
+        bounds=[(value, None) for value in alone],
+        method="highs",
+    )
+    # a hair below, because the solver works in floating point
+    return max(float(answer.fun) * (1 - 1e-7), float(alone.sum())) if answer.status == 0 else float(alone.sum())
