@@ -99,11 +99,18 @@ class Scan:
 
     @contextmanager
     def connect(
-        self, *, memory: str = "2GB", threads: int | None = None, temporary: Path | None = None
+        self,
+        *,
+        memory: str = "2GB",
+        threads: int | None = None,
+        temporary: Path | None = None,
+        writes: Path | None = None,
+        ordered: bool = True,
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A DuckDB connection that can read this one file and nothing else, in ``memory``, spilling to disk.
 
-        No other file, network, extension or setting can be reached through it. The spill folder (inside
+        No other file, network, extension or setting can be reached through it, but for one file that it ``writes``.
+        Rows come in the order of the file unless not ``ordered``, which needs less memory. The spill folder (inside
         ``temporary``, or the system's) is removed at the end: it may hold data of people.
         """
         import duckdb
@@ -114,14 +121,15 @@ class Scan:
         ):
             connection.execute(f"SET memory_limit = {quoted_path(memory)}")
             connection.execute(f"SET temp_directory = {quoted_path(spill)}")
-            connection.execute("SET preserve_insertion_order = true")
+            connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
             if threads is not None:
                 connection.execute(f"SET threads = {int(threads)}")
             if self.attached:
                 connection.execute(f"ATTACH {quoted_path(self.path)} AS source (READ_ONLY)")
                 connection.execute("USE source")
-            else:
-                connection.execute(f"SET allowed_paths = [{quoted_path(self.path)}]")
+            reach = ([] if self.attached else [self.path]) + ([] if writes is None else [writes])
+            if reach:
+                connection.execute(f"SET allowed_paths = [{', '.join(map(quoted_path, reach))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection
