@@ -18,9 +18,8 @@ CASES = [
     pytest.param(kind, suffix, id=f"{kind.part_name()}{suffix}")
     for kind in FORMATS
     for suffix in kind.suffixes
-    if suffix not in {".xlsm", ".xls", ".xlsb"}
+    if suffix not in kind.read_only
 ]
-"""Old Excel files are read only."""
 
 PEOPLE = pl.DataFrame(
     {
@@ -81,9 +80,11 @@ def test_every_suffix_finds_its_format(kind: type[Format]) -> None:
 
 
 @pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.part_name())
-def test_the_examples_are_valid(kind: type[Format]) -> None:
-    for example in kind.examples:
-        assert isinstance(kind.build(example), kind)
+def test_the_examples_work(kind: type[Format], tmp_path: Path) -> None:
+    for number, example in enumerate(kind.examples):
+        part, path = kind.build(example), tmp_path / f"{number}{kind.suffixes[0]}"
+        write(Table(frame=PEOPLE), path, format=part)
+        assert read(path, format=part).frame.equals(PEOPLE)
 
 
 @pytest.mark.parametrize(("kind", "suffix"), CASES)
@@ -113,6 +114,8 @@ def test_a_truncated_file_is_refused_or_shorter_never_a_crash(kind: type[Format]
     for length in (len(whole) // 4, len(whole) // 2, len(whole) * 3 // 4):
         path.write_bytes(whole[:length])
         try:
-            assert read(path).rows <= PEOPLE.height
+            outcome = str(read(path).rows <= PEOPLE.height)
         except TacitError as refusal:
-            assert "a@example.org" not in str(refusal)
+            outcome = str(refusal)
+        assert "a@example.org" not in outcome
+        assert outcome != "False"

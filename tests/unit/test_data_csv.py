@@ -191,6 +191,13 @@ def test_ragged_lines_are_named_by_their_number(text: str, line: int) -> None:
     assert caught.value.facts["line"] == line
 
 
+def test_a_very_wide_file() -> None:
+    names = [f"column number {number} of many" for number in range(1500)]
+    frame = parse(",".join(names) + "\n" + "\n".join(",".join([str(row)] * 1500) for row in range(3)) + "\n")
+    assert frame.columns == names
+    assert frame.row(2) == (2,) * 1500
+
+
 def test_bad_headers() -> None:
     with pytest.raises(DuplicateColumns):
         parse("a,b,a\n1,2,3\n")

@@ -50,6 +50,8 @@ class Format(Part):
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     """File name endings, with the dot, lower case."""
+    read_only: ClassVar[frozenset[str]] = frozenset()
+    """Those of the suffixes that are read but not written."""
     keeps: ClassVar[frozenset[str]] = frozenset({"types"})
     """What survives a round trip: "types", "labels", "value labels", "missing codes"."""
     magic: ClassVar[tuple[bytes, ...]] = ()
@@ -81,12 +83,12 @@ class Format(Part):
 
 
 def refuse_nested(table: Table, what: str) -> None:
-    """Refuse columns of lists, structures or bytes for a format that has one value per cell."""
+    """Refuse columns of lists, structures, bytes or durations for a format that has no place for them."""
     for name, kind in table.frame.schema.items():
-        if kind.is_nested() or kind in (pl.Binary, pl.Object):
+        if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration):
             raise WrongKind(
                 f"Column `{name}` holds {kind}, which {what} cannot store.",
-                fix="Drop or flatten the column, or write Parquet.",
+                fix="Drop the column, make it text or numbers, or write Parquet.",
                 column=name,
             )
 

@@ -6,8 +6,10 @@ whole column text. The same patterns run in Polars (a table in memory) and in Du
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -38,6 +40,11 @@ class Rule:
     sql_type: str
     quick: Callable[[pl.Expr, pl.Expr], pl.Expr] | None = None
     """From a column and its conversion (null where it failed): does it fit the pattern? Faster than matching it."""
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The pattern for Python, to judge a few values."""
+        return re.compile(self.pattern)
 
     def fits(self, column: pl.Expr) -> pl.Expr:
         return column.str.contains(f"^(?:{self.pattern})$")
@@ -145,9 +152,9 @@ def infer(
     plain = frame.rename({name: f"t{number}" for number, name in enumerate(frame.columns)})
     rules = _allowed(decimal, comma, only)
     waiting = {
-        name: _plausible(plain.get_column(name), rules)
-        for name, original in zip(plain.columns, frame.columns, strict=True)
-        if original not in text and plain.schema[name] == pl.String
+        column.name: _plausible(column, rules)
+        for column, original in zip(plain.iter_columns(), frame.columns, strict=True)
+        if original not in text and column.dtype == pl.String
     }
     done: dict[str, tuple[Rule, pl.Series]] = {}
     while waiting := {name: rules for name, rules in waiting.items() if rules}:
@@ -174,11 +181,11 @@ def _attempt(frame: pl.DataFrame, tried: dict[str, tuple[Rule, bool]]) -> dict[s
     )
     values = texts.select(rule.convert(pl.col(name)).alias(f"v{name}") for name, (rule, _) in tried.items())
     both = pl.concat([texts, values], how="horizontal")
-    counts = both.null_count()
+    gaps = both.null_count().row(0, named=True)
     checks = [
         tried[name][0].fits_as(pl.col(name), pl.col(f"v{name}")).all().alias(name)
         for name in names
-        if counts[0, name] == counts[0, f"v{name}"]
+        if gaps[name] == gaps[f"v{name}"]
     ]
     holds = both.select(checks).row(0, named=True) if checks else {}
     return {name: values.get_column(f"v{name}") for name, fine in holds.items() if fine}
@@ -192,15 +199,12 @@ def _plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
     if column.null_count() == column.len():
         return []
     found = column.drop_nulls()
-    sample = found.gather_every(max(1, found.len() // _SAMPLE)).unique().alias("value").to_frame()
-    trimmed = sample.select(pl.col("value").str.strip_chars(" ")).filter(pl.col("value") != "")
-    if trimmed.height == 0:
+    sample = found.gather_every(max(1, found.len() // _SAMPLE)).unique().to_list()
+    trimmed = [text for value in sample if (text := value.strip(" "))]
+    if not trimmed:
         return []
-    fits = trimmed.select(rule.fits(pl.col("value")).all().alias(str(number)) for number, rule in enumerate(rules)).row(
-        0
-    )
-    spaced = trimmed.height < sample.height or not trimmed.equals(sample)
-    return [(rule, spaced) for rule, fit in zip(rules, fits, strict=True) if fit]
+    spaced = len(trimmed) < len(sample) or any(value[0] == " " or value[-1] == " " for value in sample)
+    return [(rule, spaced) for rule in rules if all(map(rule.regex.fullmatch, trimmed))]
 
 
 def _settle(frame: pl.DataFrame, done: dict[str, tuple[Rule, pl.Series]], decimal: str | None) -> set[str]:

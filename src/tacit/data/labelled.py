@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import polars.selectors as cs
 
-from tacit.data.format import library, refuse_nested
-from tacit.data.narrow import integers_from_floats
+from tacit.data.format import library
+from tacit.data.narrow import as_floats, integers_from_floats
 from tacit.data.table import ColumnLabels, Table
-from tacit.errors import NotThatFormat, WriteFailed, WrongKind
+from tacit.errors import NotThatFormat, WriteFailed
 
 __all__ = ["fitting", "labels_of", "plain_code", "prepared", "read_labelled", "require_names", "write_labelled"]
-
-_EXACT = 2**53
 
 
 def plain_code(code: Any) -> Any:
@@ -83,29 +82,11 @@ def require_names(table: Table, pattern: str, package: str) -> None:
 
 
 def prepared(table: Table, package: str) -> pl.DataFrame:
-    """The frame in the types these packages have; whole numbers they cannot hold exactly are refused."""
-    refuse_nested(table, package)
-    changed = []
-    for column in table.frame.iter_columns():
-        kind = column.dtype
-        if kind.is_integer():
-            known = column.drop_nulls()
-            if known.len() and max(abs(int(known.min())), abs(int(known.max()))) > _EXACT:  # type: ignore[arg-type]
-                raise WrongKind(
-                    f"Column `{column.name}` holds whole numbers beyond 2^53, which {package} would round.",
-                    fix="Make it text, or write another format.",
-                    column=column.name,
-                )
-            changed.append(column.cast(pl.Int64))
-        elif kind.is_numeric():
-            changed.append(column.cast(pl.Float64).fill_nan(None))
-        elif kind == pl.Boolean:
-            changed.append(column.cast(pl.Int64))
-        elif isinstance(kind, pl.Datetime):
-            changed.append(column.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if kind.time_zone else column)
-        elif not kind.is_temporal():
-            changed.append(column.cast(pl.String).fill_null(""))
-    return table.frame.with_columns(changed)
+    """The frame in the types these packages have: numbers, moments without a zone, and text, where blank is missing."""
+    frame = as_floats(table, package)
+    return frame.with_columns(
+        cs.boolean().cast(pl.Int64), (cs.string() | cs.by_dtype(pl.Null)).cast(pl.String).fill_null("")
+    )
 
 
 def fitting(column: pl.Series, codes: Mapping[Any, str]) -> dict[Any, str]:

@@ -7,10 +7,41 @@ from datetime import date
 
 import polars as pl
 
-__all__ = ["dates_from_midnights", "integers_from_floats"]
+from tacit.data.format import refuse_nested
+from tacit.data.table import Table
+from tacit.errors import WrongKind
+
+__all__ = ["as_floats", "dates_from_midnights", "integers_from_floats"]
 
 _EXACT = 2**53
 """Beyond this a 64-bit float no longer holds every whole number."""
+
+
+def as_floats(table: Table, package: str) -> pl.DataFrame:
+    """The frame for a package whose numbers are all 64-bit floats; whole numbers that these would round are refused.
+
+    NaN becomes null, moments lose their time zone (and are in UTC then), categories become text.
+    """
+    refuse_nested(table, package)
+    changed = []
+    for column in table.frame.iter_columns():
+        kind = column.dtype
+        if kind.is_integer():
+            known = column.drop_nulls().cast(pl.Int128)
+            if known.len() and bool((known.abs() > _EXACT).any()):
+                raise WrongKind(
+                    f"Column `{column.name}` holds whole numbers beyond 2^53, which {package} would round.",
+                    fix="Make it text, or write another format.",
+                    column=column.name,
+                )
+            changed.append(column.cast(pl.Int64))
+        elif kind.is_numeric():
+            changed.append(column.cast(pl.Float64).fill_nan(None))
+        elif isinstance(kind, pl.Datetime) and kind.time_zone:
+            changed.append(column.dt.convert_time_zone("UTC").dt.replace_time_zone(None))
+        elif isinstance(kind, pl.Categorical | pl.Enum):
+            changed.append(column.cast(pl.String))
+    return table.frame.with_columns(changed)
 
 
 def integers_from_floats(frame: pl.DataFrame, columns: Collection[str] | None = None) -> pl.DataFrame:

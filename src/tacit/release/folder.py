@@ -44,8 +44,10 @@ def release_suffix(source: str) -> str:
     for cls in registry("format"):
         assert issubclass(cls, Format)
         for suffix in cls.suffixes:
-            if name.endswith(suffix):
+            if name.endswith(suffix) and suffix not in cls.read_only:
                 return suffix
+            if name.endswith(suffix):
+                return cls.suffixes[0]
     return ".csv"
 
 

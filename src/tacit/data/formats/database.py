@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
+import polars.selectors as cs
 
 from tacit.data.columnar import quoted_path
 from tacit.data.format import Format, what_it_is
@@ -51,11 +52,15 @@ class Database(Format):
         with duckdb.connect() as connection:
             statement = self.statement(connection, path)
             try:
-                result: Any = connection.sql(statement).to_arrow_table()
+                asked = connection.sql(statement)
+                refuse_duplicates(asked.columns)
+                result: Any = connection.sql(_plain(statement, asked)).to_arrow_table()
             except duckdb.Error as failure:
                 raise refused(path.name, failure) from None
-        refuse_duplicates(result.column_names)
-        return Table(frame=pl.DataFrame(result), origin="database")
+        frame = pl.DataFrame(result)
+        # DuckDB names the zone of the machine it runs on; the moment is the same, and so should be the table.
+        frame = frame.with_columns(cs.datetime(time_zone="*").dt.convert_time_zone("UTC"))
+        return Table(frame=frame, origin="database")
 
     def statement(self, connection: duckdb.DuckDBPyConnection, path: Path) -> str:
         """Attach the file read-only as ``source``, lock the connection down, and give the SELECT to run."""
@@ -95,6 +100,19 @@ class Database(Format):
                 connection.execute(f"CREATE TABLE {identifier(self.table or 'data')} AS SELECT * FROM incoming")
         except duckdb.IOException as failure:
             raise OSError(0, "the database file could not be written") from failure
+
+
+def _plain(statement: str, asked: Any) -> str:
+    """The same rows with intervals and the like as text, and whole numbers of 128 bits as floats."""
+    chosen = []
+    for name, kind in zip(asked.columns, map(str, asked.types), strict=True):
+        column = '"' + name.replace('"', '""') + '"'
+        if kind in {"INTERVAL", "BIT", "TIME WITH TIME ZONE", "UUID"}:
+            column = f"CAST({column} AS VARCHAR) AS {column}"
+        elif kind in {"HUGEINT", "UHUGEINT", "BIGNUM"}:
+            column = f"CAST({column} AS DOUBLE) AS {column}"
+        chosen.append(column)
+    return f"SELECT {', '.join(chosen)} FROM ({statement})"
 
 
 def identifier(name: str) -> str:

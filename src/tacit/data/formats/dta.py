@@ -53,8 +53,9 @@ class Dta(Format):
             name: tuple(int(_number(tag)) for tag in sorted(tags)) for name, tags in meta.missing_user_values.items()
         }
         labels = labels_of(meta, tags)
+        kinds = frame.schema
         for name, entry in labels.items():
-            if frame.schema[name].is_numeric():
+            if kinds[name].is_numeric():
                 coded = {plain_code(_number(code)): words for code, words in entry.value_labels.items()}
                 labels[name] = replace(entry, value_labels=coded)
         return Table(frame=whole_numbers(frame, labels, _is_whole), labels=labels, origin="dta")

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 import polars as pl
 from pydantic import Field
 
-from tacit.data.format import Format, library, refuse_nested
-from tacit.data.narrow import dates_from_midnights, integers_from_floats
+from tacit.data.format import Format, library
+from tacit.data.narrow import as_floats, dates_from_midnights, integers_from_floats
 from tacit.data.table import Table, refuse_duplicates
 from tacit.errors import EmptyTable, NotThatFormat, WriteFailed, did_you_mean
 
@@ -26,6 +26,7 @@ class Excel(Format):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls", ".xlsb")
+    read_only: ClassVar[frozenset[str]] = frozenset({".xlsm", ".xls", ".xlsb"})
     magic: ClassVar[tuple[bytes, ...]] = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
     main: ClassVar[str | None] = "sheet"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"sheet": "people"})
@@ -65,7 +66,7 @@ class Excel(Format):
 
     def write(self, table: Table, path: Path) -> None:
         xlsxwriter = library("xlsxwriter", extra="excel", why="Writing Excel files")
-        refuse_nested(table, "Excel")
+        frame = as_floats(table, "Excel")
         if path.suffix.lower() != ".xlsx":
             raise WriteFailed(
                 f"Only .xlsx can be written, not {path.suffix}.", fix="Name the output .xlsx.", path=str(path)
@@ -80,7 +81,7 @@ class Excel(Format):
         options = {"strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
         try:
             with xlsxwriter.Workbook(str(path), options) as book:
-                table.frame.with_columns(pl.selectors.float().fill_nan(None)).write_excel(
+                frame.write_excel(
                     book, self.sheet or "data", table_style="Table Style Light 1", autofit=table.rows <= 10_000
                 )
         except xlsxwriter.exceptions.FileCreateError as failure:

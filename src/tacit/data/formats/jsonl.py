@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import polars as pl
+import polars.selectors as cs
 
 from tacit.data.format import Format, refuse_nested
 from tacit.data.formats.csv import load, refuse_foreign
@@ -54,4 +55,4 @@ class Jsonl(Format):
 
     def write(self, table: Table, path: Path) -> None:
         refuse_nested(table, "a line of JSON")
-        table.frame.with_columns(pl.selectors.float().fill_nan(None)).write_ndjson(path)
+        table.frame.with_columns((cs.float() | cs.decimal()).cast(pl.Float64).fill_nan(None)).write_ndjson(path)
