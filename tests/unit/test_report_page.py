@@ -332,7 +332,11 @@ def test_what_a_model_of_identity_does_not_promise_is_said():
         return read(report_html(sample_account(manifest=manifest), "external")).text
 
     assert "Not guaranteed: that records which look alike differ in diagnosis" in answer("k-anonymity")
+    assert "which look alike differ" in answer("maximum-risk")
     assert "which look alike differ" not in answer("l-diversity")
+    assert "t-closeness holds, that is" not in answer("t-closeness")
+    assert "nothing is guaranteed. Estimated, not guaranteed: population uniq" in answer("population-uniqueness")
+    assert "maximum risk holds, that is: The prosecutor risk of every row" in answer("maximum-risk")
 
 
 def test_the_same_account_gives_the_same_page():

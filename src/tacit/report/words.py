@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.report.account import Account
-from tacit.report.meanings import title_of
+from tacit.report.meanings import meaning, title_of
 
 __all__ = [
     "Pairing",
@@ -204,38 +204,41 @@ def _interval(attack: Plain) -> str:
     return f" ({percent(attack['low'])} to {percent(attack['high'])}, {percent(attack.get('level', 0.95))} interval)"
 
 
+_ESTIMATES = frozenset({"population-uniqueness"})
+"""Models that judge by a statistical estimate: that they hold is likely, not certain."""
+
+
 def _guaranteed(account: Account) -> str:
     holding = [verdict for verdict in verdicts(account) if verdict.get("state") == "holds"]
-    if not holding:
-        return "No privacy model was shown to hold, so nothing is guaranteed."
-    return (
-        "Guaranteed, whatever method an intruder uses on these columns: "
-        + "; ".join(map(_promise(account), holding))
-        + "."
-    )
+    sure = [_promise(account, verdict) for verdict in holding if verdict.get("model") not in _ESTIMATES]
+    likely = [_promise(account, verdict) for verdict in holding if verdict.get("model") in _ESTIMATES]
+    sentence = "No privacy model was shown to hold, so nothing is guaranteed."
+    if sure:
+        sentence = f"Guaranteed, whatever method an intruder uses on these columns: {'; '.join(sure)}."
+    return f"{sentence} Estimated, not guaranteed: {'; '.join(likely)}." if likely else sentence
 
 
-def _promise(account: Account) -> Any:
-    known = listed([f"“{name}”" for name in quasi(account)]) or "the known columns"
-    patterns = {
-        "k-anonymity": "every released combination of {known} belongs to at least {worst} records",
-        "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented "
-        "sensitive values",
-        "t-closeness": "no group of records alike in {known} differs from the whole release by more than {worst} "
-        "in its sensitive values",
-    }
-
-    def promise(verdict: Plain) -> str:
-        name = str(verdict.get("model"))
-        worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
-        if name in patterns and worst is not None:
-            return f"{patterns[name].format(known=known, worst=number(worst))} ({name})"
-        return f"{title_of(name)} holds" + (f" (at {number(worst)})" if worst is not None else "")
-
-    return promise
+_PROMISES = {
+    "k-anonymity": "every released combination of {known} belongs to at least {worst} records",
+    "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented sensitive values",
+    "t-closeness": "no group of records alike in {known} differs from the whole by more than {worst} in its sensitive "
+    "values",
+}
 
 
-_OF_IDENTITY = frozenset({"k-anonymity", "k-map"})
+def _promise(account: Account, verdict: Plain) -> str:
+    name = str(verdict.get("model"))
+    worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
+    if name in _PROMISES and worst is not None:
+        known = listed([f"“{column}”" for column in quasi(account)]) or "the known columns"
+        return f"{_PROMISES[name].format(known=known, worst=number(worst))} ({name})"
+    said = meaning("model", name).rstrip(".")
+    return f"{title_of(name)} holds{f', that is: {said}' if said else ''}"
+
+
+_OF_IDENTITY = frozenset(
+    {"k-anonymity", "k-map", "average-risk", "maximum-risk", "population-uniqueness", "delta-presence"}
+)
 """Models that hide which record is whose and say nothing about what a group of records has in common."""
 
 
