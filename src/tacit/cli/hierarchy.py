@@ -97,7 +97,7 @@ def show(recipe: Path, column: str, data: str | None, show_values: bool, as_json
         emit_json(document | {"rows": ladder.rows()} if show_values else document)
         return
     for line in levels:
-        click.echo(f"level {line['level']}: {line['groups']} groups, the largest of {line['largest']} values")
+        click.echo(f"level {line['level']}: groups {line['groups']}, values in the largest {line['largest']}")
     if show_values:
         for row in ladder.rows():
             click.echo(" > ".join(row))
@@ -133,6 +133,7 @@ def _sentence(line: dict[str, object]) -> str:
         case "incomplete":
             values = line.get("values")
             shown = f": {', '.join(values)}" if isinstance(values, list) else "; --show-values lists them"
-            return f"{line['column']}: {line['missing']} values have no line{shown}"
+            have = "value has" if line["missing"] == 1 else "values have"
+            return f"{line['column']}: {line['missing']} {have} no line{shown}"
         case _:
             return f"{line['column']}: {line['reason']}"

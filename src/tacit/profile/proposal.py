@@ -115,7 +115,7 @@ def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> 
         columns=tuple(columns),
         register=_together(frame, known) if len(known) > 1 else None,
         quasi=_together(frame, quasi),
-        singling=single_out(frame.select(combined), max_size=max_size, progress=progress)
+        singling=single_out(_some(frame, combined), max_size=max_size, progress=progress)
         if combined and table.rows > 1
         else None,
     )
@@ -124,7 +124,12 @@ def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> 
 def _together(frame: pl.DataFrame, names: list[str]) -> Combination | None:
     if not names or frame.height == 0:
         return None
-    return Combination(columns=tuple(names), unique=unique_share(frame.select(names)))
+    return Combination(columns=tuple(names), unique=unique_share(_some(frame, names)))
+
+
+def _some(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """These columns. A column may be called ``*``, which ``select`` would take for all of them."""
+    return pl.DataFrame([frame.get_column(name) for name in names])
 
 
 def _column(facts: Facts) -> ColumnProposal:

@@ -12,7 +12,7 @@ from tacit.schema import Kind, Role
 
 __all__ = ["to_yaml"]
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
+_PLAIN = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
 _RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _WIDTH = 110
 

@@ -10,6 +10,7 @@ __all__ = ["DETECTORS"]
 
 _TEXT = frozenset({Kind.CATEGORY})
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_HEX = r"[0-9A-Fa-f]{1,4}"
 _PHONE = r"\+?[\d(][\d\s().\-/]{5,18}\d(?:\s?(?:x|ext\.?)\s?\d{1,5})?"
 _CLEAR_PHONE = (
     r"\+\d[\d\s().\-/]{6,18}\d|\(\d{2,5}\)\s?[\d\s\-]{5,12}\d|\d{3}[\s.-]\d{3}[\s.-]\d{4}|0\d{2,4}[\s/-]\d{5,9}"
@@ -55,7 +56,7 @@ ip_address = Clue(
     title="an IP address",
     role=Role.IDENTIFIER,
     words=("ip", "ip address", "ipv 4", "ipv 6", "client ip"),
-    pattern=rf"{_OCTET}(?:\.{_OCTET}){{3}}|(?:[0-9A-Fa-f]{{0,4}}:){{2,7}}[0-9A-Fa-f]{{0,4}}",
+    pattern=rf"{_OCTET}(?:\.{_OCTET}){{3}}|(?:{_HEX}:){{7}}{_HEX}|(?:{_HEX}(?::{_HEX})*)?::(?:{_HEX}(?::{_HEX})*)?",
     alone=0.9,
     kinds=_TEXT,
     hipaa="O",

@@ -156,7 +156,6 @@ device = _clue(
             "device serial",
             "serial number",
             "serial no",
-            "imei",
             "imsi",
             "mac",
             "mac address",
@@ -166,6 +165,7 @@ device = _clue(
         *("advertising id", "idfa", "implant serial"),
     ),
 )
+imei = _clue("a device number (IMEI)", "M", ("imei", "meid"), pattern=r"\d{15}", check=luhn)
 mac_address = _clue(
     "a hardware address", "M", (), pattern=r"(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", alone=0.8, least=2
 )
@@ -186,6 +186,6 @@ universal_id = _clue(
 
 DETECTORS: tuple[Detector, ...] = (
     *(us_ssn, spanish_dni, french_nir, dutch_bsn, national_id, bank_account, payment_card, account),
-    *(medical_record, health_plan, license_number, vehicle, plate, device, mac_address, biometric, photograph),
+    *(medical_record, health_plan, license_number, vehicle, plate, device, imei, mac_address, biometric, photograph),
     universal_id,
 )

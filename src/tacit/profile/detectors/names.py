@@ -52,7 +52,7 @@ def by_given_names(facts: Facts) -> Finding | None:
     """Two words or more, or many different ones, with common given names among them."""
     if facts.kind is not Kind.CATEGORY or facts.distinct < 10 or facts.texts.is_empty():
         return None
-    if facts.share(_LETTERS) < 0.9:
+    if facts.share(_LETTERS) < 0.9 or facts.share(r"\S+(?:\s+\S+){0,4}") < 0.9:
         return None
     words = facts.texts.str.to_lowercase().str.extract_all(r"\p{L}+")
     known = words.list.eval(pl.element().is_in(list(GIVEN_NAMES))).list.any()
