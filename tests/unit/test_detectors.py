@@ -239,7 +239,7 @@ def test_a_weight_with_a_gap_is_no_weight():
 
 
 def test_the_title_of_a_column_counts_as_its_name():
-    facts = Facts(series=pl.Series("v17", [1, 2] * 30), label="Sex of respondent")
+    facts = Facts(name="v17", series=pl.Series([1, 2] * 30), label="Sex of respondent")
     assert any((f := d(facts)) is not None and f.detector == "sex" for d in DETECTORS)
 
 

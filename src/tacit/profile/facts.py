@@ -33,13 +33,11 @@ def words_of(name: str) -> str:
 class Facts:
     """Name, type and a sample of the values of one column."""
 
+    name: str
     series: pl.Series = field(repr=False)
+    """The values; not called by the column's name, which Polars might take for a pattern."""
     label: str = ""
     """The column's title in words, where the file has one."""
-
-    @property
-    def name(self) -> str:
-        return self.series.name
 
     @cached_property
     def words(self) -> str:

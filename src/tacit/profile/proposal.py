@@ -103,7 +103,7 @@ def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> 
         columns = []
         for name in table.columns:
             label = table.labels[name].label if name in table.labels else None
-            columns.append(_column(Facts(series=table.column(name), label=label or "")))
+            columns.append(_column(Facts(name=name, series=table.column(name).alias("value"), label=label or "")))
             tick(1)
     frame = table.frame
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
