@@ -1,0 +1,94 @@
+"""The verbs in Python: what comes in goes out in the same type, and the packages themselves can be called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.errors import BadParameter, NotApplicable, Unmet
+from tacit.recipe import Limits
+from tacit.verbs import judge_limits
+
+RECIPE: dict[str, Any] = {
+    "tacit": 1,
+    "seed": 7,
+    "columns": {
+        "name": "identifier",
+        "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
+        "town": "quasi",
+        "illness": "sensitive",
+    },
+    "models": [{"k-anonymity": 4}],
+    "steps": [{"generalize": {"suppression": 0.1, "metric": "loss"}}],
+}
+PEOPLE = pl.DataFrame(
+    {
+        "name": [f"person {i}" for i in range(120)],
+        "age": [20 + i % 30 for i in range(120)],
+        "town": ["north" if i % 3 else "south" for i in range(120)],
+        "illness": ["flu" if i % 4 else "none" for i in range(120)],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame, pa.Table])
+def test_the_callers_own_type_comes_back(kind: type[Any]) -> None:
+    given: Any = {pl.DataFrame: PEOPLE, pd.DataFrame: PEOPLE.to_pandas(), pa.Table: PEOPLE.to_arrow()}[kind]
+    done = tacit.protect(RECIPE, given)  # type: ignore[operator]
+    assert type(done.data) is kind
+    assert done.protected.holds
+    assert "name" not in done.release.table.columns
+    assert PEOPLE.height == 120
+
+
+def test_packages_are_verbs_too(tmp_path: Path) -> None:
+    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done.save(tmp_path / "out")
+    [outcome, *_] = tacit.attack(tmp_path / "out", original=PEOPLE, seed=1)  # type: ignore[operator]
+    assert outcome.main.tries == done.release.table.rows
+    [found] = tacit.measure(tmp_path / "out", original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
+    assert found.value is not None
+
+
+def test_somebody_elses_file_needs_columns_named_and_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.csv"
+    PEOPLE.drop("name").write_csv(file)
+    outcomes = tacit.attack(file, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
+    assert outcomes[0].main.hits > 0
+    unknown = tacit.attack(file, original=PEOPLE, knows=["age", "town"], seed=1)  # type: ignore[operator]
+    assert all(isinstance(outcome, NotApplicable) for outcome in unknown)
+
+
+def test_no_data_is_a_clear_error() -> None:
+    with pytest.raises(BadParameter, match="names no data"):
+        tacit.protect(RECIPE)  # type: ignore[operator]
+
+
+def test_saving_an_unmet_release_must_be_asked_for(tmp_path: Path) -> None:
+    done = tacit.protect({**RECIPE, "steps": [], "models": [{"k-anonymity": 50}]}, PEOPLE)  # type: ignore[operator]
+    with pytest.raises(Unmet, match="k-anonymity"):
+        done.save(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    done.save(tmp_path / "out", unmet=True)
+    assert (tmp_path / "out" / "data.csv").exists()
+
+
+def test_a_limit_that_nothing_was_judged_against_is_not_met() -> None:
+    [entry] = judge_limits(Limits(risk=0.5), [NotApplicable("does not apply")])
+    assert entry["met"] is False
+    assert entry["value"] is None
+
+
+def test_attacks_repeat_by_seed(tmp_path: Path) -> None:
+    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    runs = [
+        [o.main.hits for o in tacit.attack(done.release, original=PEOPLE, lineage=done.lineage, seed=3)]  # type: ignore[operator]
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1]
