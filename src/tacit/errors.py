@@ -69,8 +69,10 @@ class TacitError(Exception):
         return f"{self.message} {self.fix}".strip()
 
     def to_dict(self) -> dict[str, object]:
-        """The one JSON shape of an error."""
-        return {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
+        """The one JSON shape of an error; a refusal after work was done also says what the work found."""
+        found = self.facts.get("document")
+        error = {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
+        return {**error, **found} if isinstance(found, dict) else dict(error)
 
 
 # --- files: TAC-1xx -----------------------------------------------------------------------------------------------

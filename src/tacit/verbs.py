@@ -100,6 +100,7 @@ class Protection:
             raise kind(
                 "The release is not written: " + "; ".join(self.unmet) + ".",
                 fix="Change the recipe, or ask for it all the same with --unmet.",
+                document=self.to_plain(),
             )
         with ExitStack() as stack:
             private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=LINEAGE))

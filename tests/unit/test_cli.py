@@ -124,7 +124,11 @@ def test_an_unmet_model_ends_with_1_and_writes_nothing(folder: Path, capsys: pyt
     assert "TAC-401" in err
     assert not Path("release").exists()
     assert not Path("release-private").exists()
+    assert "k-anonymity" in out
     assert SECRET not in out + err
+    code, shape = document(capsys, "protect", "tacit.yaml")
+    assert (code, shape["error"]["code"]) == (1, "TAC-401")
+    assert shape["verdicts"][0]["state"] == "fails"
     assert run(capsys, "protect", "tacit.yaml", "--unmet")[0] == 1
     assert Path("release/data.csv").exists()
 

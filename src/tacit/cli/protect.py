@@ -46,6 +46,10 @@ def command(
     source = data if data is not None else (made.source.location if made.source else "")
     ending = f".{suffix.lstrip('.')}" if suffix else release_suffix(source)
     protection = protect(made, data, seed=seed, tries=tries, progress=progress(quiet=as_json))
+    if protection.unmet and not unmet and not as_json:
+        from tacit.report.terminal import print_protection
+
+        print_protection(protection.to_plain())
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
     if as_json:
         emit_json(document)
