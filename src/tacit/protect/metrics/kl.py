@@ -14,7 +14,7 @@ class Kl(LossMetric):
     """How surprised somebody is, in bits per row, who spreads each class evenly over the values it may stand for.
 
     The divergence of the original joint distribution of the quasi-identifiers from the one that a reader would rebuild
-    from the release. Suppressed rows are one class that may be anything.
+    from the release. Suppressed rows are one class that may be anything. Weights play no part.
     """
 
     class_term: ClassVar[ClassTerm] = ClassTerm.XLOGX
@@ -28,6 +28,9 @@ class Kl(LossMetric):
     def constant(self, table: Classes) -> float:
         sizes = table.sizes[table.sizes > 0]
         return float(sizes @ np.log2(sizes))
+
+    def columns(self, cells: Floats, prices: Prices) -> Floats:
+        return cells
 
     def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
         gone = shape.suppressed * np.log2(shape.suppressed) if shape.suppressed else 0.0

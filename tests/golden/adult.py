@@ -1,0 +1,42 @@
+"""The Adult excerpt with its hierarchies, for golden tests."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+from tacit.data.table import Table
+from tacit.protect.classes import Classes, compress
+from tacit.schema import Column, Dataset, Role, Schema
+
+FOLDER = Path(__file__).parents[1] / "data" / "adult"
+COLUMNS = (
+    "sex",
+    "age",
+    "race",
+    "marital-status",
+    "education",
+    "native-country",
+    "workclass",
+    "occupation",
+    "salary-class",
+)
+
+
+@cache
+def adult(*sensitive: str) -> Dataset:
+    columns = {
+        name: Column(
+            role=Role.SENSITIVE if name in sensitive else Role.QUASI,
+            hierarchy={"file": str(FOLDER / f"adult_hierarchy_{name}.csv")},  # type: ignore[arg-type]
+        )
+        for name in COLUMNS
+    }
+    return Dataset.of(Table(frame=pl.read_csv(FOLDER / "adult.csv")), Schema(columns=columns))
+
+
+@cache
+def compressed(*sensitive: str) -> Classes:
+    return compress(adult(*sensitive))
