@@ -1,0 +1,153 @@
+"""What masking methods promise of any table."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from tacit.data.table import Table
+from tacit.protect.methods._mdav import mdav, mdav_plain, optimal_univariate, v_mdav
+from tacit.protect.methods.merge_rare import MergeRare
+from tacit.protect.methods.microaggregate import Microaggregate
+from tacit.protect.methods.noise import Noise
+from tacit.protect.methods.rank_swap import RankSwap
+from tacit.protect.methods.round import Round
+from tacit.protect.methods.shuffle import Shuffle
+from tacit.protect.methods.swap import Swap
+from tacit.protect.step import Context, Step
+from tacit.protect.transition import TransitionMatrix
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+settings.register_profile("masking", deadline=None, max_examples=25)
+settings.load_profile("masking")
+
+numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
+columns = st.lists(st.one_of(numbers, st.none()), min_size=3, max_size=120)
+
+
+def data(**values: object) -> Dataset:
+    schema = Schema(columns={name: Column(role=Role.QUASI) for name in values})
+    return Dataset.of(Table(frame=pl.DataFrame(values, strict=False)), schema)
+
+
+def masked(step: Step, table: Dataset, seed: int = 1) -> pl.DataFrame:
+    return step.apply(table, Context(rng=Rng(seed))).table.frame
+
+
+@given(columns, st.floats(0.5, 100), st.sampled_from(["classic", "p-buckets", "p-distribution"]), st.integers(0, 99))
+def test_rank_swapping_keeps_the_marginal(values: list[float | None], p: float, variant: str, seed: int) -> None:
+    table = data(x=pl.Series(values, dtype=pl.Float64))
+    after = masked(RankSwap(p=p, variant=variant), table, seed)["x"]
+    assert after.sort().equals(table.table.frame["x"].sort())
+    assert after.is_null().equals(table.table.frame["x"].is_null())
+
+
+@given(st.integers(2, 400), st.floats(0.1, 100), st.integers(0, 99))
+def test_classic_window_is_never_exceeded(count: int, p: float, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(count)
+    after = masked(RankSwap(p=p), data(x=order), seed)["x"].to_numpy()
+    assert np.abs(after - order).max() <= max(1, int(count * p / 100 + 1e-9))
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(2, 200), st.integers(1, 4)), elements=st.integers(-50, 50)),
+    st.integers(2, 8),
+)
+def test_mdav_is_the_plain_algorithm_with_groups_of_k_to_2k(points: np.ndarray, k: int) -> None:
+    points = points + np.random.default_rng(0).normal(0, 1e-3, points.shape)
+    if len(points) < k:
+        points = np.repeat(points, k, axis=0)
+    groups = mdav(points, k)
+    sizes = np.bincount(groups)
+    assert sizes.min() >= min(k, len(points))
+    assert sizes.max() <= 2 * k - 1
+    assert (groups == mdav_plain(points, k)).all()
+
+
+@given(hnp.arrays(np.float64, st.tuples(st.integers(6, 150), st.integers(1, 3)), elements=st.integers(0, 3)))
+def test_mdav_groups_have_the_right_size_when_records_are_equal(points: np.ndarray) -> None:
+    for groups in (mdav(points, 3), v_mdav(points, 3, 0.5)):
+        assert np.bincount(groups).min() >= 3
+    assert np.bincount(mdav(points, 3)).max() <= 5
+
+
+@given(st.lists(numbers, min_size=4, max_size=11).map(sorted), st.integers(2, 4))
+def test_univariate_grouping_is_optimal(values: list[float], k: int) -> None:
+    sorted_values = np.array(values)
+
+    def error(groups: np.ndarray) -> float:
+        return sum(((sorted_values[groups == g] - sorted_values[groups == g].mean()) ** 2).sum() for g in set(groups))
+
+    best = np.inf
+    for cuts in product([0, 1], repeat=len(values) - 1):
+        groups = np.concatenate([[0], np.cumsum(cuts)])
+        if np.bincount(groups).min() >= k:
+            best = min(best, error(groups))
+    if len(values) >= k:
+        found = error(optimal_univariate(sorted_values, k))
+        assert found <= best + 1e-9 * max(1.0, (sorted_values**2).sum())
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=10, max_size=100), st.integers(2, 5))
+def test_microaggregation_keeps_means_and_shares_every_combination(rows: list[tuple[float, float]], k: int) -> None:
+    table = data(x=[a for a, _ in rows], y=[b for _, b in rows])
+    after = masked(Microaggregate(k=k), table)
+    for name in ("x", "y"):
+        assert np.isclose(after[name].mean(), table.table.frame[name].mean(), rtol=1e-9, atol=1e-6)
+    assert after.group_by("x", "y").len()["len"].min() >= k
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=10, max_size=80), st.integers(0, 99))
+def test_shuffling_and_swapping_keep_every_marginal(rows: list[tuple[float, float]], seed: int) -> None:
+    table = data(x=[a for a, _ in rows], y=[b for _, b in rows])
+    for step in (Shuffle(columns=("x",)), Swap(rate=0.5, columns=("x",))):
+        after = masked(step, table, seed)
+        assert after["x"].sort().equals(table.table.frame["x"].sort())
+        assert after["y"].equals(table.table.frame["y"])
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=10, max_size=100), st.floats(0.01, 2), st.integers(0, 9))
+def test_orthogonal_noise_keeps_mean_and_covariance(rows: list[tuple[float, float]], ratio: float, seed: int) -> None:
+    table = data(x=[a for a, _ in rows], y=[b for _, b in rows])
+    after = masked(Noise(variance_ratio=ratio, variant="orthogonal"), table, seed).to_numpy()
+    before = table.table.frame.to_numpy()
+    scale = np.abs(before).max() + 1
+    assert np.allclose(after.mean(axis=0), before.mean(axis=0), atol=1e-9 * scale)
+    assert np.allclose(np.cov(after.T), np.cov(before.T), atol=1e-9 * scale**2)
+
+
+@given(
+    hnp.arrays(np.float64, st.integers(2, 6), elements=st.integers(0, 1000)),
+    st.floats(0.05, 1.0),
+)
+def test_invariant_matrix_keeps_the_counts(counts: np.ndarray, keep: float) -> None:
+    matrix = TransitionMatrix.generated(list(range(len(counts))), keep=keep).invariant(counts)
+    assert np.allclose(counts @ matrix.probabilities, counts, atol=1e-6)
+    assert np.allclose(matrix.probabilities.sum(axis=1), 1)
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=6, max_size=80), st.integers(2, 6))
+def test_no_rare_category_is_left(values: list[str], least: int) -> None:
+    after = masked(MergeRare(min_count=least, label="other"), data(x=values))["x"]
+    counts = after.value_counts()
+    assert counts["count"].min() >= least or counts.height == 1
+    kept = after != "other"
+    assert after.filter(kept).equals(pl.Series("x", values).filter(kept))
+
+
+@given(st.lists(numbers, min_size=1, max_size=60), st.sampled_from([0.5, 1.0, 10.0, 1000.0]))
+def test_rounding_moves_less_than_the_base_and_controls_the_total(values: list[float], base: float) -> None:
+    table = data(x=values)
+    before = np.array(values)
+    after = {v: masked(Round(base=base, variant=v), table)["x"].to_numpy() for v in ("nearest", "random", "controlled")}
+    for result in after.values():
+        assert np.allclose(result / base, np.rint(result / base), atol=1e-6)
+    assert np.abs(after["nearest"] - before).max() <= base / 2 + 1e-6
+    assert np.abs(after["random"] - before).max() < base + 1e-6
+    assert abs(after["controlled"].sum() - before.sum()) <= base / 2 + 1e-6 * max(1.0, np.abs(before).sum())
