@@ -20,7 +20,7 @@ from tacit.schema.hierarchy import ROOT, Ladder, root_only, with_missing
 if TYPE_CHECKING:
     from tacit.protect.model import PrivacyModel
 
-__all__ = ["classes_as_shown", "crowds", "judge", "suppressed_rows"]
+__all__ = ["classes_as_shown", "crowds", "judge", "judge_classes", "suppressed_rows"]
 
 
 def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
@@ -30,6 +30,15 @@ def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None
         return Verdict(model=name, state=State.NOT_CHECKED, reason="The table has no quasi-identifier column.")
     try:
         table = classes_as_shown(data, original=original, population=model.population_frame(data))
+    except NotApplicable as refusal:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+    return judge_classes(model, table, data)
+
+
+def judge_classes(model: PrivacyModel, table: Classes, data: Dataset) -> Verdict:
+    """The verdict on classes that are counted already; ``data`` says what empty cells mean."""
+    name = model.part_name()
+    try:
         rule = model.bind(table)
     except NotApplicable as refusal:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))

@@ -28,7 +28,7 @@ class Conditions:
                 fix="Add one to the recipe, for example `models: [k-anonymity: 5]`.",
             )
         for model in models:
-            if "population" in model.wants:
+            if type(model).population_frame is not PrivacyModel.population_frame:
                 raise NotApplicable(
                     f"{method} cannot meet {model.part_name()}: values it shows may overlap, so it is not certain "
                     "which people of the population belong to which class.",

@@ -80,6 +80,10 @@ class Pseudonymize(Step):
         prefix = (self.scope or column).encode() + b"\x00"
         return [hmac.digest(secret, prefix + text.encode(), "sha256").hex()[: self.length] for text in texts]
 
+    def secret(self) -> tuple[Sealed[bytes], bool]:
+        """The key, and whether it was made just now."""
+        return _load_or_make(self.key)
+
     def public(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude={"key", "map"}, exclude_none=True)
 
