@@ -57,7 +57,7 @@ def main() -> None:
     print(f"  and {found.more} more")
     draw, total = np.random.default_rng(0), 0.0
     for size in (2, 3, 4):
-        tried = [draw.choice(frame.columns, size, replace=False) for _ in range(3)]
+        tried = [draw.choice(frame.columns, size, replace=False) for _ in range(10)]
         start = time.process_time()
         for names in tried:
             listed = ", ".join(names)

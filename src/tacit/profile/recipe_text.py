@@ -40,13 +40,13 @@ def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None) -> str:
             *_steps(proposal),
             "",
             *_comment(
-                "What an attacker holds: a file with names and some of the quasi-identifiers. Name one to try it."
+                "Without these lines the attacks that fit the release are run, by an intruder who knows all"
+                " quasi-identifiers, and the usual measures are taken."
             ),
             "# attacks:",
-            "#  - linkage: {auxiliary: voters.csv}",
-            "# limits: {risk: 0.09}",
-            "",
-            "measures: [marginals, pairs]",
+            "#  - linkage: {auxiliary: voters.csv}      # an outside file with names",
+            "# measures: [marginals, pairs]",
+            "# limits: {risk: 0.09}      # the largest share of people that an attack may find",
             "",
         ]
     )

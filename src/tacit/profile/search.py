@@ -177,10 +177,16 @@ class Search:
         confirmed = [key for key in first if self._is_minimal(key)]
         self.minimal += sorted(confirmed, key=lambda key: -self.share(key))
         self.more += reaching - len(first)
-        below = ranked[reaching : reaching + 2 * _OTHERS]
-        self._count(below)
-        below = [key for key in below if self.share(key) < self.threshold]
-        self.others += sorted(below, key=lambda key: -self.share(key))[:_OTHERS]
+        below: list[Key] = []
+        for key in ranked[reaching : reaching + _RECHECKED]:
+            if len(below) == _OTHERS:
+                break
+            # An estimate just below the threshold may turn out to be above it.
+            if self.share(key) < self.threshold:
+                below.append(key)
+            else:
+                self.more += 1
+        self.others += sorted(below, key=lambda key: -self.share(key))
 
     def _is_minimal(self, key: Key) -> bool:
         return self.share(key) >= self.threshold and all(self.share(part) < self.threshold for part in _parts(key))
