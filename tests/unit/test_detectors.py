@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
+from tacit.data.table import ColumnLabels, Table
 from tacit.profile.detectors import DETECTORS
 from tacit.profile.facts import Facts, words_of
 from tacit.profile.finding import HIPAA
@@ -241,6 +241,15 @@ def test_a_weight_with_a_gap_is_no_weight():
 def test_the_title_of_a_column_counts_as_its_name():
     facts = Facts(name="v17", series=pl.Series([1, 2] * 30), label="Sex of respondent")
     assert any((f := d(facts)) is not None and f.detector == "sex" for d in DETECTORS)
+
+
+@pytest.mark.parametrize("codes", [[1, 2, 3], [1.0, 2.0, 3.0]])
+def test_codes_are_read_by_their_labels_and_missing_codes_left_out(codes):
+    labels = ColumnLabels(value_labels={1: "White", 2: "Black", 3: "Asian", 9: "no answer"}, missing=(9,))
+    frame = pl.DataFrame({"v17": pl.Series([*codes, 9] * 20, strict=False)})
+    [column] = propose(Table(frame=frame, labels={"v17": labels})).columns
+    assert column.finding.detector == "race or ethnic origin"
+    assert column.missing == 0.25
 
 
 @pytest.mark.parametrize(

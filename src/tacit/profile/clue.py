@@ -54,7 +54,7 @@ class Clue:
             return None
         said = facts.says(*self.words)
         share = self._share(facts, self.pattern)
-        if self.values is not None and facts.kind is not Kind.CATEGORY:
+        if self.values is not None and facts.coded:
             share = None  # codes for words: the name alone must do
         if said is not None and share is None:
             return self._finding(0.75, f"the name says {self.title}")

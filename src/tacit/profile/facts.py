@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import polars as pl
 
@@ -38,6 +39,8 @@ class Facts:
     """The values; not called by the column's name, which Polars might take for a pattern."""
     label: str = ""
     """The column's title in words, where the file has one."""
+    value_labels: Mapping[Any, str] = field(default_factory=dict, repr=False)
+    """What the codes mean, where the file says it."""
 
     @cached_property
     def words(self) -> str:
@@ -73,8 +76,18 @@ class Facts:
 
     @cached_property
     def texts(self) -> pl.Series:
-        """The sample as text without outer spaces."""
-        return self.sample.cast(pl.String).str.strip_chars()
+        """The sample as text without outer spaces, codes replaced by what they mean."""
+        text = self.sample.cast(pl.String)
+        if self.value_labels:
+            # A code may be stored as 1 and labelled as 1.0, or the other way round.
+            plain = {str(code).removesuffix(".0"): words for code, words in self.value_labels.items()}
+            text = text.str.strip_suffix(".0").replace(plain)
+        return text.str.strip_chars()
+
+    @property
+    def coded(self) -> bool:
+        """The values are numbers or flags, and the file does not say what they mean."""
+        return self.kind is not Kind.CATEGORY and not self.value_labels
 
     def says(self, *phrases: str) -> str | None:
         """The first of these phrases that stands in the name as whole words, or is the name without its gaps."""

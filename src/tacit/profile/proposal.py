@@ -9,7 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from tacit.data.table import Table
+from tacit.data.missing import blank_missing
+from tacit.data.table import ColumnLabels, Table
 from tacit.profile.detectors import DETECTORS
 from tacit.profile.facts import Facts
 from tacit.profile.finding import HIPAA, Finding
@@ -99,11 +100,18 @@ def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> 
     >>> [(column.name, column.role.value) for column in propose(table).columns]
     [('dob', 'quasi'), ('gender', 'quasi')]
     """
+    table = blank_missing(table)
     with progress.task("Looking at the columns", len(table.columns)) as tick:
         columns = []
         for name in table.columns:
-            label = table.labels[name].label if name in table.labels else None
-            columns.append(_column(Facts(name=name, series=table.column(name).alias("value"), label=label or "")))
+            labels = table.labels.get(name, ColumnLabels())
+            facts = Facts(
+                name=name,
+                series=table.column(name).alias("value"),
+                label=labels.label or "",
+                value_labels=labels.value_labels,
+            )
+            columns.append(_column(facts))
             tick(1)
     frame = table.frame
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
