@@ -161,6 +161,17 @@ def test_bare_quotes_inside_a_field() -> None:
     assert parse('size,n\n5" pipe,1\n6" pipe,2\n')["size"].to_list() == ['5" pipe', '6" pipe']
 
 
+def test_bare_quotes_that_pair_up_across_lines() -> None:
+    """Polars would take the text between two bare quotes for one field."""
+    text = 'h0,h1,h2,h3\n"",5" p,?,1\n"x,y",1,a,1\n1,1,5" p,a\ns,6",,""\n'
+    assert parse(text).rows() == [
+        ("", '5" p', None, "1"),
+        ("x,y", "1", "a", "1"),
+        ("1", "1", '5" p', "a"),
+        ("s", '6"', None, ""),
+    ]
+
+
 def test_old_line_ends_and_blank_lines() -> None:
     assert parse("a,b\r1,2\r3,4\r").rows() == [(1, 2), (3, 4)]
     assert parse("a,b\r\n\r\n1,2\r\n\r\n3,4\r\n\r\n").rows() == [(1, 2), (3, 4)]

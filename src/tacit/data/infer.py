@@ -13,7 +13,7 @@ from functools import cached_property
 
 import polars as pl
 
-__all__ = ["COMMA", "RULES", "Rule", "infer", "sql_facts", "sql_types"]
+__all__ = ["COMMA", "RULES", "THOUSANDS", "Rule", "allowed", "infer", "plausible", "settle"]
 
 _WHOLE = r"(?:0|[1-9][0-9]{0,17})"
 _EXPONENT = r"(?:e[+-]?[0-9]{1,3}|E[+-][0-9]{1,3})?"
@@ -38,6 +38,8 @@ class Rule:
     sql: str
     """DuckDB expression; ``{}`` is the column."""
     sql_type: str
+    sql_check: str = ""
+    """DuckDB condition that a value fits; without one, the pattern is matched, which takes much longer."""
     quick: Callable[[pl.Expr, pl.Expr], pl.Expr] | None = None
     """From a column and its conversion (null where it failed): does it fit the pattern? Faster than matching it."""
 
@@ -45,6 +47,11 @@ class Rule:
     def regex(self) -> re.Pattern[str]:
         """The pattern for Python, to judge a few values."""
         return re.compile(self.pattern)
+
+    def sql_fits(self, value: str) -> str:
+        """The condition, in DuckDB's SQL, that a value is of this kind."""
+        matches = self.sql_check.format(value) if self.sql_check else f"regexp_full_match({value}, '{self.pattern}')"
+        return f"({matches} AND {self.sql.format(value)} IS NOT NULL)"
 
     def fits(self, column: pl.Expr) -> pl.Expr:
         return column.str.contains(f"^(?:{self.pattern})$")
@@ -81,6 +88,7 @@ INTEGER = Rule(
     convert=lambda column: column.cast(pl.Int64, strict=False),
     sql="TRY_CAST({} AS BIGINT)",
     sql_type="BIGINT",
+    sql_check="(CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} AND abs(TRY_CAST({0} AS BIGINT)) < 1000000000000000000)",
     quick=_is_whole,
 )
 NUMBER = Rule(
@@ -107,6 +115,7 @@ RULES: tuple[Rule, ...] = (
         convert=lambda column: pl.when(column.is_in(_TRUE)).then(True).when(column.is_in(_FALSE)).then(False),
         sql="(lower({}) = 'true')",
         sql_type="BOOLEAN",
+        sql_check="({} IN ('true', 'false', 'True', 'False', 'TRUE', 'FALSE'))",
         quick=lambda column, _: column.is_not_null() | column.is_null(),
     ),
     Rule(
@@ -115,6 +124,7 @@ RULES: tuple[Rule, ...] = (
         convert=lambda column: column.str.to_date("%Y-%m-%d", strict=False),
         sql="TRY_CAST({} AS DATE)",
         sql_type="DATE",
+        sql_check="(length({0}) = 10 AND CAST(TRY_CAST({0} AS DATE) AS VARCHAR) = {0})",
         quick=_is_day,
     ),
     _moment(f"{_DAY}T{_CLOCK}", "%Y-%m-%dT%H:%M:%S%.f"),
@@ -150,9 +160,9 @@ def infer(
     """
     # Columns go by number in here: Polars takes a name like ^a$ for a pattern.
     plain = frame.rename({name: f"t{number}" for number, name in enumerate(frame.columns)})
-    rules = _allowed(decimal, comma, only)
+    rules = allowed(decimal, comma, only)
     waiting = {
-        column.name: _plausible(column, rules)
+        column.name: plausible(column, rules)
         for column, original in zip(plain.iter_columns(), frame.columns, strict=True)
         if original not in text and column.dtype == pl.String
     }
@@ -191,7 +201,7 @@ def _attempt(frame: pl.DataFrame, tried: dict[str, tuple[Rule, bool]]) -> dict[s
     return {name: values.get_column(f"v{name}") for name, fine in holds.items() if fine}
 
 
-def _plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
+def plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
     """The rules that a sample of the column fits (as it is, or once trimmed), in order.
 
     Most columns of text are recognized by that, without reading them whole.
@@ -203,46 +213,35 @@ def _plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
     trimmed = [text for value in sample if (text := value.strip(" "))]
     if not trimmed:
         return []
+    fitting = [rule for rule in rules if all(map(rule.regex.fullmatch, trimmed))]
     spaced = len(trimmed) < len(sample) or any(value[0] == " " or value[-1] == " " for value in sample)
-    return [(rule, spaced) for rule in rules if all(map(rule.regex.fullmatch, trimmed))]
+    return [*((rule, False) for rule in fitting if not spaced), *((rule, True) for rule in fitting)]
 
 
 def _settle(frame: pl.DataFrame, done: dict[str, tuple[Rule, pl.Series]], decimal: str | None) -> set[str]:
-    """Columns to convert, once the whole file has said which decimal sign it uses: thousands are never guessed."""
-    if decimal is not None:
-        return set(done)
-
     def clear(name: str) -> bool:
         column = frame.get_column(name)
         marked = column.filter(column.str.contains("[.,]"))
         return not marked.str.contains(f"^ *{THOUSANDS} *$").all()
 
-    commas = {name for name, (rule, _) in done.items() if rule is COMMA}
-    if not commas:
-        return set(done)
+    return settle({name: rule for name, (rule, _) in done.items()}, decimal, clear)
+
+
+def settle(rules: dict[str, Rule], decimal: str | None, clear: Callable[[str], bool]) -> set[str]:
+    """Columns to convert, once the whole file has said which decimal sign it uses: thousands are never guessed.
+
+    ``clear`` tells whether a column has a value with a decimal sign that cannot be read as thousands.
+    """
+    commas = {name for name, rule in rules.items() if rule is COMMA}
+    if decimal is not None or not commas:
+        return set(rules)
     if any(map(clear, commas)):
-        return {name for name, (rule, _) in done.items() if rule is not NUMBER or clear(name)}
-    return set(done) - commas
+        return {name for name, rule in rules.items() if rule is not NUMBER or clear(name)}
+    return set(rules) - commas
 
 
-def sql_types(facts: dict[str, dict[str, bool]], *, comma: bool, decimal: str | None = None) -> dict[str, Rule | None]:
-    """The rule of each column from the aggregates that :func:`sql_facts` asks for; the twin of :func:`infer`."""
-    rules = _allowed(decimal, comma)
-    chosen: dict[str, Rule | None] = {}
-    for name, fact in facts.items():
-        fitting = [rule for number, rule in enumerate((*RULES, COMMA)) if fact[f"r{number}"] and rule in rules]
-        chosen[name] = fitting[0] if fitting else None
-    commas = {name for name, rule in chosen.items() if rule is COMMA}
-    if commas and decimal is None:
-        evidence = any(facts[name]["clear"] for name in commas)
-        for name, rule in chosen.items():
-            doubtful = rule is NUMBER and not facts[name]["clear"]
-            if (rule is COMMA and not evidence) or (evidence and doubtful):
-                chosen[name] = None
-    return chosen
-
-
-def _allowed(decimal: str | None, comma: bool, only: Collection[str] | None = None) -> list[Rule]:
+def allowed(decimal: str | None, comma: bool, only: Collection[str] | None = None) -> list[Rule]:
+    """The rules to try, in order: which depends on what is known of the decimal sign."""
     return [
         rule
         for rule in (*RULES, COMMA)
@@ -250,17 +249,3 @@ def _allowed(decimal: str | None, comma: bool, only: Collection[str] | None = No
         and (rule is not NUMBER or decimal != ",")
         and (rule is not COMMA or (comma and not decimal) or decimal == ",")
     ]
-
-
-def sql_facts(column: str) -> dict[str, str]:
-    """Aggregates over a text column that decide its rule: does every value fit, is the decimal sign clear?"""
-    value = f"nullif(trim({column}, ' '), '')"
-    facts = {
-        f"r{number}": f"coalesce(bool_and(regexp_full_match({value}, '{rule.pattern}') "
-        f"AND {rule.sql.format(value)} IS NOT NULL) FILTER (WHERE {value} IS NOT NULL), false)"
-        for number, rule in enumerate((*RULES, COMMA))
-    }
-    facts["clear"] = (
-        f"coalesce(bool_or(regexp_matches({value}, '[.,]') AND NOT regexp_full_match({value}, '{THOUSANDS}')), false)"
-    )
-    return facts

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from tacit.data.columnar import quoted_path
 from tacit.data.format import Format, format_for
-from tacit.data.infer import RULES, Rule, sql_facts, sql_types
+from tacit.data.infer import THOUSANDS, Rule, allowed, plausible, settle
 from tacit.data.sources import require_file
 from tacit.data.text import decode, sniff, to_utf8
 from tacit.data.url import is_url, parse_url
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Scan", "SizeHint", "csv_expression", "scan", "size_hint"]
 
 _HEAD = 1 << 20
+_FIRST_ROWS = 5000
 _GROWTH = {
     ".csv": 2.0,
     ".tsv": 2.0,
@@ -217,31 +220,54 @@ def csv_expression(part: Csv, path: Path) -> str:
         ]
         raw = f"(SELECT {', '.join(chosen)} FROM {raw})"
     rules = _csv_rules(raw, dialect.names, part, comma=dialect.delimiter != ",", path=path)
-    chosen = []
-    for name, rule in rules.items():
-        column = _name(name)
-        value = f"nullif(trim({column}, ' '), '')"
-        chosen.append(f"{rule.sql.format(value) if rule else column} AS {column}")
+    chosen = [
+        f"{rules[name].sql.format(_value(name)) if name in rules else _name(name)} AS {_name(name)}"
+        for name in dialect.names
+    ]
     return f"(SELECT {', '.join(chosen)} FROM {raw})"
 
 
-def _csv_rules(raw: str, names: tuple[str, ...], part: Csv, *, comma: bool, path: Path) -> dict[str, Rule | None]:
-    asked: list[str] = []
-    for name in names:
-        asked.extend(sql_facts(_name(name)).values())
-    bare = Scan(path=path, expression=raw, columns={})
-    with bare.connect() as connection:
-        (row,) = _guarded(connection, f"SELECT count(*), {', '.join(asked)} FROM {raw}", path)
-    if row[0] == 0:
-        raise EmptyTable(f"{path.name} has a header but no rows.", path=str(path))
-    width = len(RULES) + 2
-    facts = {}
-    for number, name in enumerate(names):
-        values = row[1 + number * width : 1 + (number + 1) * width]
-        facts[name] = dict(zip([f"r{i}" for i in range(len(RULES) + 1)] + ["clear"], map(bool, values), strict=True))
-        if name in part.text:
-            facts[name] = dict.fromkeys(facts[name], False)
-    return sql_types(facts, comma=comma, decimal=part.decimal)
+def _csv_rules(raw: str, names: tuple[str, ...], part: Csv, *, comma: bool, path: Path) -> dict[str, Rule]:
+    """The rule of each column that is not text: proposed by the first rows, confirmed by all. The twin of ``infer``."""
+    with Scan(path=path, expression=raw, columns={}).connect() as connection:
+        rows = _guarded(connection, f"SELECT * FROM {raw} LIMIT {_FIRST_ROWS}", path)
+        if not rows:
+            raise EmptyTable(f"{path.name} has a header but no rows.", path=str(path))
+        first = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+        rules = allowed(part.decimal, comma)
+        waiting = {
+            # Values are trimmed in here, so each rule is tried once.
+            column.name: list(dict.fromkeys(rule for rule, _ in plausible(column, rules)))
+            for column in first.iter_columns()
+            if column.name not in part.text
+        }
+        # A column without a value in the first rows may have some later.
+        waiting |= {name: rules.copy() for name in names if first[name].null_count() == len(rows) and name in waiting}
+        done: dict[str, Rule] = {}
+        while waiting := {name: rest for name, rest in waiting.items() if rest}:
+            tried = {name: rest.pop(0) for name, rest in waiting.items()}
+            asked = [
+                f"coalesce(bool_and({rule.sql_fits(value)}) FILTER (WHERE {value} IS NOT NULL), false)"
+                for name, rule in tried.items()
+                for value in [_value(name)]
+            ]
+            (row,) = _guarded(connection, f"SELECT count(*), {', '.join(asked)} FROM {raw}", path)
+            for (name, rule), holds in zip(tried.items(), row[1:], strict=True):
+                if holds:
+                    done[name] = rule
+                    waiting.pop(name)
+
+        def clear(name: str) -> bool:
+            value = _value(name)
+            doubt = f"regexp_matches({value}, '[.,]') AND NOT regexp_full_match({value}, '{THOUSANDS}')"
+            return bool(_guarded(connection, f"SELECT coalesce(bool_or({doubt}), false) FROM {raw}", path)[0][0])
+
+        keep = settle(done, part.decimal, clear)
+    return {name: rule for name, rule in done.items() if name in keep}
+
+
+def _value(column: str) -> str:
+    return f"nullif(trim({_name(column)}, ' '), '')"
 
 
 def _name(column: str) -> str:
