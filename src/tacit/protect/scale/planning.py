@@ -1,0 +1,96 @@
+"""From a decision on the compressed table to what each column of the source becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.protect.classes import Classes
+from tacit.protect.methods.generalize import Generalize
+from tacit.protect.methods.pseudonymize import Pseudonymize
+from tacit.protect.scale.statements import Plan
+from tacit.protect.step import Step
+from tacit.schema import Dataset
+
+__all__ = ["Identifiers", "laid_out"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identifiers:
+    """What becomes of the columns that name people."""
+
+    removed: frozenset[str]
+    replaced: Mapping[str, Pseudonymize]
+    told: tuple[tuple[Step, tuple[str, ...]], ...]
+    """Each step with the columns it took."""
+
+
+def laid_out(
+    columns: Sequence[str],
+    data: Dataset,
+    general: Generalize,
+    table: Classes,
+    levels: Sequence[int],
+    whole: Mask,
+    partly: Mask,
+    identifiers: Identifiers,
+    *,
+    order: str,
+) -> tuple[Plan, dict[str, pl.DataFrame]]:
+    """The plan of the statement, and the small tables it joins. ``data`` are the distinct combinations."""
+    number = {name: i for i, name in enumerate(columns)}
+    quasi = [number[name] for name in table.columns]
+    kept = [i for i, name in enumerate(columns) if name not in identifiers.removed]
+    drop = general.suppressed == "remove"
+    occurs = table.sizes > 0
+    whole, partly = whole & occurs, partly & occurs
+    starred = quasi if whole.any() and not drop else []
+    in_part = [number[name] for name in general.only or ()] if partly.any() else []
+    constants: dict[int, str] = {}
+    maps: dict[int, bool] = {}
+    tables: dict[str, pl.DataFrame] = {}
+    keys: list[pl.Series] = []
+    failed = np.flatnonzero(whole | partly)
+    for column, (ladder, level) in enumerate(zip(table.ladders, levels, strict=True)):
+        i = quasi[column]
+        as_text = level > 0 or i in starred or i in in_part
+        values = data.table.column(ladder.column).unique()
+        leaves = ladder.encode(values)
+        labels = ladder.decode(leaves, level) if level else values
+        labels = labels.cast(pl.String) if as_text else labels
+        if level and ladder.levels[level].size == 1 and not labels.null_count():
+            constants[i] = str(labels[0])
+        elif as_text:
+            tables[f"map_{i}"] = pl.DataFrame({"value": values, "label": labels})
+            maps[i] = bool((values.is_null() & labels.is_not_null()).any())
+        # one value that stands for each leaf of a class that fails, and through it the label the class shows
+        place = np.zeros(len(ladder.leaves), dtype=np.intp)
+        place[leaves] = np.arange(len(leaves))
+        keys.append(labels.gather(place[table.codes[failed, column]]).alias(f"k{i}"))
+    plan = Plan(
+        columns=columns,
+        kept=kept,
+        constants=constants,
+        maps=maps,
+        quasi=quasi if len(failed) else (),
+        fate=len(failed) > 0,
+        starred=starred,
+        partly=in_part,
+        drop=drop,
+        pseudonyms={
+            number[name]: (step.scope or name, step.length)
+            for name, step in identifiers.replaced.items()
+            if name not in identifiers.removed
+        },
+        shuffled=order == "shuffled",
+    )
+    if len(failed):
+        fate = pl.DataFrame(keys).with_columns(pl.Series("fate", np.where(whole[failed], 1, 2).astype(np.int32)))
+        tables["fate"] = fate.unique()
+    return plan, tables

@@ -1,0 +1,125 @@
+"""The SQL of a large release, in DuckDB's words; Spark gets the same statements transpiled.
+
+Inside, source column number i is called ``c{i}``, so no name of a file can clash with a name of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tacit.schema import Kind
+
+__all__ = ["Plan", "base", "counted", "failed_casts", "named", "text", "transformed"]
+
+_TYPES = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.DATE: "DATE",
+    Kind.DATETIME: "TIMESTAMP",
+    Kind.CATEGORY: "VARCHAR",
+}
+
+
+def named(column: str) -> str:
+    """A column name, quoted."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def text(value: str) -> str:
+    """A text, quoted."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind]) -> str:
+    """All columns of the source under our names, in their declared kinds."""
+    chosen = [
+        f"{f'TRY_CAST({named(name)} AS {_TYPES[casts[name]]})' if name in casts else named(name)} AS c{i}"
+        for i, name in enumerate(columns)
+    ]
+    return f"SELECT {', '.join(chosen)} FROM {source}"
+
+
+def failed_casts(source: str, casts: Mapping[str, Kind]) -> str:
+    """Per column to be cast: how many values do not fit its declared kind."""
+    asked = [
+        f"COUNT(CASE WHEN {named(name)} IS NOT NULL AND TRY_CAST({named(name)} AS {_TYPES[kind]}) IS NULL THEN 1 END)"
+        f" AS f{i}"
+        for i, (name, kind) in enumerate(casts.items())
+    ]
+    return f"SELECT {', '.join(asked)} FROM {source}"
+
+
+def counted(source: str, columns: Sequence[int]) -> str:
+    """Distinct combinations and how many rows hold each: the one GROUP BY that everything rests on."""
+    chosen = ", ".join(f"c{i}" for i in columns)
+    return f"SELECT {chosen}, COUNT(*) AS n FROM ({source}) AS b GROUP BY {chosen}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What becomes of each column of the source, by its number."""
+
+    columns: Sequence[str]
+    """Names of the source's columns."""
+    kept: Sequence[int]
+    """Columns of the release."""
+    constants: Mapping[int, str] = field(default_factory=dict)
+    """Columns that show one label everywhere."""
+    maps: Mapping[int, bool] = field(default_factory=dict)
+    """Columns shown through the table ``map_{i}`` (value, label); True: it says something of empty cells."""
+    quasi: Sequence[int] = ()
+    """Columns that the table ``fate`` (``k{i}``, ..., fate) names classes by."""
+    fate: bool = False
+    """Whether some classes are suppressed: fate 1 whole, fate 2 only in ``partly``."""
+    starred: Sequence[int] = ()
+    """Columns that show ``*`` in rows that are suppressed whole and kept."""
+    partly: Sequence[int] = ()
+    """Columns that show ``*`` in rows that are suppressed partly."""
+    drop: bool = True
+    """Leave rows out that are suppressed whole."""
+    pseudonyms: Mapping[int, tuple[str, int]] = field(default_factory=dict)
+    """Columns replaced by the keyed hash of (scope, value), of so many digits."""
+    shuffled: bool = True
+
+
+def transformed(source: str, plan: Plan, *, order: str | None) -> str:
+    """The release. The one-row table ``secret`` holds the keys, so that none stands in the text of a statement."""
+    joins = []
+    shown: dict[int, str] = {}
+    for i in range(len(plan.columns)):
+        if i in plan.constants:
+            shown[i] = text(plan.constants[i])
+        elif i in plan.maps:
+            same = "IS NOT DISTINCT FROM" if plan.maps[i] else "="
+            joins.append(f"LEFT JOIN map_{i} AS m{i} ON b.c{i} {same} m{i}.value")
+            shown[i] = f"m{i}.label"
+        elif i in plan.pseudonyms:
+            scope, digits = plan.pseudonyms[i]
+            message = f"ENCODE({text(scope)} || CHR(0) || CAST(b.c{i} AS VARCHAR))"
+            inner = f"UNHEX(SHA256(s.ipad || {message}))"
+            shown[i] = f"CASE WHEN b.c{i} IS NOT NULL THEN SUBSTR(SHA256(s.opad || {inner}), 1, {digits}) END"
+        else:
+            shown[i] = f"b.c{i}"
+    picked = [f"{shown[i]} AS r{i}" for i in dict.fromkeys((*plan.kept, *plan.quasi))]
+    if plan.shuffled and order is not None:
+        row = ", ".join(f"CAST(b.c{i} AS VARCHAR)" for i in range(len(plan.columns)))
+        picked.append(f"{order.format(f'CONCAT_WS(CHR(31), s.shuffle, {row})')} AS place")
+    rows = f"SELECT {', '.join(picked)} FROM ({source}) AS b CROSS JOIN secret AS s {' '.join(joins)}"
+    final = []
+    for i in plan.kept:
+        value = f"r.r{i}"
+        if plan.fate and (i in plan.starred or i in plan.partly):
+            fates = [*([1] if i in plan.starred else []), *([2] if i in plan.partly else [])]
+            value = f"CASE WHEN f.fate IN ({', '.join(map(str, fates))}) THEN '*' ELSE r.r{i} END"
+        final.append(f"{value} AS {named(plan.columns[i])}")
+    statement = f"SELECT {', '.join(final)} FROM ({rows}) AS r"
+    if plan.fate:
+        on = " AND ".join(f"r.r{i} IS NOT DISTINCT FROM f.k{i}" for i in plan.quasi)
+        statement += f" LEFT JOIN fate AS f ON {on}"
+        if plan.drop:
+            statement += " WHERE f.fate IS NULL OR f.fate <> 1"
+    if plan.shuffled and order is not None:
+        statement += " ORDER BY r.place"
+    return statement

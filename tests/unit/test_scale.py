@@ -1,0 +1,204 @@
+"""Files of any size: DuckDB and Spark give the release that memory gives."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tacit.data import read, write
+from tacit.data.table import Table
+from tacit.errors import BadParameter, ExtraMissing, NotApplicable, OutputExists, UnknownColumn, UnknownFormat, WrongKind
+from tacit.protect.methods.generalize import Generalize
+from tacit.protect.methods.mondrian import Mondrian
+from tacit.protect.methods.pseudonymize import Pseudonymize
+from tacit.protect.methods.remove import Remove
+from tacit.protect.model import PrivacyModel
+from tacit.protect.models.k_anonymity import KAnonymity
+from tacit.protect.models.l_diversity import LDiversity
+from tacit.protect.pipeline import Protected, protect
+from tacit.protect.scale import ProtectedFile, check_file, protect_file
+from tacit.protect.step import Step
+from tacit.release import State
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Kind, Role, Schema
+from tacit.schema.hierarchies.intervals import Intervals
+from tacit.schema.hierarchies.mask import Mask
+
+SCHEMA = Schema(
+    columns={
+        "name": Column(role=Role.IDENTIFIER),
+        "zip": Column(role=Role.QUASI, hierarchy=Mask.build("right")),
+        "age": Column(role=Role.QUASI, kind=Kind.INTEGER, hierarchy=Intervals.build([5, 20])),
+        "sex": Column(role=Role.QUASI),
+        "illness": Column(role=Role.SENSITIVE),
+    }
+)
+
+
+def people(rows: int = 600) -> pl.DataFrame:
+    draw = Rng(3).generator
+    return pl.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(rows)],
+            "zip": [f"{10 + int(z):02d}1" for z in draw.integers(0, 4, rows)],
+            "age": draw.integers(0, 60, rows),
+            "sex": [None if s > 0.97 else "f" if s > 0.5 else "m" for s in draw.random(rows)],
+            "illness": [("flu", "cold", "gout")[i] for i in draw.integers(0, 3, rows)],
+            "note, \"odd' name": draw.integers(0, 9, rows),
+        }
+    )
+
+
+MODELS: tuple[PrivacyModel, ...] = (KAnonymity(k=4), LDiversity(l=2, kind="distinct"))
+
+
+def in_memory(frame: pl.DataFrame, *steps: Step, models: tuple[PrivacyModel, ...] = MODELS) -> Protected:
+    return protect(Dataset.of(Table(frame=frame), SCHEMA), steps=steps, models=models, rng=Rng(7))
+
+
+def at_scale(folder: Path, frame: pl.DataFrame, *steps: Step, models: Any = MODELS, **more: Any) -> ProtectedFile:
+    source = folder / "people.parquet"
+    frame.write_parquet(source)
+    more = {"target": folder / "out.parquet", "schema": SCHEMA, "threads": 1, "rng": Rng(7), **more}
+    return protect_file(steps=steps, models=models, source=source, **more)
+
+
+def alike(left: pl.DataFrame, right: pl.DataFrame) -> None:
+    assert_frame_equal(left.sort(left.columns), right.sort(right.columns))
+
+
+VARIANTS: list[dict[str, Any]] = [
+    {"suppression": 0.1},
+    {"suppression": 0.1, "suppressed": "star"},
+    {"suppression": 0.2, "only": ("age",), "highest": {"age": 1}},
+    {"suppression": 0.2, "only": ("sex",), "suppressed": "star", "lowest": {"zip": 1}},
+    {"suppression": 0.0},
+]
+
+
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_duckdb_writes_the_release_that_memory_gives(tmp_path: Path, settings: dict[str, Any]) -> None:
+    step = Generalize(**settings)
+    expected = in_memory(people(), step)
+    done = at_scale(tmp_path, people(), step)
+    found = pl.read_parquet(done.path)
+    alike(found, expected.data.table.frame)
+    assert done.rows == found.height
+    assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
+    assert done.private[0]["suppressed_whole"] == expected.done[0].change.private["suppressed_whole"]
+    assert [v.to_plain() for v in done.verdicts] == [v.to_plain() for v in expected.verdicts]
+    assert done.holds
+
+
+def test_a_csv_file_gives_the_same_release(tmp_path: Path) -> None:
+    source = tmp_path / "people.csv"
+    people().write_csv(source)
+    step = Generalize(suppression=0.1)
+    done = protect_file(
+        schema=SCHEMA, steps=[step], models=MODELS, source=source, target=tmp_path / "out.csv", rng=Rng(7), threads=1
+    )
+    write(in_memory(people(), step).data.table, tmp_path / "expected.csv")
+    alike(read(done.path).frame, read(tmp_path / "expected.csv").frame)
+
+
+def test_pseudonyms_are_those_of_the_step_in_memory(tmp_path: Path) -> None:
+    steps = (Pseudonymize(key=tmp_path / "secret.key"), Generalize(suppression=0.1))
+    expected = in_memory(people(), *steps)
+    done = at_scale(tmp_path, people(), *steps)
+    alike(pl.read_parquet(done.path), expected.data.table.frame)
+    assert "person" not in pl.read_parquet(done.path)["name"].str.join().item()
+    assert (tmp_path / "secret.key").read_text().strip() not in str(done.steps)
+
+
+def test_identifiers_go_even_when_no_step_says_so(tmp_path: Path) -> None:
+    done = at_scale(tmp_path, people(), Generalize(suppression=0.1))
+    assert "name" not in pl.read_parquet(done.path).columns
+    assert done.steps[-1]["step"] == "remove"
+    named = at_scale(tmp_path, people(), Remove(), Generalize(suppression=0.1), target=tmp_path / "other.parquet")
+    assert "name" not in pl.read_parquet(named.path).columns
+
+
+def test_rows_are_shuffled_by_a_key_that_the_seed_gives(tmp_path: Path) -> None:
+    def order(seed: int) -> list[int]:
+        numbered = people().with_columns(pl.int_range(pl.len()).alias("number"))
+        done = at_scale(tmp_path, numbered, Generalize(suppression=0.1), rng=Rng(seed), force=True)
+        return pl.read_parquet(done.path)["number"].to_list()
+
+    first = order(1)
+    assert first == order(1)
+    assert first != order(2)
+    moved = sum(abs(a - b) for a, b in zip(first, sorted(first), strict=True)) / len(first)
+    assert moved > 150  # a third of 600 rows is expected of a random order, 0 of the order of the source
+
+
+def test_order_can_be_kept(tmp_path: Path) -> None:
+    numbered = people().with_columns(pl.int_range(pl.len()).alias("number"))
+    done = at_scale(tmp_path, numbered, Generalize(suppression=0.1), order="kept")
+    numbers = pl.read_parquet(done.path)["number"].to_list()
+    assert numbers == sorted(numbers)
+
+
+def test_the_check_sees_a_file_that_is_not_protected(tmp_path: Path) -> None:
+    people().drop("name").write_parquet(tmp_path / "raw.parquet")
+    verdicts = check_file(tmp_path / "raw.parquet", schema=SCHEMA, models=MODELS)
+    assert [verdict.state for verdict in verdicts] == [State.FAILS, State.FAILS]
+    assert verdicts[0].worst == 1
+    expected = [model.check(Dataset(table=Table(frame=people()), schema=SCHEMA)) for model in MODELS]
+    assert [verdict.to_plain() for verdict in verdicts] == [verdict.to_plain() for verdict in expected]
+
+
+def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
+    texts = people().with_columns(pl.col("age").cast(pl.String))
+    step = Generalize(suppression=0.1)
+    alike(pl.read_parquet(at_scale(tmp_path, texts, step).path), in_memory(people(), step).data.table.frame)
+    broken = texts.with_columns(pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("abc")).otherwise("age").alias("age"))
+    with pytest.raises(WrongKind, match="1 of its values") as refusal:
+        at_scale(tmp_path, broken, step, force=True)
+    assert "abc" not in str(refusal.value)
+
+
+def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    general = Generalize(suppression=0.1)
+    with pytest.raises(NotApplicable, match="mondrian needs all rows"):
+        at_scale(tmp_path, people(), general, Mondrian())
+    with pytest.raises(BadParameter, match="exactly one"):
+        at_scale(tmp_path, people(), Remove())
+    with pytest.raises(BadParameter, match="Did you mean `duckdb`"):
+        at_scale(tmp_path, people(), general, engine="duckbd")
+    with pytest.raises(UnknownColumn):
+        at_scale(tmp_path, people().drop("zip"), general)
+    with pytest.raises(UnknownFormat):
+        at_scale(tmp_path, people(), general, target=tmp_path / "out.xlsx")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet"]
+    at_scale(tmp_path, people(), general)
+    with pytest.raises(OutputExists):
+        at_scale(tmp_path, people(), general)
+
+
+def test_without_java_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(ExtraMissing, match="openjdk-17"):
+        at_scale(tmp_path, people(), Generalize(suppression=0.1), engine="spark")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java")
+def test_spark_writes_the_release_that_duckdb_writes(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    key = Pseudonymize(key=tmp_path / "secret.key")
+    for number, settings in enumerate(VARIANTS[:3]):
+        steps = (key, Generalize(**settings))
+        first = at_scale(tmp_path, people(), *steps, target=tmp_path / f"duckdb{number}.parquet")
+        target = tmp_path / f"spark{number}.parquet"
+        second = at_scale(tmp_path, people(), *steps, target=target, engine="spark", memory="1GB")
+        alike(pl.read_parquet(first.path), pl.read_parquet(second.path))
+        assert first.steps == second.steps
+        assert [v.to_plain() for v in first.verdicts] == [v.to_plain() for v in second.verdicts]
+        assert second.holds
