@@ -1,0 +1,1 @@
+"""Differential privacy: exact noise, its loss, and the budgets it is drawn from."""

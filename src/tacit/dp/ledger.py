@@ -165,6 +165,21 @@ class Ledger:
         left = Grains(measure=measure, size=max(0, cap.size - spent.size), delta=max(0, cap.delta - spent.delta))
         return Balance(cap=loss_of(cap), spent=loss_of(spent), left=loss_of(left))
 
+    def remember(self, key: str, body: str) -> str:
+        """Keep a noisy answer under a key; the one kept first stays and is given back."""
+        with self._store.write() as transaction:
+            found = transaction.query("SELECT body FROM tacit_answers WHERE key = ?", key)
+            if found:
+                return str(found[0][0])
+            transaction.query("INSERT INTO tacit_answers (key, body) VALUES (?, ?)", key, body)
+        return body
+
+    def recall(self, key: str) -> str | None:
+        """The noisy answer kept under a key, or None."""
+        with self._store.read() as transaction:
+            found = transaction.query("SELECT body FROM tacit_answers WHERE key = ?", key)
+        return str(found[0][0]) if found else None
+
     def entries(self) -> Iterator[Entry]:
         """All entries in order."""
         with self._store.read() as transaction:

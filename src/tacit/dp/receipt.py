@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from tacit.dp.loss import NOTHING, Loss
+from tacit.dp.loss import NOTHING, Loss, Measure
 from tacit.errors import NoReceipt
 from tacit.sealed import Permit
 
@@ -41,10 +41,25 @@ class Receipt(Permit):
     def use(self, loss: Loss) -> None:
         """Draw on the receipt; refuse what it does not cover."""
         with self._lock:
-            total = self._used + loss
+            # In rho, several pure losses add up to less than the square of their sum: convert first, then add.
+            total = self._used + (loss.to(Measure.RHO) if self.covers.measure is Measure.RHO else loss)
             if not total <= self.covers:
                 raise NoReceipt(f"The receipt covers {self.covers}; {self._used} is used and {loss} was asked for.")
             self._used = total
+
+    def split(self, *parts: Loss) -> tuple[Receipt, ...]:
+        """Receipts for parts of this one, each good for its own part; together they may not exceed what is left.
+
+        Needed where parts are stated in different measures: epsilon for one mechanism, rho for another.
+        """
+        for part in parts:
+            self.use(part)
+        return tuple(Receipt(part, entry=self.entry, seal=_SEAL) for part in parts)
+
+    def parallel(self, loss: Loss, *, parts: int, touched: int) -> tuple[Receipt, ...]:
+        """A receipt of ``loss`` for each of ``parts`` disjoint groups, of which one unit is in ``touched`` at most."""
+        self.use(loss.times(touched))
+        return tuple(Receipt(loss, entry=self.entry, seal=_SEAL) for _ in range(parts))
 
     def _refuse(self, *_: object) -> None:
         raise NoReceipt("A receipt can be neither copied nor stored.")

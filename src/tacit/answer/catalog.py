@@ -1,0 +1,86 @@
+"""What analysts may know of the data before they ask: tables, columns, bounds, keys, and what one person is.
+
+Everything in a catalog is public and declared by the owner. Nothing in it is measured from private tables: a bound
+taken from the data would give the largest value away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from tacit.errors import BadParameter, MetadataMissing
+from tacit.schema import Kind, Schema
+
+__all__ = ["Catalog", "PrivateTable", "PublicTable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTable:
+    """A table about people. Only declared columns can be named in a question."""
+
+    name: str
+    schema: Schema
+    """Kinds and domains by column; ``unit`` is the column that says whose row it is, None if each row is a person."""
+    rows: int | None = None
+    """How many rows of one unit count within one group; more are clipped. Always 1 when each row is a person."""
+    groups: int | None = None
+    """In how many groups one unit counts. Always 1 when each row is a person."""
+
+    def __post_init__(self) -> None:
+        for name, column in self.schema.columns.items():
+            if column.kind is None:
+                raise MetadataMissing(f"Column `{name}` of `{self.name}` has no kind.", fix="Declare it.", column=name)
+        unit = self.schema.unit
+        if unit is not None and unit not in self.schema.columns:
+            raise MetadataMissing(f"The unit `{unit}` of `{self.name}` is not among its columns.", column=unit)
+        for limit in (self.rows, self.groups):
+            if limit is not None and not 1 <= limit <= 1_000_000:
+                raise BadParameter("the rows and groups of one unit lie in 1 .. 1,000,000.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicTable:
+    """A table anybody may see: regions of cities, prices of codes. Joined by its key, which is unique."""
+
+    name: str
+    frame: pl.DataFrame
+    key: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.key or any(name not in self.frame.columns for name in self.key):
+            raise BadParameter(f"the key of public table `{self.name}` must name its columns.")
+        keys = self.frame.select(self.key)
+        if keys.null_count().row(0) != (0,) * len(self.key) or keys.is_duplicated().any():
+            raise BadParameter(f"the key of public table `{self.name}` must be unique and without gaps.")
+
+    def kind(self, column: str) -> Kind:
+        return Kind.of(self.frame.schema[column])
+
+    def values(self, column: str) -> tuple[Any, ...]:
+        """All values of the column: they are public."""
+        return tuple(self.frame[column].drop_nulls().unique().sort().to_list())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """One data set: tables about the same people, and the public tables that go with them."""
+
+    dataset: str
+    """The name budgets are kept under."""
+    private: Mapping[str, PrivateTable]
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.dataset or not self.private:
+            raise BadParameter("a catalog has a name and at least one private table.")
+        clash = {name.lower() for name in self.private} & {name.lower() for name in self.public}
+        if clash:
+            raise BadParameter(f"`{sorted(clash)[0]}` is both a private and a public table.")
+        if len(self.private) > 1 and any(table.schema.unit is None for table in self.private.values()):
+            raise MetadataMissing(
+                "Several private tables need a unit column each.", fix="Name the column that says whose row it is."
+            )

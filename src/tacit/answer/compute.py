@@ -1,0 +1,115 @@
+"""From a strategy and a receipt to noisy numbers: run, put in order, add noise. Nothing exact leaves this module."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tacit.answer.measurement import Cells, Count, Distinct, Sum
+from tacit.answer.statement import additive, cells, distinct
+from tacit.answer.strategy import Draw, Strategy
+from tacit.dp.mechanisms.gaussian import Gaussian
+from tacit.dp.receipt import Receipt
+from tacit.engines.engine import Running
+from tacit.sealed import Sealed
+
+__all__ = ["Released", "compute"]
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Released:
+    """Noisy numbers by group: safe to keep and to show."""
+
+    keys: tuple[Key, ...]
+    values: dict[int, tuple[float | int, ...]]
+    """Per measurement, one number per key."""
+
+
+def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
+    """Answer with noise; all groups' noise is drawn in batches whose size is public or itself private."""
+    question = strategy.question
+    receipts = _receipts(strategy, receipt)
+    secret = int.from_bytes(os.urandom(7), "little")
+    width = len(question.keys)
+    added = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
+    table: dict[Key, Key] = {}
+    if added or strategy.selection is not None:
+        rows = engine.run(additive(strategy, secret)).open(receipt)
+        table = {tuple(row[:width]): tuple(row[width:]) for row in rows}
+    keys = _named(strategy, table, receipts)
+    values: dict[int, tuple[float | int, ...]] = {}
+    for place, i in enumerate(added):
+        exact = np.array([int(table[key][place]) if key in table else 0 for key in keys], dtype=object)
+        values[i] = _noisy(strategy.of(i), Sealed(exact), receipts[i])
+    for i, measurement in enumerate(question.measurements):
+        if isinstance(measurement, Distinct):
+            rows = engine.run(distinct(strategy, measurement, secret)).open(receipt)
+            found = {tuple(row[:width]): int(row[width]) for row in rows}
+            exact = np.array([found.get(key, 0) for key in keys], dtype=object)
+            values[i] = _noisy(strategy.of(i), Sealed(exact), receipts[i])
+        elif isinstance(measurement, Cells):
+            rows = engine.run(cells(strategy, measurement, secret)).open(receipt)
+            values[i] = _quantiles(strategy, i, measurement, rows, keys, receipts[i])
+    return Released(keys=keys, values=values)
+
+
+def _receipts(strategy: Strategy, receipt: Receipt) -> dict[int | None, Receipt]:
+    """Every draw's own receipt, out of the parts that were reserved."""
+    parts = iter(receipt.split(*strategy.parts))
+    kinds: dict[str, list[Draw]] = {"pure": [], "gaussian": [], "keys": []}
+    for draw in strategy.draws:
+        kind = "keys" if draw.measurement is None else "gaussian" if isinstance(draw.mechanism, Gaussian) else "pure"
+        kinds[kind].append(draw)
+    found: dict[int | None, Receipt] = {}
+    for draws in kinds.values():
+        if draws:
+            part = next(parts)
+            for draw in draws:
+                found[draw.measurement] = part
+    return found
+
+
+def _named(strategy: Strategy, table: dict[Key, Key], receipts: dict[int | None, Receipt]) -> tuple[Key, ...]:
+    """All public groups, or the private keys that may be named; always in the order of the keys."""
+    draw = strategy.selection
+    if draw is None:
+        return tuple(product(*(key.values or () for key in strategy.question.keys)))
+    public = [None if key.values is None else set(key.values) for key in strategy.question.keys]
+    known = [key for key in table if all(p is None or part in p for p, part in zip(public, key, strict=True))]
+    known.sort(key=lambda key: [str(part) for part in key])
+    units = Sealed(np.array([int(table[key][-1]) for key in known], dtype=np.int64))
+    kept = draw.mechanism.release(units, receipt=receipts[None], sensitivity=strategy.groups) if known else []
+    named = [key for key, keep in zip(known, kept, strict=True) if keep]
+    return tuple(sorted(named))
+
+
+def _noisy(draw: Draw, exact: Sealed[Any], receipt: Receipt) -> tuple[float | int, ...]:
+    if isinstance(draw.mechanism, Gaussian):
+        noisy = draw.mechanism.release(exact, receipt=receipt, squared=draw.sensitivity)
+    else:
+        noisy = draw.mechanism.release(exact, receipt=receipt, sensitivity=draw.sensitivity)
+    return tuple(noisy.tolist())
+
+
+def _quantiles(
+    strategy: Strategy, index: int, measurement: Cells, rows: list[Key], keys: tuple[Key, ...], receipt: Receipt
+) -> tuple[float | int, ...]:
+    draw = strategy.of(index)
+    width = len(strategy.question.keys)
+    counts = {key: np.zeros(measurement.cells, dtype=np.int64) for key in keys}
+    for row in rows:
+        if tuple(row[:width]) in counts:
+            counts[tuple(row[:width])][int(row[width])] = int(row[width + 1])
+    each = draw.mechanism.loss(draw.sensitivity)
+    paid = receipt.parallel(each, parts=len(keys), touched=strategy.groups)
+    found = []
+    for key, own in zip(keys, paid, strict=True):
+        value = draw.mechanism.release(Sealed(counts[key]), receipt=own, sensitivity=draw.sensitivity)
+        found.append(int(value) if value.denominator == 1 else float(value))
+    return tuple(found)

@@ -1,0 +1,92 @@
+"""What a question costs and how exact its answer will be, in words and numbers, before anything is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Sum
+from tacit.answer.strategy import Strategy
+
+__all__ = ["Explanation", "Noise", "explain"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """The noise on one measured number."""
+
+    what: str
+    mechanism: str
+    error: float
+    """Bound on the noise of one number at 95 %, in its own unit; for a quantile in rows of rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """The strategy, told."""
+
+    cost: str
+    groups: int | None
+    """How many groups the answer will have; None where keys are private and chosen."""
+    bounding: str
+    noises: tuple[Noise, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"Costs {self.cost}.", self.bounding]
+        lines += [f"{noise.what}: {noise.mechanism} noise, ±{noise.error:.4g} (95 %)." for noise in self.noises]
+        return "\n".join([*lines, *self.notes])
+
+    def to_plain(self) -> dict[str, Any]:
+        noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
+        return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
+                "notes": list(self.notes)}  # fmt: skip
+
+
+def _what(measurement: Measurement) -> str:
+    match measurement:
+        case Count(once=True):
+            return "Number of units"
+        case Count():
+            return "Number of rows"
+        case Sum():
+            return "Sum"
+        case Distinct():
+            return "Number of different values"
+        case Cells(rank=rank):
+            return f"Quantile {float(rank):g} (error in rows of rank)"
+        case _:
+            raise AssertionError("no words for this measurement")
+
+
+def explain(strategy: Strategy) -> Explanation:
+    """Tell the strategy."""
+    r, g = strategy.rows, strategy.groups
+    match strategy.bounding:
+        case "row":
+            bounding = "Each row is a unit of its own."
+        case "clip":
+            bounding = (
+                f"Each unit counts in all its groups, scaled down to what {r} row(s) in each of {g} group(s) would "
+                "weigh (L2 norm)."
+            )
+        case _:
+            bounding = f"Each unit counts with at most {r} row(s) in each of at most {g} group(s), chosen at random."
+    noises = []
+    for draw in strategy.draws:
+        name = draw.mechanism.part_name()
+        if draw.measurement is None:
+            error = draw.error("0.95")
+            noises.append(Noise(what="Units a key needs to be named", mechanism=name, error=error))
+        else:
+            what = _what(strategy.question.measurements[draw.measurement])
+            noises.append(Noise(what=what, mechanism=name, error=draw.error("0.95")))
+    notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
+    if strategy.selection is not None:
+        notes.append("Keys are private: only keys that enough units share are named.")
+    if any(isinstance(m, Cells) for m in strategy.question.measurements):
+        notes.append("Quantiles have no interval: how far the value moves per row depends on the data.")
+    return Explanation(
+        cost=str(strategy.cost), groups=strategy.question.groups, bounding=bounding, noises=tuple(noises),
+        notes=tuple(notes),
+    )  # fmt: skip

@@ -1,0 +1,469 @@
+"""The expressions analysts may write, one small rule per kind of syntax node. What has no rule is refused.
+
+Every rule gives SQL that cannot raise on any data: arithmetic runs in floating point, divisors pass NULLIF, casts are
+TRY_CAST, and values of different families are never compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from tacit.answer.refusal import refuse
+from tacit.answer.scalar import Scalar, literal, same_family, text_sql
+from tacit.errors import did_you_mean
+from tacit.schema import Kind
+
+__all__ = ["Columns", "Reader"]
+
+_PARTS = {"YEAR": None, "QUARTER": (1, 4), "MONTH": (1, 12), "DAY": (1, 31), "DOW": (0, 6), "DAYOFWEEK": (0, 6),
+          "HOUR": (0, 23), "MINUTE": (0, 59), "WEEK": (1, 53)}  # fmt: skip
+_CASTS = {
+    "TINYINT": Kind.INTEGER, "SMALLINT": Kind.INTEGER, "INT": Kind.INTEGER, "BIGINT": Kind.INTEGER,
+    "FLOAT": Kind.NUMBER, "DOUBLE": Kind.NUMBER, "DECIMAL": Kind.NUMBER, "VARCHAR": Kind.CATEGORY,
+    "TEXT": Kind.CATEGORY, "DATE": Kind.DATE, "TIMESTAMP": Kind.DATETIME, "BOOLEAN": Kind.BOOLEAN,
+}  # fmt: skip
+TYPES = {
+    Kind.INTEGER: "BIGINT", Kind.NUMBER: "DOUBLE", Kind.CATEGORY: "VARCHAR", Kind.DATE: "DATE",
+    Kind.DATETIME: "TIMESTAMP", Kind.BOOLEAN: "BOOLEAN",
+}  # fmt: skip
+
+
+class Columns:
+    """The columns a part of the query can see, by table alias and name."""
+
+    def __init__(self, items: Iterable[tuple[str, str, Scalar]] = ()) -> None:
+        self.items = tuple(items)
+
+    def __add__(self, other: Columns) -> Columns:
+        return Columns((*self.items, *other.items))
+
+    def under(self, alias: str) -> Columns:
+        return Columns((alias, name, scalar) for _, name, scalar in self.items)
+
+    def find(self, table: str, name: str) -> list[Scalar]:
+        wanted, where = name.lower(), table.lower()
+        found = [s for alias, n, s in self.items if n.lower() == wanted and (not where or alias.lower() == where)]
+        return list({scalar.sql: scalar for scalar in found}.values())
+
+    def names(self) -> list[str]:
+        return [name for _, name, _ in self.items]
+
+
+class Reader:
+    """Turns syntax nodes into scalars over the columns in sight."""
+
+    def __init__(self, columns: Columns, text: str) -> None:
+        self.columns = columns
+        self.text = text
+
+    def no(self, node: Any, reason: str, fix: str = "") -> Exception:
+        return refuse(node, self.text, reason, fix)
+
+    def read(self, node: Any) -> Scalar:
+        rule = _RULES.get(type(node).__name__)
+        if rule is None:
+            name = str(node.this).upper() if type(node).__name__ == "Anonymous" else node.key.upper()
+            raise self.no(
+                node, f"`{name}` is not part of the language for values of a row.",
+                "Known: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, "
+                "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
+                "LENGTH.",
+            )  # fmt: skip
+        return rule(self, node)
+
+    def condition(self, node: Any) -> Scalar:
+        """A scalar that is true or false."""
+        scalar = self.read(node)
+        if scalar.kind is not Kind.BOOLEAN:
+            raise self.no(node, "A condition is needed here, something that is true or false.")
+        return scalar
+
+    def number(self, node: Any) -> Scalar:
+        scalar = self.read(node)
+        if not scalar.number:
+            raise self.no(node, f"A number is needed here, not a {scalar.family}.", "CAST(... AS DOUBLE) makes one.")
+        return scalar
+
+    def text_value(self, node: Any) -> Scalar:
+        scalar = self.read(node)
+        if scalar.family != "text":
+            raise self.no(node, f"Text is needed here, not a {scalar.family}.", "CAST(... AS VARCHAR) makes one.")
+        return scalar
+
+    def pair(self, node: Any, one: Any, other: Any) -> tuple[Scalar, Scalar]:
+        a, b = self.read(one), self.read(other)
+        fitted = same_family(a, b)
+        if fitted is None:
+            raise self.no(node, f"A {a.family} cannot be compared with a {b.family}.", "CAST one of them.")
+        return fitted
+
+
+def _flag(sql: str) -> Scalar:
+    return Scalar(sql=sql, kind=Kind.BOOLEAN, values=(False, True))
+
+
+def _column(reader: Reader, node: Any) -> Scalar:
+    if node.args.get("db") or node.args.get("catalog"):
+        raise reader.no(node, "Columns are named as `column` or `table.column`.")
+    found = reader.columns.find(node.table, node.name)
+    if not found:
+        raise reader.no(
+            node, f"There is no column `{node.name}` here.", did_you_mean(node.name, reader.columns.names())
+        )
+    if len(found) > 1:
+        raise reader.no(node, f"`{node.name}` could be a column of more than one table.", "Write `table.column`.")
+    return found[0]
+
+
+def _literal(reader: Reader, node: Any) -> Scalar:
+    if node.is_string:
+        if "\x00" in node.this:
+            raise reader.no(node, "Text may not contain a zero byte.")
+        return literal(node.this)
+    try:
+        return literal(Fraction(node.this))
+    except ValueError:
+        raise reader.no(node, "This is not a number that can be read.") from None
+
+
+def _compare(sign: str) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        a, b = reader.pair(node, node.this, node.expression)
+        return _flag(f"({a.sql} {sign} {b.sql})")
+
+    return rule
+
+
+def _logic(sign: str) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        return _flag(f"({reader.condition(node.this).sql} {sign} {reader.condition(node.expression).sql})")
+
+    return rule
+
+
+def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> dict[str, Any]:
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return {}
+    ends = [f(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    return {"low": min(ends), "high": max(ends)}
+
+
+def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        a, b = reader.number(node.this), reader.number(node.expression)
+        return Scalar(sql=f"({a.as_double()} {sign} {b.as_double()})", kind=Kind.NUMBER, **_corners(a, b, f))
+
+    return rule
+
+
+def _divide(reader: Reader, node: Any) -> Scalar:
+    a, b = reader.number(node.this), reader.number(node.expression)
+    known: dict[str, Any] = {}
+    if isinstance(b.constant, Fraction) and b.constant != 0:
+        known = _corners(a, b, lambda x, y: x / y)
+    return Scalar(sql=f"({a.as_double()} / NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+
+
+def _modulo(reader: Reader, node: Any) -> Scalar:
+    a, b = reader.number(node.this), reader.number(node.expression)
+    known: dict[str, Any] = {}
+    if isinstance(b.constant, Fraction) and b.constant != 0:
+        known = {"low": -abs(b.constant), "high": abs(b.constant)}
+    return Scalar(sql=f"fmod({a.as_double()}, NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+
+
+def _negative(reader: Reader, node: Any) -> Scalar:
+    a = reader.number(node.this)
+    if isinstance(a.constant, Fraction):
+        return literal(-a.constant)
+    known: dict[str, Any] = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
+    return Scalar(sql=f"(-{a.as_double()})", kind=Kind.NUMBER, **known)
+
+
+def _absolute(reader: Reader, node: Any) -> Scalar:
+    a = reader.number(node.this)
+    known: dict[str, Any] = {}
+    if a.low is not None and a.high is not None:
+        least = Fraction(0) if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+        known = {"low": least, "high": max(abs(a.low), abs(a.high))}
+    return Scalar(sql=f"abs({a.as_double()})", kind=Kind.NUMBER, **known)
+
+
+def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        a = reader.number(node.this)
+        if node.args.get("decimals") is not None:
+            places = reader.read(node.args["decimals"])
+            if not isinstance(places.constant, Fraction) or places.constant not in range(10):
+                raise reader.no(node, "The number of decimals is written out, 0 to 9.")
+            if places.constant:
+                sql = f"round({a.as_double()}, {int(places.constant)})"
+                return Scalar(sql=sql, kind=Kind.NUMBER, low=a.low, high=a.high)
+        return _made(a)
+
+    def _made(a: Scalar) -> Scalar:
+        known: dict[str, Any] = {}
+        if a.low is not None and a.high is not None:
+            known = {"low": Fraction(f(a.low)), "high": Fraction(f(a.high))}
+        return Scalar(sql=f"TRY_CAST({function}({a.as_double()}) AS BIGINT)", kind=Kind.INTEGER, **known)
+
+    return rule
+
+
+def _between(reader: Reader, node: Any) -> Scalar:
+    a, low = reader.pair(node, node.this, node.args["low"])
+    b, high = reader.pair(node, node.this, node.args["high"])
+    return _flag(f"({a.sql} >= {low.sql} AND {b.sql} <= {high.sql})")
+
+
+def _in(reader: Reader, node: Any) -> Scalar:
+    if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
+        raise reader.no(node, "IN takes a list of values, not a query.", "Join with the table instead.")
+    if len(node.expressions) > 1000:
+        raise reader.no(node, "IN takes at most 1,000 values.", "Join with a public table instead.")
+    tests = [reader.pair(node, node.this, item) for item in node.expressions]
+    return _flag("(" + " OR ".join(f"{a.sql} = {b.sql}" for a, b in tests) + ")")
+
+
+def _like(function: str) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        a, pattern = reader.text_value(node.this), reader.read(node.expression)
+        if not isinstance(pattern.constant, str):
+            raise reader.no(node, "The pattern of LIKE is written out as text.")
+        return _flag(f"({a.sql} {function} {text_sql(pattern.constant)})")
+
+    return rule
+
+
+def _is(reader: Reader, node: Any) -> Scalar:
+    a = reader.read(node.this)
+    kind = type(node.expression).__name__
+    if kind == "Null":
+        return _flag(f"({a.sql} IS NULL)")
+    if kind == "Boolean" and a.kind is Kind.BOOLEAN:
+        return _flag(f"({a.sql} IS {'TRUE' if node.expression.this else 'FALSE'})")
+    raise reader.no(node, "IS tests for NULL, TRUE or FALSE.")
+
+
+def _merge(reader: Reader, node: Any, items: list[Scalar], sql: Callable[[list[str]], str]) -> Scalar:
+    """One result out of several expressions of one family: bounds and values cover all of them."""
+    families = {item.family for item in items}
+    if len(families) != 1:
+        raise reader.no(node, "All results must be of one kind: " + ", ".join(sorted(families)) + " are mixed.")
+    if families == {"number"}:
+        whole = all(item.kind is Kind.INTEGER for item in items)
+        parts = [item.sql if whole else item.as_double() for item in items]
+        kind = Kind.INTEGER if whole else Kind.NUMBER
+    else:
+        parts, kind = [item.sql for item in items], items[0].kind
+    known: dict[str, Any] = {}
+    lows, highs = [item.low for item in items], [item.high for item in items]
+    if all(low is not None for low in lows) and all(high is not None for high in highs):
+        known = {"low": min(low for low in lows if low is not None), "high": max(h for h in highs if h is not None)}
+    sets = [item.values for item in items]
+    if all(values is not None for values in sets) and kind is not Kind.NUMBER:
+        known["values"] = tuple(sorted({value for values in sets if values is not None for value in values}))
+    return Scalar(sql=sql(parts), kind=kind, **known)
+
+
+def _case(reader: Reader, node: Any) -> Scalar:
+    conditions: list[str] = []
+    results: list[Scalar] = []
+    for branch in node.args["ifs"]:
+        if node.this is not None:
+            a, b = reader.pair(branch, node.this, branch.this)
+            conditions.append(f"({a.sql} = {b.sql})")
+        else:
+            conditions.append(reader.condition(branch.this).sql)
+        results.append(reader.read(branch.args["true"]))
+    default = node.args.get("default")
+    has_default = default is not None and type(default).__name__ != "Null"
+    if has_default:
+        results.append(reader.read(default))
+
+    def write(parts: list[str]) -> str:
+        whens = " ".join(f"WHEN {c} THEN {p}" for c, p in zip(conditions, parts, strict=False))
+        return f"(CASE {whens} ELSE {parts[-1] if has_default else 'NULL'} END)"
+
+    return _merge(reader, node, results, write)
+
+
+def _if(reader: Reader, node: Any) -> Scalar:
+    condition, yes = reader.condition(node.this), reader.read(node.args["true"])
+    no = node.args.get("false")
+    items = [yes] if no is None else [yes, reader.read(no)]
+    end = "NULL" if no is None else None
+    return _merge(reader, node, items, lambda p: f"(CASE WHEN {condition.sql} THEN {p[0]} ELSE {end or p[1]} END)")
+
+
+def _coalesce(reader: Reader, node: Any) -> Scalar:
+    items = [reader.read(item) for item in [node.this, *node.expressions]]
+    return _merge(reader, node, items, lambda p: f"coalesce({', '.join(p)})")
+
+
+def _extreme(function: str) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        items = [reader.number(item) for item in [node.this, *node.expressions]]
+        known: dict[str, Any] = {}
+        lows = [item.low for item in items if item.low is not None]
+        highs = [item.high for item in items if item.high is not None]
+        if function == "least":
+            # A missing value is NULL, not passed over, so the result is never above any known bound.
+            known = {"high": min(highs) if highs else None, "low": min(lows) if len(lows) == len(items) else None}
+        else:
+            known = {"low": max(lows) if lows else None, "high": max(highs) if len(highs) == len(items) else None}
+        parts = [item.as_double() for item in items]
+        some = " OR ".join(f"{part} IS NULL" for part in parts)
+        return Scalar(
+            sql=f"(CASE WHEN {some} THEN NULL ELSE {function}({', '.join(parts)}) END)", kind=Kind.NUMBER, **known
+        )
+
+    return rule
+
+
+def _nullif(reader: Reader, node: Any) -> Scalar:
+    a, b = reader.pair(node, node.this, node.expression)
+    return a.plain(f"NULLIF({a.sql}, {b.sql})")
+
+
+def _cast(reader: Reader, node: Any) -> Scalar:
+    kind = _CASTS.get(node.args["to"].this.name)
+    if kind is None:
+        raise reader.no(node, "A cast goes to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
+    a = reader.read(node.this)
+    if a.kind is kind:
+        return a.plain(a.sql) if a.constant is None else a
+    if isinstance(a.constant, str) and kind in (Kind.DATE, Kind.DATETIME):
+        try:
+            return literal((date if kind is Kind.DATE else datetime).fromisoformat(a.constant))
+        except ValueError:
+            raise reader.no(node, "This text is no date of the form 2024-12-31.") from None
+    known: dict[str, Any] = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
+    return Scalar(sql=f"TRY_CAST({a.sql} AS {TYPES[kind]})", kind=kind, **known)
+
+
+def _date_part(reader: Reader, node: Any) -> Scalar:
+    if type(node).__name__ == "Extract":
+        part, inner = node.this.name.upper(), node.expression
+    else:
+        part, inner = node.key.upper(), node.this
+    part = {"DAYOFMONTH": "DAY", "DAY_OF_WEEK": "DOW", "DAYOFWEEK": "DOW", "WEEKOFYEAR": "WEEK"}.get(part, part)
+    if part not in _PARTS:
+        raise reader.no(node, f"`{part}` is not a date part of the language.", "Known: " + ", ".join(_PARTS) + ".")
+    a = reader.read(_undone(inner))
+    if a.kind not in (Kind.DATE, Kind.DATETIME):
+        raise reader.no(node, f"A date is needed here, not a {a.family}.")
+    ends = _PARTS[part]
+    known: dict[str, Any] = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
+    return Scalar(sql=f"CAST(date_part({text_sql(part.lower())}, {a.sql}) AS BIGINT)", kind=Kind.INTEGER, **known)
+
+
+def _undone(node: Any) -> Any:
+    """Some parsers wrap the argument of YEAR(...) in a conversion to a date; what was written is inside."""
+    return node.this if type(node).__name__ in ("TsOrDsToDate", "TsOrDsToTimestamp") else node
+
+
+def _text_function(function: str) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        if any(value for name, value in node.args.items() if name != "this"):
+            raise reader.no(node, f"{function.upper()} takes one text here.")
+        return Scalar(sql=f"{function}({reader.text_value(node.this).sql})", kind=Kind.CATEGORY)
+
+    return rule
+
+
+def _length(reader: Reader, node: Any) -> Scalar:
+    return Scalar(sql=f"CAST(length({reader.text_value(node.this).sql}) AS BIGINT)", kind=Kind.INTEGER)
+
+
+def _substring(reader: Reader, node: Any) -> Scalar:
+    a = reader.text_value(node.this)
+    numbers = [reader.read(node.args[name]) for name in ("start", "length") if node.args.get(name) is not None]
+    if any(not isinstance(n.constant, Fraction) or n.constant not in range(1, 10_000) for n in numbers):
+        raise reader.no(node, "Start and length of SUBSTRING are written out, 1 to 9999.")
+    return Scalar(sql=f"substring({', '.join([a.sql, *(n.sql for n in numbers)])})", kind=Kind.CATEGORY)
+
+
+def _anonymous(reader: Reader, node: Any) -> Scalar:
+    if str(node.this).upper() == "CLIP" and len(node.expressions) == 3:
+        a, low, high = (reader.number(item) for item in node.expressions)
+        if (
+            not isinstance(low.constant, Fraction)
+            or not isinstance(high.constant, Fraction)
+            or low.constant > high.constant
+        ):
+            raise reader.no(node, "CLIP(x, low, high) takes two written-out numbers, low not above high.")
+        x, ends = a.as_double(), (f"CAST({float(end)!r} AS DOUBLE)" for end in (low.constant, high.constant))
+        bottom, top = ends
+        inside = f"(CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL ELSE greatest(least({x}, {top}), {bottom}) END)"
+        return Scalar(sql=inside, kind=Kind.NUMBER, low=low.constant, high=high.constant)
+    raise reader.no(
+        node, f"`{str(node.this).upper()}` is not a function of the language.",
+        "Known: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
+        "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT.",
+    )  # fmt: skip
+
+
+def _aggregate(reader: Reader, node: Any) -> Scalar:
+    raise reader.no(
+        node, f"{node.key.upper()} is an aggregate and cannot stand here.",
+        "Aggregates stand in SELECT, HAVING and ORDER BY; inside a subquery group by the privacy unit.",
+    )  # fmt: skip
+
+
+_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
+    "Column": _column,
+    "Literal": _literal,
+    "Boolean": lambda _reader, node: literal(bool(node.this)),
+    "Paren": lambda reader, node: reader.read(node.this),
+    "EQ": _compare("="),
+    "NEQ": _compare("<>"),
+    "LT": _compare("<"),
+    "LTE": _compare("<="),
+    "GT": _compare(">"),
+    "GTE": _compare(">="),
+    "And": _logic("AND"),
+    "Or": _logic("OR"),
+    "Not": lambda reader, node: _flag(f"(NOT {reader.condition(node.this).sql})"),
+    "Add": _arithmetic("+", lambda x, y: x + y),
+    "Sub": _arithmetic("-", lambda x, y: x - y),
+    "Mul": _arithmetic("*", lambda x, y: x * y),
+    "Div": _divide,
+    "Mod": _modulo,
+    "Neg": _negative,
+    "Abs": _absolute,
+    "Floor": _whole("floor", lambda x: x.__floor__()),
+    "Ceil": _whole("ceil", lambda x: x.__ceil__()),
+    "Round": _whole("round", lambda x: (x + Fraction(1, 2)).__floor__()),
+    "Between": _between,
+    "In": _in,
+    "Like": _like("LIKE"),
+    "ILike": _like("ILIKE"),
+    "Is": _is,
+    "Case": _case,
+    "If": _if,
+    "Coalesce": _coalesce,
+    "Least": _extreme("least"),
+    "Greatest": _extreme("greatest"),
+    "Nullif": _nullif,
+    "Cast": _cast,
+    "TryCast": _cast,
+    "Extract": _date_part,
+    **dict.fromkeys(
+        ("Year", "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek", "Hour", "Minute", "Week", "WeekOfYear"),
+        _date_part,
+    ),
+    "Lower": _text_function("lower"),
+    "Upper": _text_function("upper"),
+    "Trim": _text_function("trim"),
+    "Length": _length,
+    "Substring": _substring,
+    "Anonymous": _anonymous,
+    **dict.fromkeys(
+        ("Count", "Sum", "Avg", "Min", "Max", "Median", "Variance", "Stddev", "VariancePop", "StddevSamp", "StddevPop"),
+        _aggregate,
+    ),
+}

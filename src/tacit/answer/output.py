@@ -1,0 +1,169 @@
+"""What the analyst sees, computed from noisy numbers alone: arithmetic, HAVING, ORDER BY, LIMIT, with intervals.
+
+All of this is post-processing: it costs nothing and cannot leak. A value carries the interval its noise allows; the
+interval of an expression follows by interval arithmetic. Intervals are about the noise; what clipping and sampling of
+contributions removed is not in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import Any
+
+__all__ = ["Noisy", "Output", "evaluate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """An expression over keys and measurements."""
+
+    op: str
+    args: tuple[Output, ...] = ()
+    value: Any = None
+
+    def used(self) -> set[int]:
+        """The measurements it rests on."""
+        own = {self.value} if self.op in ("count", "sum", "distinct", "quantile") else set()
+        return own.union(*(arg.used() for arg in self.args)) if self.args else own
+
+
+@dataclass(frozen=True, kw_only=True)
+class Noisy:
+    """A value and the interval it lies in; ``low`` and ``high`` are None where none can be given."""
+
+    value: Any
+    low: float | None = None
+    high: float | None = None
+
+
+_NONE = Noisy(value=None)
+
+
+def _exact(value: Any) -> Noisy:
+    return Noisy(value=value, low=value, high=value) if isinstance(value, int | float) else Noisy(value=value)
+
+
+def _ends(*items: Noisy) -> bool:
+    return all(item.low is not None and item.high is not None for item in items)
+
+
+def _lift(a: Noisy, b: Noisy, f: Callable[[Any, Any], Any]) -> Noisy:
+    if a.value is None or b.value is None:
+        return _NONE
+    value = _finite(f(a.value, b.value))
+    if value is None or not _ends(a, b):
+        return Noisy(value=value)
+    corners = [_finite(f(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
+    if any(corner is None for corner in corners):
+        return Noisy(value=value)
+    known = [corner for corner in corners if corner is not None]
+    return Noisy(value=value, low=min(known), high=max(known))
+
+
+def _finite(value: Any) -> Any:
+    return None if value is None or (isinstance(value, float) and not isfinite(value)) else value
+
+
+def _divide(a: Noisy, b: Noisy) -> Noisy:
+    if b.value is None or b.value == 0:
+        return _NONE
+    if b.low is not None and b.high is not None and b.low <= 0 <= b.high:
+        return Noisy(value=None if a.value is None else _finite(a.value / b.value))
+    return _lift(a, b, lambda x, y: x / y if y else None)
+
+
+def _monotone(a: Noisy, f: Callable[[Any], Any]) -> Noisy:
+    if a.value is None:
+        return _NONE
+    if a.low is None or a.high is None:
+        return Noisy(value=f(a.value))
+    return Noisy(value=f(a.value), low=f(a.low), high=f(a.high))
+
+
+def _clip(item: Noisy, low: float, high: float) -> Noisy:
+    return _monotone(item, lambda x: min(max(x, low), high))
+
+
+def _absolute(a: Noisy) -> Noisy:
+    if a.value is None or a.low is None or a.high is None:
+        return Noisy(value=None if a.value is None else abs(a.value))
+    least = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+    return Noisy(value=abs(a.value), low=least, high=max(abs(a.low), abs(a.high)))
+
+
+def _mean(total: Noisy, count: Noisy, centre: float) -> Noisy:
+    if count.value is None or count.value <= 0:
+        return _NONE
+    return _monotone(_divide(total, count), lambda x: x + centre)
+
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "EQ": lambda a, b: a == b, "NEQ": lambda a, b: a != b, "LT": lambda a, b: a < b,
+    "LTE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GTE": lambda a, b: a >= b,
+}  # fmt: skip
+_BINARY: dict[str, Callable[[Noisy, Noisy], Noisy]] = {
+    "Add": lambda a, b: _lift(a, b, lambda x, y: x + y),
+    "Sub": lambda a, b: _lift(a, b, lambda x, y: x - y),
+    "Mul": lambda a, b: _lift(a, b, lambda x, y: x * y),
+    "Div": _divide,
+}
+
+
+def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[int], Noisy]) -> Noisy:
+    """The output for one group, from its keys and its noisy measurements."""
+    op = output.op
+    if op == "key":
+        return Noisy(value=keys[output.value])
+    if op == "constant":
+        return _exact(output.value)
+    if op in ("count", "sum", "distinct", "quantile"):
+        return measured(output.value)
+    args = [evaluate(arg, keys, measured) for arg in output.args]
+    if op in _BINARY:
+        return _BINARY[op](*args)
+    if op in _COMPARE:
+        a, b = args[0].value, args[1].value
+        return Noisy(value=None if a is None or b is None else _COMPARE[op](a, b))
+    match op:
+        case "mean":
+            centre, low, high = output.value
+            return _clip(_mean(args[0], args[1], centre), low, high)
+        case "variance" | "deviation":
+            return _spread(args, *output.value, root=op == "deviation")
+        case "And" | "Or":
+            truths = [bool(arg.value) for arg in args]
+            return Noisy(value=all(truths) if op == "And" else any(truths))
+        case "Not":
+            return Noisy(value=not args[0].value)
+        case "IsNull":
+            return Noisy(value=args[0].value is None)
+        case "Neg":
+            return _lift(_exact(0), args[0], lambda x, y: x - y)
+        case "Abs":
+            return _absolute(args[0])
+        case "Round":
+            return _monotone(args[0], lambda x: round(x, output.value))
+        case "Coalesce":
+            return next((arg for arg in args if arg.value is not None), _NONE)
+        case "Clip":
+            return _clip(args[0], *output.value)
+        case "If":
+            return args[1] if args[0].value else args[2]
+        case _:
+            raise AssertionError(f"no rule for {op}")
+
+
+def _spread(args: list[Noisy], span: float, sample: bool, *, root: bool) -> Noisy:
+    """Variance from the noisy sums of squares and of distances from the middle, and the noisy count."""
+    squares, total, count = args
+    if count.value is None or count.value <= (1 if sample else 0):
+        return _NONE
+    mean = _divide(total, count)
+    second = _divide(squares, count)
+    square = _monotone(_absolute(mean), lambda x: x * x)
+    spread = _clip(_lift(second, square, lambda x, y: x - y), 0.0, span)
+    if sample:
+        spread = _monotone(spread, lambda x: x * count.value / (count.value - 1))
+    return _monotone(spread, lambda x: sqrt(max(x, 0.0))) if root else spread

@@ -1,0 +1,318 @@
+"""Asking: one analyst, one data set, one ledger.
+
+The order of an answer is fixed: read the query, plan the noise, compute the loss twice, look for the same question's
+answer, reserve the cost, run, add noise, keep the answer, give it. A refusal comes before the reservation and depends
+on the query and the public catalog only; whatever goes wrong after it has one message and keeps its cost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from functools import cmp_to_key
+from typing import Any
+
+import polars as pl
+
+from tacit.answer.catalog import Catalog
+from tacit.answer.compute import Released, compute
+from tacit.answer.explanation import Explanation, explain
+from tacit.answer.output import Noisy, Output, evaluate
+from tacit.answer.question import Question, ask
+from tacit.answer.strategy import Strategy, choose
+from tacit.dp.ledger import Ledger
+from tacit.dp.loss import Loss, approximate, concentrated, pure
+from tacit.engines.backends.duckdb import Duckdb
+from tacit.engines.engine import Engine
+from tacit.errors import AnswerFailed, BadParameter, QueryRefused, TacitError
+from tacit.exact import Number, rational
+
+__all__ = ["Answer", "Session"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Noisy numbers with their intervals: all of it may be shown."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Noisy, ...], ...]
+    loss: Loss
+    """What this answer cost; when ``cached``, what it had cost the first time."""
+    cached: bool
+    remaining: Loss | None
+    """What is left of the smallest budget that counts for this analyst."""
+    explanation: Explanation
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The values as a Polars frame."""
+        return pl.DataFrame({name: [row[i].value for row in self.rows] for i, name in enumerate(self.columns)})
+
+    @property
+    def intervals(self) -> pl.DataFrame:
+        """Values with ``_low`` and ``_high`` beside each number that has an interval (95 %)."""
+        data: dict[str, list[Any]] = {}
+        for i, name in enumerate(self.columns):
+            data[name] = [row[i].value for row in self.rows]
+            if any(row[i].low is not None for row in self.rows):
+                data[f"{name}_low"] = [row[i].low for row in self.rows]
+                data[f"{name}_high"] = [row[i].high for row in self.rows]
+        return pl.DataFrame(data)
+
+    @property
+    def value(self) -> Any:
+        """The number, for an answer that is a single one."""
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise BadParameter("this answer has more than one number.", fix="Use `answer.frame`.")
+        return self.rows[0][0].value
+
+    def to_plain(self) -> dict[str, Any]:
+        rows = [
+            {name: {"value": _plain(cell.value), "low": cell.low, "high": cell.high}
+             for name, cell in zip(self.columns, row, strict=True)}
+            for row in self.rows
+        ]  # fmt: skip
+        return {
+            "columns": list(self.columns), "rows": rows, "loss": self.loss.to_plain(), "cached": self.cached,
+            "remaining": None if self.remaining is None else self.remaining.to_plain(),
+            "explanation": self.explanation.to_plain(),
+        }  # fmt: skip
+
+
+class Session:
+    """Answers one analyst's questions about one data set.
+
+    >>> from tacit.answer.demo import flu
+    >>> session = flu(people=200, budget=10)
+    >>> answer = session.ask("SELECT COUNT(*) FROM patients", epsilon=1)
+    >>> answer.cached, session.ask("select count(*) from patients", epsilon=1).cached
+    (False, True)
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        tables: Mapping[str, Any],
+        *,
+        ledger: Ledger,
+        analyst: str,
+        engine: Engine | None = None,
+        pace: float | None = None,
+    ) -> None:
+        missing = [name for name in catalog.private if name not in tables]
+        if missing:
+            raise BadParameter(f"no data was given for table `{missing[0]}`.")
+        self.catalog = catalog
+        self.ledger = ledger
+        self.analyst = analyst
+        self.pace = pace
+        """Answers are given at whole multiples of so many seconds after the question; hides how long a run took."""
+        sources = {name: tables[name] for name in catalog.private}
+        sources |= {name: table.frame for name, table in catalog.public.items()}
+        self._engine = (engine or Duckdb()).start(
+            {
+                name: source.to_arrow() if isinstance(source, pl.DataFrame) else source
+                for name, source in sources.items()
+            }
+        )
+
+    def explain(
+        self,
+        sql: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        rho: Number | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+    ) -> Explanation:
+        """Cost and expected error. Touches no data and costs nothing."""
+        return explain(self._strategy(sql, epsilon, delta, rho, rows, groups))
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        rho: Number | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+    ) -> Answer:
+        """The private answer. The same question at the same cost gives the same answer again, for free.
+
+        ``epsilon`` (with a ``delta`` where Gaussian noise or private keys are wanted) or ``rho`` is the cost; a query
+        that ends in ``ERROR 50 CONFIDENCE 95%`` finds its own epsilon. ``rows`` and ``groups`` override how much of one
+        unit counts; they change accuracy and cost nothing.
+        """
+        started = time.monotonic()
+        try:
+            strategy = self._strategy(sql, epsilon, delta, rho, rows, groups)
+            key = self._key(strategy)
+            kept = self.ledger.recall(key)
+            if kept is not None:
+                return self._answer(strategy, _read(kept), cached=True)
+            receipt = self.ledger.reserve(strategy.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
+            try:
+                released = compute(strategy, self._engine, receipt)
+            except AnswerFailed:
+                raise
+            except Exception:
+                # Nothing of the reason may reach the analyst: it could depend on the data.
+                raise _failed() from None
+            return self._answer(strategy, _read(self.ledger.remember(key, _write(released))), cached=False)
+        finally:
+            if self.pace:
+                spent = time.monotonic() - started
+                time.sleep(-(-spent // self.pace) * self.pace - spent)
+
+    def remaining(self) -> Loss | None:
+        """The smallest of what is left to the data set, to this analyst on it, and to this analyst."""
+        accounts = ({"dataset": self.catalog.dataset}, {"dataset": self.catalog.dataset, "analyst": self.analyst},
+                    {"analyst": self.analyst})  # fmt: skip
+        left = [self.ledger.balance(**account).left for account in accounts]
+        known = [loss for loss in left if loss is not None]
+        return min(known, key=lambda loss: loss.size, default=None)
+
+    def _strategy(
+        self, sql: str, epsilon: Number | None, delta: Number, rho: Number | None, rows: int | None, groups: int | None
+    ) -> Strategy:
+        question = ask(sql, self.catalog)
+        if rho is not None:
+            if epsilon is not None:
+                raise BadParameter("give epsilon or rho, not both.")
+            return choose(question, concentrated(rho, delta), rows=rows, groups=groups)
+        if question.target is not None:
+            if epsilon is not None:
+                raise BadParameter("give epsilon or ERROR, not both.")
+            return _for_target(question, rational(delta), rows, groups)
+        if epsilon is None:
+            raise BadParameter("a question needs its cost.", fix="Pass epsilon, or end the query with ERROR 50.")
+        cost = approximate(epsilon, delta) if delta else pure(epsilon)
+        return choose(question, cost, rows=rows, groups=groups)
+
+    def _key(self, strategy: Strategy) -> str:
+        parts = [
+            self.catalog.dataset, self.analyst, self._engine.version(), strategy.question.fingerprint(),
+            repr(strategy.cost), str(strategy.rows), str(strategy.groups),
+        ]  # fmt: skip
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+    def _answer(self, strategy: Strategy, released: Released, *, cached: bool) -> Answer:
+        question = strategy.question
+        chosen = []
+        for place, key in enumerate(released.keys):
+            if question.having is None or _cell(question.having, strategy, released, place, key).value:
+                chosen.append((place, key))
+        for output, descending in reversed(question.order):
+            sortable = [(_cell(output, strategy, released, place, key).value, (place, key)) for place, key in chosen]
+            sortable.sort(key=_by_value, reverse=descending)
+            chosen = [item for _, item in sortable]
+        if question.limit is not None:
+            chosen = chosen[: question.limit]
+        rows = tuple(
+            tuple(_cell(output, strategy, released, place, key) for _, output in question.outputs)
+            for place, key in chosen
+        )
+        return Answer(
+            columns=_titles(question), rows=rows, loss=strategy.cost, cached=cached, remaining=self.remaining(),
+            explanation=explain(strategy),
+        )  # fmt: skip
+
+
+def _failed() -> TacitError:
+    return AnswerFailed(
+        "The question could not be computed. Its cost stays charged.",
+        fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
+    )
+
+
+def _cell(output: Output, strategy: Strategy, released: Released, place: int, key: tuple[Any, ...]) -> Noisy:
+    used = output.used()
+    level = 1 - Fraction(1, 20) / max(1, len(used))
+
+    def measured(index: int) -> Noisy:
+        value = released.values[index][place]
+        draw = strategy.of(index)
+        if draw.mechanism.part_name() == "quantile":
+            return Noisy(value=value)
+        radius = draw.error(level)
+        return Noisy(value=value, low=value - radius, high=value + radius)
+
+    return evaluate(output, key, measured)
+
+
+def _compare(a: Any, b: Any) -> int:
+    """An order over all values a column can hold: missing ones last."""
+    if a is None or b is None:
+        return (a is None) - (b is None)
+    return int(a > b) - int(a < b)
+
+
+_by_value = cmp_to_key(lambda a, b: _compare(a[0], b[0]))  # type: ignore[index]
+
+
+def _titles(question: Question) -> tuple[str, ...]:
+    seen: dict[str, int] = {}
+    titles = []
+    for name, _ in question.outputs:
+        seen[name] = seen.get(name, 0) + 1
+        titles.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(titles)
+
+
+def _for_target(question: Question, delta: Fraction, rows: int | None, groups: int | None) -> Strategy:
+    """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
+    target = question.target
+    assert target is not None
+    if target.relative:
+        raise QueryRefused("A relative error depends on the answer itself.", fix="Write an absolute one: ERROR 50.")
+    direct = {output.value for _, output in question.outputs if output.op in ("count", "sum", "distinct")}
+    shown = [output for _, output in question.outputs if output.op != "key"]
+    if len(shown) != sum(output.op in ("count", "sum", "distinct") for output in shown):
+        raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
+
+    def plan(epsilon: Fraction) -> Strategy:
+        return choose(question, approximate(epsilon, delta) if delta else pure(epsilon), rows=rows, groups=groups)
+
+    def error(strategy: Strategy) -> float:
+        return max(strategy.of(index).error(target.confidence) for index in direct)
+
+    low, high = Fraction(1, 1 << 20), Fraction(1 << 10)
+    if error(plan(high)) > target.size:
+        raise QueryRefused("No reasonable epsilon gives so small an error.", fix="Allow a larger error.")
+    while high / low > Fraction(1001, 1000):
+        middle = Fraction(round(float(low * high) ** 0.5 * 2**30), 2**30)
+        low, high = (low, middle) if error(plan(middle)) <= target.size else (middle, high)
+    return plan(high)
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date | datetime) else value
+
+
+def _write(released: Released) -> str:
+    def part(value: Any) -> Any:
+        if isinstance(value, datetime):
+            return {"datetime": value.isoformat()}
+        return {"date": value.isoformat()} if isinstance(value, date) else value
+
+    keys = [[part(value) for value in key] for key in released.keys]
+    return json.dumps({"keys": keys, "values": {str(i): list(v) for i, v in released.values.items()}})
+
+
+def _read(body: str) -> Released:
+    def part(value: Any) -> Any:
+        if isinstance(value, dict):
+            [(kind, text)] = value.items()
+            return (datetime if kind == "datetime" else date).fromisoformat(text)
+        return value
+
+    data = json.loads(body)
+    keys = tuple(tuple(part(value) for value in key) for key in data["keys"])
+    return Released(keys=keys, values={int(i): tuple(v) for i, v in data["values"].items()})

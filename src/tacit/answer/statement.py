@@ -1,0 +1,154 @@
+"""The statements an engine runs: exact, bounded, whole numbers per group."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from math import isqrt
+from typing import Any
+
+from tacit.answer.measurement import Cells, Count, Distinct, Sum
+from tacit.answer.question import Question
+from tacit.answer.scalar import text_sql
+from tacit.answer.strategy import Strategy
+
+__all__ = ["additive", "cells", "distinct"]
+
+_SAFE = 1 - 2.0**-40
+"""Scaling down to a norm is done in floating point and cut to whole numbers towards zero; this factor keeps the norm
+of the result below the bound whatever the rounding."""
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP {text_sql(value.isoformat(sep=' '))}"
+    if isinstance(value, date):
+        return f"DATE {text_sql(value.isoformat())}"
+    return str(value) if isinstance(value, int) else text_sql(str(value))
+
+
+def _keys(question: Question) -> list[str]:
+    return [f"k{i}" for i in range(len(question.keys))]
+
+
+def _source(question: Question, columns: list[str]) -> str:
+    """The rows with their keys; rows of no known group are left out, so that they take nobody's place."""
+    keys = [f"{key.scalar.sql} AS k{i}" for i, key in enumerate(question.keys)]
+    unit = [] if question.rows.by_row else ["u"]
+    inner = f"SELECT {', '.join([*unit, *keys, *columns]) or '1'} FROM ({question.rows.sql()})"
+    tests = []
+    for i, key in enumerate(question.keys):
+        if key.values is None:
+            tests.append(f"k{i} IS NOT NULL")
+        else:
+            tests.append(f"k{i} IN ({', '.join(_value(value) for value in key.values)})")
+    return f"SELECT * FROM ({inner}) WHERE {' AND '.join(tests)}" if tests else inner
+
+
+def _grouped(select: list[str], source: str, keys: list[str]) -> str:
+    by = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join([*keys, *select])} FROM {source}{by}"
+
+
+def additive(strategy: Strategy, secret: int) -> str:
+    """Keys, then one number per count and sum, then the number of units, per group."""
+    question = strategy.question
+    keys = _keys(question)
+    columns, per_row, chosen = [], [], []
+    for i, measurement in enumerate(question.measurements):
+        if isinstance(measurement, Count):
+            columns.append(f"{measurement.condition} AS m{i}")
+            per_row.append(f"COUNT(*) FILTER (WHERE m{i})")
+        elif isinstance(measurement, Sum):
+            columns.append(f"{measurement.steps} AS m{i}")
+            per_row.append(f"COALESCE(SUM(m{i}), 0)")
+        else:
+            continue
+        chosen.append((i, measurement))
+    source = _source(question, columns)
+    if strategy.bounding == "row":
+        return _grouped([*per_row, "COUNT(*)"], f"({source})", keys)
+    r, g = strategy.rows, strategy.groups
+    parts = []
+    for (i, measurement), total in zip(chosen, per_row, strict=True):
+        low, high = _part(measurement, r)
+        if strategy.bounding == "clip":
+            far = _norm(measurement, strategy)
+            low, high = (-far if low < 0 else 0), (1 if isinstance(measurement, Count) and measurement.once else far)
+        parts.append(f"CAST(greatest(least({total}, {high}), {low}) AS BIGINT) AS m{i}")
+    each = _grouped(parts or ["1"], f"({source})", ["u", *keys])
+    names = [f"m{i}" for i, _ in chosen]
+    if strategy.bounding == "clip":
+        return _clipped(strategy, each, keys, chosen)
+    if keys:
+        order = f"ORDER BY hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
+        ranked = f"SELECT *, row_number() OVER (PARTITION BY u {order}) AS place FROM ({each})"
+        each = f"SELECT * FROM ({ranked}) WHERE place <= {g}"
+    totals = [f"COALESCE(SUM({name}), 0)" for name in names]
+    return _grouped([*totals, "COUNT(*)"], f"({each})", keys)
+
+
+def _part(measurement: Count | Sum, rows: int) -> tuple[int, int]:
+    if isinstance(measurement, Count):
+        return 0, 1 if measurement.once else rows
+    return min(0, measurement.low) * rows, max(0, measurement.high) * rows
+
+
+def _norm(measurement: Count | Sum, strategy: Strategy) -> int:
+    """The largest whole number not above sqrt(groups)·reach."""
+    return isqrt(strategy.groups * measurement.reach(strategy.rows) ** 2)
+
+
+def _clipped(strategy: Strategy, each: str, keys: list[str], chosen: list[tuple[int, Count | Sum]]) -> str:
+    """Scale every unit's vector over the groups down to its bound in L2 norm; squares are added up exactly."""
+    squares = [f"SUM(CAST(m{i} AS HUGEINT) * m{i}) AS s{i}" for i, _ in chosen]
+    norms = f"SELECT u, {', '.join(squares)} FROM each GROUP BY u"
+    parts = []
+    for i, measurement in chosen:
+        bound = strategy.groups * measurement.reach(strategy.rows) ** 2
+        factor = f"sqrt(CAST({float(bound)!r} AS DOUBLE) / CAST(s{i} AS DOUBLE)) * CAST({_SAFE!r} AS DOUBLE)"
+        scaled = f"CAST(trunc(m{i} * ({factor})) AS BIGINT)"
+        parts.append(f"COALESCE(SUM(CASE WHEN s{i} <= {bound} THEN m{i} ELSE {scaled} END), 0)")
+    last = _grouped([*parts, "COUNT(*)"], "each JOIN norms USING (u)", keys)
+    return f"WITH each AS ({each}), norms AS ({norms}) {last}"
+
+
+def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, *, same: bool) -> str:
+    """Values with at most ``rows`` of each unit in a group and at most ``groups`` groups of each unit.
+
+    With ``same``, equal values within a unit and group count as one.
+    """
+    question = strategy.question
+    keys = _keys(question)
+    source = f"SELECT * FROM ({_source(question, [f'{value} AS {column}'])}) WHERE {column} IS NOT NULL"
+    if strategy.bounding == "row":
+        return source
+    by = ", ".join(["u", *keys])
+    if same:
+        source = f"SELECT DISTINCT {by}, {column} FROM ({source})"
+        order = f"hash({column}, u, {secret}), {column}"
+    else:
+        # Rows of equal value are numbered, so that each row of a unit has the same chance of being kept.
+        source = f"SELECT *, row_number() OVER (PARTITION BY {by}, {column}) AS twin FROM ({source})"
+        order = f"hash({column}, twin, u, {secret}), {column}, twin"
+    few = f"SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS turn FROM ({source})"
+    kept = f"SELECT * FROM ({few}) WHERE turn <= {strategy.rows}"
+    if keys:
+        rank = f"dense_rank() OVER (PARTITION BY u ORDER BY hash({', '.join(keys)}, u, {secret}), {', '.join(keys)})"
+        kept = f"SELECT * FROM (SELECT *, {rank} AS place FROM ({kept})) WHERE place <= {strategy.groups}"
+    return kept
+
+
+def cells(strategy: Strategy, measurement: Cells, secret: int) -> str:
+    """Keys, cell and number of rows."""
+    value = f"CASE WHEN {measurement.condition} THEN {measurement.cell} END"
+    rows = _bounded_rows(strategy, value, "cell", secret, same=False)
+    return _grouped(["COUNT(*)"], f"({rows})", [*_keys(strategy.question), "cell"])
+
+
+def distinct(strategy: Strategy, measurement: Distinct, secret: int) -> str:
+    """Keys and number of different values."""
+    value = f"CASE WHEN {measurement.condition} THEN {measurement.value} END"
+    rows = _bounded_rows(strategy, value, "seen", secret, same=True)
+    return _grouped(["COUNT(DISTINCT seen)"], f"({rows})", _keys(strategy.question))

@@ -1,0 +1,232 @@
+"""How a question is answered at a given cost: which noise, which way to bound contributions, what error to expect.
+
+Everything here follows from the question and the cost; no data is touched. Two ways of bounding are weighed:
+
+* **sample**: of each unit, a few groups are kept (chosen by a keyed hash of unit and group), and within each group its
+  part is clipped. Laplace noise then hides groups·reach in L1 norm; Gaussian noise hides sqrt(groups)·reach in L2.
+* **clip**: all groups are kept, and each unit's whole vector over the groups is scaled down to the L2 norm
+  sqrt(groups)·reach. Same Gaussian noise as sampling, and much less of the data is lost; it needs a delta.
+
+The one with the smaller noise at 95 % is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Sum
+from tacit.answer.question import Question
+from tacit.dp.bounds import sqrt_up
+from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure, rho_for, sequential
+from tacit.dp.mechanism import Mechanism
+from tacit.dp.mechanisms.gaussian import Gaussian
+from tacit.dp.mechanisms.laplace import Laplace
+from tacit.dp.mechanisms.partition_selection import PartitionSelection
+from tacit.dp.mechanisms.quantile import Quantile
+from tacit.errors import AnswerFailed, BadParameter, QueryRefused
+from tacit.exact import Number
+
+__all__ = ["Draw", "Strategy", "choose", "recount"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """One use of a mechanism: on one measurement over all groups, or on the choice of keys."""
+
+    measurement: int | None
+    """Which one; None for the choice of keys."""
+    mechanism: Mechanism
+    sensitivity: Fraction
+    """In the mechanism's own sense: L1 for Laplace, squared L2 for Gaussian, rows or keys of one unit otherwise."""
+    loss: Loss
+    """What this draw costs over all groups together."""
+
+    def error(self, confidence: Number) -> float:
+        """Expected error bound of one number, in the answer's own unit (rows of rank for a quantile)."""
+        return self.mechanism.error(confidence=confidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """The plan of noise for a question."""
+
+    question: Question
+    bounding: str
+    """"row" (each row is a unit), "sample" or "clip"."""
+    rows: int
+    groups: int
+    draws: tuple[Draw, ...]
+    parts: tuple[Loss, ...]
+    """What is reserved, in parts that each cover some draws: pure ones, then Gaussian ones, then the choice of keys."""
+    cost: Loss
+
+    def of(self, measurement: int) -> Draw:
+        return next(draw for draw in self.draws if draw.measurement == measurement)
+
+    @property
+    def selection(self) -> Draw | None:
+        return next((draw for draw in self.draws if draw.measurement is None), None)
+
+
+def choose(question: Question, cost: Loss, *, rows: int | None = None, groups: int | None = None) -> Strategy:
+    """The strategy with the smallest noise that keeps to ``cost``; ``rows`` and ``groups`` override the declared."""
+    by_row = question.rows.by_row
+    r = question.limits[0] if by_row or rows is None else rows
+    g = question.limits[1] if by_row or groups is None else groups
+    needs_rows = any(not (isinstance(m, Count) and m.once) for m in question.measurements)
+    if not question.keys:
+        g = 1
+    if r is None and not needs_rows:
+        r = 1
+    if r is None or g is None:
+        what = "rows" if r is None else "groups"
+        raise QueryRefused(
+            f"How many {what} of one unit count is not declared.", fix=f"Declare `{what}` in the metadata, or pass it."
+        )
+    if r < 1 or g < 1:
+        raise BadParameter("rows and groups are at least 1.")
+    if cost.size <= 0:
+        raise BadParameter("a question needs an epsilon above 0.")
+    additive = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
+    special = [i for i, m in enumerate(question.measurements) if isinstance(m, Distinct | Cells)]
+    selecting = not question.public_keys
+    if selecting and cost.delta == 0:
+        raise QueryRefused(
+            "The keys of GROUP BY are not public, and naming private keys needs a delta above 0.",
+            fix="Declare the column's values, join a public table that lists them, or ask with a delta such as 1e-6.",
+        )
+    if selecting and by_row and r > 1:
+        raise QueryRefused("Private keys cannot be chosen from a UNION ALL of one table.", fix="Declare the values.")
+    options = [_plan(question, cost, r, g, additive, special, selecting, gaussian=False)]
+    if additive and (cost.delta > 0 or cost.measure is Measure.RHO):
+        options.append(_plan(question, cost, r, g, additive, special, selecting, gaussian=True))
+    best = min(options, key=lambda plan: max([plan.of(i).error("0.95") / _unit(question, i) for i in additive] or [0]))
+    recount(best)
+    return best
+
+
+def _unit(question: Question, index: int) -> float:
+    measurement = question.measurements[index]
+    return float(measurement.reach(1) * measurement.grid) if isinstance(measurement, Sum) else 1.0
+
+
+def _plan(
+    question: Question, cost: Loss, rows: int, groups: int, additive: list[int], special: list[int], selecting: bool,
+    *, gaussian: bool,
+) -> Strategy:  # fmt: skip
+    shares = len(additive) + len(special) + selecting
+    in_rho = cost.measure is Measure.RHO
+    each = cost.size / shares
+
+    def epsilon(parts: int) -> Fraction:
+        """Epsilon that pure mechanisms may use for that many shares together."""
+        return each * parts if not in_rho else Fraction(int(sqrt_up(2 * each) * 10**12) - 1, 10**12) * parts
+
+    draws: list[Draw] = []
+    reserved: list[Loss] = []
+    pure_parts = special if gaussian else [*additive, *special]
+    for i in pure_parts:
+        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups))
+    if pure_parts:
+        reserved.append(sequential(draw.loss.to(cost.measure) for draw in draws))
+    key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if selecting else Fraction(0)
+    if gaussian:
+        noise_delta = cost.delta - key_delta
+        rho = each * len(additive) if in_rho else rho_for(each * len(additive), noise_delta)
+        for i in additive:
+            draws.append(_gaussian_draw(question.measurements[i], i, rho / len(additive), rows, groups))
+        joint = approximate(each * len(additive), noise_delta)
+        reserved.append(sequential(draw.loss for draw in draws[-len(additive) :]) if in_rho else joint)
+    if selecting:
+        mechanism = PartitionSelection(epsilon=epsilon(1) / groups, delta=key_delta / groups)
+        draw = Draw(measurement=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss(groups))
+        draws.append(draw)
+        reserved.append(draw.loss)
+    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
+    return Strategy(
+        question=question, bounding=bounding, rows=rows, groups=groups, draws=tuple(draws), parts=tuple(reserved),
+        cost=cost,
+    )  # fmt: skip
+
+
+def _pure_draw(measurement: Measurement, index: int, epsilon: Fraction, rows: int, groups: int) -> Draw:
+    reach = measurement.reach(rows)
+    if isinstance(measurement, Cells):
+        span = measurement.low + (measurement.cells - 1) * measurement.grid
+        mechanism: Mechanism = Quantile.for_epsilon(
+            epsilon / groups, rank=measurement.rank, low=measurement.low, high=span, grid=measurement.grid,
+            sensitivity=reach,
+        )  # fmt: skip
+        # One unit may lie in several groups, and each group is asked on its own.
+        loss = mechanism.loss(reach).times(groups)
+        return Draw(measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss)
+    grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+    sensitivity = groups * reach * grid
+    mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
+    return Draw(measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity))
+
+
+def _gaussian_draw(measurement: Measurement, index: int, rho: Fraction, rows: int, groups: int) -> Draw:
+    grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+    squared = groups * (measurement.reach(rows) * grid) ** 2
+    mechanism = Gaussian.for_rho(rho, squared=squared, grid=grid)
+    return Draw(measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared))
+
+
+# --- the second route ---------------------------------------------------------------------------------------------
+
+
+def _worst(measurement: Measurement, rows: int) -> int:
+    """How far a unit can move a group's number, found by trying extreme units on the rules the engine applies."""
+
+    def clip(value: int, low: int, high: int) -> int:
+        return max(low, min(high, value))
+
+    huge = 10**40
+    match measurement:
+        case Count(once=once):
+            return max(abs(clip(n, 0, 1 if once else rows)) for n in (0, 1, huge))
+        case Sum(low=low, high=high):
+            tries = [sum(clip(v, low, high) for v in [value] * rows) for value in (-huge, low, 0, high, huge)]
+            return max(abs(total) for total in tries)
+        case _:
+            return len(range(huge)[:rows])
+
+
+def recount(strategy: Strategy) -> None:
+    """Compute every loss again from the bounds that the engine will enforce; refuse to answer if the routes differ.
+
+    The first route multiplies declared sensitivities; this one tries extreme units against the clipping rules and asks
+    the mechanisms for their loss, then adds up.
+    """
+    losses: dict[str, list[Loss]] = {"pure": [], "gaussian": [], "keys": []}
+    for draw in strategy.draws:
+        if draw.measurement is None:
+            found, kind = draw.mechanism.loss(strategy.groups), "keys"
+        else:
+            measurement = strategy.question.measurements[draw.measurement]
+            worst = _worst(measurement, strategy.rows)
+            grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+            match draw.mechanism:
+                case Gaussian() as noise:
+                    change = sum((worst * grid) ** 2 for _ in range(strategy.groups))
+                    found, kind = concentrated(change / (2 * noise.variance)), "gaussian"
+                case Laplace() as noise:
+                    found, kind = pure(strategy.groups * worst * grid / noise.scale), "pure"
+                case _:
+                    found, kind = sequential([draw.mechanism.loss(worst)] * strategy.groups), "pure"
+        if found != draw.loss:
+            raise AnswerFailed("The two computations of the privacy loss disagree; nothing was asked of the data.")
+        losses[kind].append(found)
+    kept = [items for items in losses.values() if items]
+    totals = [
+        sequential(loss.to(part.measure) if loss.measure is Measure.EPSILON else loss for loss in items)
+        for items, part in zip(kept, strategy.parts, strict=False)
+    ]
+    if len(totals) != len(strategy.parts) or any(
+        not total <= part for total, part in zip(totals, strategy.parts, strict=True)
+    ):
+        raise AnswerFailed("The parts of the cost do not cover the noise; nothing was asked of the data.")
+    if not sequential(strategy.parts) <= strategy.cost:
+        raise AnswerFailed("The noise would cost more than was asked for; nothing was asked of the data.")

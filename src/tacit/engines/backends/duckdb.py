@@ -1,0 +1,103 @@
+"""DuckDB in the same process: files or frames, no server."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import uuid4
+
+from pydantic import Field
+
+from tacit.engines.engine import Engine, Running
+from tacit.errors import AnswerFailed, FileMissing, UnknownFormat
+from tacit.sealed import Sealed
+
+__all__ = ["Duckdb"]
+
+_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv", ".json": "read_json"}
+
+
+class Duckdb(Engine):
+    """Answer from Parquet, CSV or JSON files, DuckDB tables copied to Parquet, or any frame that speaks Arrow.
+
+    The connection is locked before the first question: no other file can be opened, no extension loaded, no setting
+    changed. Files are read where they lie and are never copied.
+    """
+
+    examples = ({}, {"threads": 1})
+    reference = "Raasveldt, Mühleisen (2019), doi:10.1145/3299869.3320212"
+
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """How many cores a question may use; all of them when left out."""
+    memory: str | None = None
+    """Most memory a question may use, for example 4GB; DuckDB's own rule when left out."""
+
+    def start(self, tables: Mapping[str, Any]) -> Running:
+        return _RunningDuckdb(self, tables)
+
+
+class _RunningDuckdb(Running):
+    def __init__(self, setup: Duckdb, tables: Mapping[str, Any]) -> None:
+        import duckdb
+
+        self._lock = threading.Lock()
+        self._files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
+        self._frames = [uuid4().hex for source in tables.values() if not isinstance(source, str | Path)]
+        self._connection = duckdb.connect(":memory:")
+        run = self._connection.execute
+        for path in self._files:
+            if not path.is_file():
+                raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+        run("SET python_enable_replacements = false")
+        run("SET autoinstall_known_extensions = false")
+        run("SET autoload_known_extensions = false")
+        if setup.threads is not None:
+            run(f"SET threads = {setup.threads}")
+        if setup.memory is not None:
+            run("SET memory_limit = ?", [setup.memory])
+        paths = ", ".join(_text(str(path.resolve())) for path in self._files)
+        run(f"SET allowed_paths = [{paths}]")
+        run("SET enable_external_access = false")
+        for name, source in tables.items():
+            if isinstance(source, str | Path):
+                run(f"CREATE VIEW {_name(name)} AS SELECT * FROM {_reader(Path(source))}")
+            else:
+                self._connection.register(name, source)
+        run("SET lock_configuration = true")
+
+    def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
+        try:
+            with self._lock:
+                return Sealed(self._connection.execute(sql).fetchall())
+        except Exception:
+            raise AnswerFailed(
+                "The question could not be computed. Its cost stays charged.",
+                fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
+            ) from None
+
+    def version(self) -> str:
+        seen = [f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in self._files]
+        return hashlib.sha256("\n".join([*seen, *self._frames]).encode()).hexdigest()[:16]
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _name(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _reader(path: Path) -> str:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise UnknownFormat(
+            f"Questions cannot be asked of `{path.name}`.", fix="Use a Parquet, CSV or JSON file, or pass a frame."
+        )
+    return f"{reader}({_text(str(path.resolve()))})"
