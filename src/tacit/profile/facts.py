@@ -13,6 +13,7 @@ import polars as pl
 
 from tacit.rng import Rng
 from tacit.schema import Kind
+from tacit.schema.casting import date_format, read_dates
 
 __all__ = ["Facts", "words_of"]
 
@@ -88,6 +89,21 @@ class Facts:
     def coded(self) -> bool:
         """The values are numbers or flags, and the file does not say what they mean."""
         return self.kind is not Kind.CATEGORY and not self.value_labels
+
+    @cached_property
+    def dates(self) -> tuple[float, Kind | None]:
+        """Share of dates among the sampled values, and the kind they have."""
+        if self.kind in (Kind.DATE, Kind.DATETIME):
+            return 1.0, self.kind
+        if self.kind is Kind.INTEGER and self.between(18000101, 21001231) < 0.9:
+            return 0.0, None
+        if self.kind not in (Kind.CATEGORY, Kind.INTEGER) or self.texts.is_empty():
+            return 0.0, None
+        written = date_format(self.texts, share=0.5)
+        if written is None:
+            return 0.0, None
+        share = 1 - read_dates(self.texts, written).null_count() / len(self.texts)
+        return share, Kind.DATETIME if "%H" in written else Kind.DATE
 
     def says(self, *phrases: str) -> str | None:
         """The first of these phrases that stands in the name as whole words, or is the name without its gaps."""

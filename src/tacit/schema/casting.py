@@ -45,8 +45,11 @@ def date_format(texts: pl.Series, *, share: float = 1.0) -> str | None:
     if distinct.is_empty():
         return None
     most = (1 - share) * len(distinct)
-    few = distinct.head(200)
-    likely = [f for f in FORMATS if read_dates(few, f).null_count() <= max(most, len(few) * (1 - share) * 2)]
+    # Every form has four digits in a row, and a few hundred values rule out most forms.
+    few = distinct.head(300)
+    if few.str.contains(r"[0-9]{4}").sum() < len(few) * share / 2:
+        return None
+    likely = [f for f in FORMATS if read_dates(few, f).null_count() <= len(few) * (1 - share / 2)]
     read = {f: dates for f in likely if (dates := read_dates(distinct, f)).null_count() <= most}
     if not read:
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tacit.profile.facts import Facts
 from tacit.profile.finding import Detector, Finding
 from tacit.schema import Kind, Role
-from tacit.schema.casting import date_format, fit
+from tacit.schema.casting import fit
 
 __all__ = ["DETECTORS"]
 
@@ -24,7 +24,7 @@ _BANDS = {"intervals": [5, 10, 20]}
 def date_of_birth(facts: Facts) -> Finding | None:
     """A date whose name says birth; the best-known half of what singles people out."""
     said = facts.says(*_BIRTH)
-    share, kind = _dates(facts)
+    share, kind = facts.dates
     if said is None or share < 0.5:
         return None
     return _dated(
@@ -43,7 +43,7 @@ def date_of_birth(facts: Facts) -> Finding | None:
 
 def other_date(facts: Facts) -> Finding | None:
     """Any other date: an event in a life, which those who were there know."""
-    share, kind = _dates(facts)
+    share, kind = facts.dates
     if share < 0.9 and not (share >= 0.5 and facts.says(*_DATE)):
         return None
     return _dated(
@@ -103,24 +103,6 @@ def age(facts: Facts) -> Finding | None:
         hierarchy={"intervals": {"widths": [5, 10, 20], "top": 90}},
         hipaa="C",
         register=True,
-    )
-
-
-def _dates(facts: Facts) -> tuple[float, Kind | None]:
-    """Share of dates among the sampled values, and the kind they have."""
-    if facts.kind in (Kind.DATE, Kind.DATETIME):
-        return 1.0, facts.kind
-    if facts.kind is Kind.INTEGER and facts.between(18000101, 21001231) < 0.9:
-        return 0.0, None
-    if facts.kind not in (Kind.CATEGORY, Kind.INTEGER) or facts.texts.is_empty():
-        return 0.0, None
-    written = date_format(facts.texts, share=0.5)
-    if written is None:
-        return 0.0, None
-    from tacit.schema.casting import read_dates
-
-    return 1 - read_dates(facts.texts, written).null_count() / len(facts.texts), (
-        Kind.DATETIME if "%H" in written else Kind.DATE
     )
 
 
