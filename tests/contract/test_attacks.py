@@ -9,6 +9,7 @@ import pytest
 from people import NUMBERS, QUASI, dataset, frame
 
 from tacit.attack import Attack, Discloses, Outcome, Scene, examine, risk
+from tacit.attack.intervals import wilson
 from tacit.data.table import Table
 from tacit.protect.step import Context, Step
 from tacit.registry import registry
@@ -79,10 +80,10 @@ def test_unmasked_release_is_found_out(kind: type[Attack], parameters: dict[str,
 def test_unrelated_release_gives_no_more_than_the_baseline(kind: type[Attack], parameters: dict[str, Any]) -> None:
     outcome = run(kind.build(parameters), unrelated(kind))
     found = risk(outcome, level=0.999)
-    allowance = 0.0 if kind.discloses is Discloses.IDENTITY else 0.02
-    assert found.low <= outcome.baseline.rate + allowance, outcome.to_plain()
+    reached = wilson(outcome.baseline.hits, outcome.baseline.tries, 0.999)[1]
+    assert found.low <= reached, outcome.to_plain()
     if kind.discloses is Discloses.IDENTITY:
-        assert found.low <= 1 / COUNT <= found.high
+        assert found.value <= 0.05, outcome.to_plain()
 
 
 @pytest.mark.parametrize(("kind", "parameters"), PARTS)

@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -125,15 +126,36 @@ def _identity(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries:
             "the original (`aligned`), or name a column that identifies rows in both (`key`).",
         )
     people = people_of(attack, scene)
-    chosen = _sample(rng, "targets", _in_release(scene, people), tries)
+    inside = _in_release(scene, people)
+    share = getattr(attack, "taught", None)
+    lesson = None
+    if share is not None:
+        if place is None:
+            raise NotApplicable(
+                "Nothing can be learned without knowing whose rows some are.", fix="Give the row map (`lineage`)."
+            )
+        inside, lesson = _taught(scene, people, inside, share, rng, tries)
+    chosen = _sample(rng, "targets", inside, tries)
+    if lesson is None and share is not None and place is not None:
+        lesson = (people.frame[chosen], place[people.rows[chosen]])
     rows = people.rows[chosen]
-    guesses = attack.guess(_view(attack, scene, people, chosen), rng.child("guess"), progress)
+    view = replace(_view(attack, scene, people, chosen), taught=lesson)
+    guesses = attack.guess(view, rng.child("guess"), progress)
     assert guesses.row is not None
     size = scene.release.table.rows
     if place is not None:
         truth = place[rows]
         hit = guesses.made & (guesses.row == truth)
-        blind = rng.child("baseline").generator.integers(size, size=len(rows)) == truth
+        if share is not None and share >= 1:
+            # Taught from the very people it is tried on, a learner is right about some by fitting alone: the baseline
+            # is the same learner taught a random assignment, judged by that assignment.
+            invented = rng.child("baseline").generator.permutation(truth)
+            pretended = replace(view, taught=(people.frame[chosen], invented))
+            told = attack.guess(pretended, rng.child("guess baseline"), progress).row
+            assert told is not None
+            blind = told == invented
+        else:
+            blind = rng.child("baseline").generator.integers(size, size=len(rows)) == truth
     else:
         # The method only coarsens, so the true row is one of those that fit, and the pick among them was random:
         # whether it was right is a coin with the attack's own confidence.
@@ -142,6 +164,22 @@ def _identity(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries:
     baseline = Arm(hits=int(blind.sum()), tries=len(rows))
     how = "row map" if scene.lineage is not None else "aligned rows" if place is not None else "size of matching class"
     return _outcome(attack, scene, people, rows, guesses, hit, baseline, truth=how)
+
+
+def _taught(
+    scene: Scene, people: People, inside: Rows, share: float, rng: Rng, tries: int
+) -> tuple[Rows, tuple[pl.DataFrame, Rows] | None]:
+    """Split those in the release into the people sought and people whose rows the intruder knows already."""
+    if share >= 1:
+        return inside, None
+    place = scene.release_row
+    assert place is not None
+    order = rng.child("taught").generator.permutation(inside)
+    count = max(1, round(share * len(inside)))
+    if count >= len(inside):
+        raise NotApplicable(f"Of {len(inside)} people {count} are known, so that nobody is left to be sought.")
+    known = np.sort(order[:count][: max(tries, 1)])
+    return np.sort(order[count:]), (people.frame[known], place[people.rows[known]])
 
 
 # --- attribute ----------------------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def _intersect(
         for release, text in zip(releases[1:], spelled[1:], strict=True):
             both = left & _possible(release, text, values, alike, column)
             # nothing in common: the person was not in that release, or the value has changed
-            fits = both.any(axis=1)
+            fits: Mask = np.asarray(both.any(axis=1), dtype=np.bool_)
             left = np.asarray(np.where(fits[:, None], both, left), dtype=np.bool_)
             overlap |= fits
             tick(1)
