@@ -68,10 +68,11 @@ class Hospital(Story):
             f"list, [bold red]{before['risk']:.0%}[/bold red] are found by name, with their diagnosis."
         )
         step = next(step for step in document["steps"] if step["step"] == "generalize")
-        levels = ", ".join(f"{name} at level {level}" for name, level in step["levels"].items())
+        record = ", ".join(f"{name} {done.release.table.column(name)[0]}" for name in step["levels"])
         say(
-            "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. "
-            f"The best generalization, proved by search, is {levels}; {step['suppressed']} records are left out."
+            "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. The "
+            f"search proves which generalization costs least. A record now reads: {record}. "
+            f"{step['suppressed']} records are left out."
         )
         say(
             f"\n[bold]4. The same attack again.[/bold] Now [bold green]{after['risk']:.1%}[/bold green] "
