@@ -72,6 +72,12 @@ def test_years_as_column_names_are_a_header_under_words() -> None:
     assert parse("land,2019,2020\nx,1,2\ny,3,4\n").columns == ["land", "2019", "2020"]
 
 
+def test_numbered_columns_are_a_header() -> None:
+    assert parse("1,2,3\n7,8,9\n").columns == ["1", "2", "3"]
+    assert parse("0,1,2\n7,8,9\n").columns == ["0", "1", "2"]
+    assert parse("1,2,4\n7,8,9\n").rows() == [(1, 2, 4), (7, 8, 9)]
+
+
 def test_spaces_after_the_delimiter_do_not_hide_numbers_or_gaps() -> None:
     frame = read(SAMPLES / "uci_style.data.csv").frame
     assert frame.columns == ["age", "workclass", "hours"]

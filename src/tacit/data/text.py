@@ -154,6 +154,10 @@ def _delimiter(text: str, cut: bool) -> str:
 def _has_header(rows: list[list[str]], missing: Sequence[str]) -> bool:
     """No header if the first line looks like the lines below it: the same kinds, and at least one that is not text."""
     first, rest = rows[0], rows[1:]
+    plain = [field.strip() for field in first]
+    if len(first) > 2 and any(plain == [str(number + start) for number in range(len(first))] for start in (0, 1)):
+        # 0, 1, 2, ... is how pandas names columns that have no name, and 1, 2, 3, ... how R's matrices do.
+        return True
     kinds = [_kind([field]) for field in first]
     if not rest:
         return not all(kinds)
