@@ -26,7 +26,7 @@ def test_part_has_a_page_with_every_parameter(kind: str, cls: type[Part], pages:
     assert cls.summary(), f"{cls.__name__} has no docstring"
     assert len(cls.summary()) > 15
     for name, field in cls.model_fields.items():
-        assert f"`{name}`" in text
+        assert f"`{field.alias or name}`" in text
         assert field.description, f"{cls.__name__}.{name} has no docstring"
 
 

@@ -1,0 +1,166 @@
+"""What every privacy model must do: its verdict, its declared monotonicity, and a second opinion that agrees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.protect.classes import Classes, Groups, compress
+from tacit.protect.model import Closure, PrivacyModel, Rule
+from tacit.protect.shown import look
+from tacit.protect.verify import verify
+from tacit.registry import registry
+from tacit.release import State
+from tacit.schema import Column, Dataset, Role, Schema
+
+CASES = [
+    pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
+    for kind in registry("model")
+    for number, parameters in enumerate(kind.examples)
+]
+every = pytest.mark.parametrize(("kind", "parameters"), CASES)
+TABLES = ((1, 2), (2, 6), (3, 30), (4, 1), (0, 6))
+"""Seed and number of ZIP codes of the tables that are tried."""
+TAXONOMY = {"table": {"rows": [["1", "low", "*"], ["2", "low", "*"], ["3", "high", "*"], ["4", "high", "*"]]}}
+
+
+def dataset(seed: int = 1, rows: int = 200, distinct: int = 6) -> Dataset:
+    draw = np.random.default_rng(seed)
+    frame = pl.DataFrame(
+        {
+            "zip": [f"{value}" for value in draw.integers(0, distinct, rows)],
+            "sex": draw.choice(["F", "M"], rows),
+            "grade": draw.choice([1, 2, 3, 4], rows, p=[0.4, 0.3, 0.2, 0.1]),
+        }
+    )
+    columns = {
+        "zip": Column(role=Role.QUASI),
+        "sex": Column(role=Role.QUASI),
+        "grade": Column(role=Role.SENSITIVE, hierarchy=TAXONOMY),  # type: ignore[arg-type]
+    }
+    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+
+
+def built(kind: type[PrivacyModel], parameters: dict[str, Any], folder: Path) -> PrivacyModel:
+    people = pl.concat([dataset(seed, distinct=distinct).table.frame for seed, distinct in TABLES])
+    people.write_csv(folder / "population.csv")
+    return kind.build(parameters, base=folder)
+
+
+def bound(model: PrivacyModel, data: Dataset) -> tuple[Classes, Rule]:
+    table = compress(data, population=model.population_frame(data))
+    return table, model.bind(table)
+
+
+def merged(groups: Groups, left: Any, right: Any) -> Groups:
+    one, other = groups.take(left), groups.take(right)
+    people = None
+    if one.population is not None and other.population is not None:
+        people = one.population + other.population
+    histograms = {name: matrix + other.histograms[name] for name, matrix in one.histograms.items()}
+    return Groups(sizes=one.sizes + other.sizes, histograms=histograms, population=people)
+
+
+@every
+def test_survives_the_way_through_a_recipe(
+    kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    model = built(kind, parameters, tmp_path)
+    assert kind.build(model.to_plain()) == model
+
+
+@every
+def test_one_verdict_for_every_table(kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path) -> None:
+    model = built(kind, parameters, tmp_path)
+    for seed in range(5):
+        verdict = model.check(dataset(seed))
+        assert verdict.model == kind.part_name()
+        assert verdict.state in (State.HOLDS, State.FAILS)
+        assert verdict.worst is not None
+        assert (verdict.failing == 0) is verdict.holds
+        assert bool(verdict.reason) is not verdict.holds
+
+
+@every
+def test_without_quasi_identifiers_nothing_is_checked(
+    kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    data = dataset()
+    bare = Dataset(table=data.table, schema=Schema(columns={"grade": data.schema.columns["grade"]}))
+    verdict = built(kind, parameters, tmp_path).check(bare)
+    assert verdict.state is State.NOT_CHECKED
+    assert verdict.reason
+
+
+@every
+def test_monotone_as_declared(kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path) -> None:
+    """Random classes, some pure and some mixed, merged in pairs."""
+    model = built(kind, parameters, tmp_path)
+    table, rule = bound(model, dataset())
+    draw = np.random.default_rng(5)
+    count = 300
+    shares = draw.dirichlet(np.full(4, 0.4), count)
+    sizes = draw.integers(1, 12, count)
+    matrix = np.stack([draw.multinomial(size, share) for size, share in zip(sizes, shares, strict=True)])
+    people = sizes + draw.integers(0, 6, count)
+    histograms = {name: matrix.astype(np.int64) for name in table.tracked}
+    groups = Groups(sizes=sizes, histograms=histograms, population=people if table.population is not None else None)
+    passed = rule.passes(groups) & (groups.sizes >= rule.least)
+    left, right = draw.integers(0, count, (2, 5000))
+    after = merged(groups, left, right)
+    good = rule.passes(after) & (after.sizes >= rule.least)
+    if rule.closure is Closure.ANY:
+        assert good[passed[left] | passed[right]].all()
+    if rule.closure is Closure.PASSING:
+        assert good[passed[left] & passed[right]].all()
+    assert rule.about_table or passed.any() or not rule.columns
+
+
+@every
+def test_classes_below_the_least_size_fail(
+    kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    _, rule = bound(built(kind, parameters, tmp_path), dataset())
+    if rule.least == 1:
+        pytest.skip("no least size")
+    size = rule.least - 1
+    matrix = np.full((1, 4), size // 4)
+    matrix[0, 0] += size - matrix.sum()
+    small = Groups(sizes=np.array([size]), histograms=dict.fromkeys(rule.columns, matrix))
+    assert not (rule.passes(small) & (small.sizes >= rule.least))[0]
+
+
+@every
+def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path) -> None:
+    model = built(kind, parameters, tmp_path)
+    if kind.part_name() == "population-uniqueness":
+        pytest.skip("an estimate, which has no condition by class")
+    states = set()
+    for seed, distinct in TABLES:
+        data = dataset(seed, distinct=distinct)
+        people = model.population_frame(data)
+        ours = model.check(data)
+        paths = {"grade": {row[0]: tuple(row) for row in data.ladder("grade").rows()}}
+        shown = look(data.table.frame, quasi=("zip", "sex"), sensitive=("grade",), population=people, paths=paths)
+        [theirs] = verify([{kind.part_name(): model.to_plain()}], shown)
+        assert (theirs.state, theirs.failing) == (ours.state, ours.failing)
+        assert theirs.worst == pytest.approx(ours.worst)
+        states.add(ours.state)
+    assert states
+
+
+def test_a_sensitive_column_must_be_named_when_there_are_two() -> None:
+    data = dataset()
+    columns = {**data.schema.columns, "sex": Column(role=Role.SENSITIVE)}
+    two = Dataset(table=data.table, schema=Schema(columns=columns))
+    table = compress(two)
+    model = registry("model").get("t-closeness").build({"t": 0.3})
+    with pytest.raises(NotApplicable, match="column"):
+        model.bind(table)  # type: ignore[attr-defined]
+    assert registry("model").get("t-closeness").build({"t": 0.3, "column": "sex"}).bind(table).columns == ("sex",)  # type: ignore[attr-defined]
