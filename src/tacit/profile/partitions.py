@@ -17,7 +17,7 @@ from numba import njit
 
 __all__ = ["CAP", "Encoded", "Partition", "encode"]
 
-CAP = 4096
+CAP = 2048
 """Groups of this many rows and more are counted together: large ones say nothing about singling out."""
 
 _CELLS_PER_ROW = 4
@@ -46,7 +46,7 @@ class Partition:
     """The groups that a combination of columns makes of the rows."""
 
     groups: int
-    histogram: Ints
+    histogram: npt.NDArray[np.int32]
     """Number of groups by size; the last entry holds all of size :data:`CAP` and more."""
 
     @property
@@ -88,7 +88,7 @@ def divide(data: Encoded, columns: Sequence[int]) -> Partition:
         groups, histogram = _count_in_table(data.codes, chosen, sizes, cells, CAP)
     else:
         groups, histogram = _count_in_order(np.sort(_keys(data, chosen, sizes, cells)), CAP)
-    return Partition(groups=int(groups), histogram=histogram)
+    return Partition(groups=int(groups), histogram=histogram.astype(np.int32))
 
 
 def _keys(data: Encoded, chosen: Ints, sizes: Ints, cells: int) -> Ints:

@@ -28,7 +28,8 @@ Key = tuple[int, ...]
 _NEGLIGIBLE = 0.01
 _SAMPLE = 1000
 _NORMAL_99 = 2.5758
-_PAIR_VISITS = 1_000_000_000
+_PAIR_VISITS = 20
+"""Pairs are worth this many times more visits than larger combinations: their counts rule out thousands of those."""
 _RECHECKED = 40
 _MOST_COMBINATIONS = 150_000
 _OTHERS = 3
@@ -89,6 +90,12 @@ class Search:
 
     def _count(self, combinations: Iterable[Key]) -> None:
         missing = [c for c in dict.fromkeys(combinations) if c not in self._counted]
+        if len(missing) == 1:
+            self._counted[missing[0]] = divide(self.data, missing[0])
+        elif missing:
+            self._count_in_threads(missing)
+
+    def _count_in_threads(self, missing: list[Key]) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             self._counted.update(zip(missing, pool.map(lambda c: divide(self.data, c), missing), strict=True))
 
@@ -97,8 +104,8 @@ class Search:
         if len(members) == 0:
             return np.empty(0)
         size = members.shape[1]
-        affordable = _PAIR_VISITS if size <= 2 else self.exact_visits
-        if size == 1 or len(members) * self.data.rows <= min(affordable, 10 * self.exact_visits):
+        affordable = self.exact_visits * (_PAIR_VISITS if size == 2 else 1)
+        if size == 1 or len(members) * self.data.rows <= affordable:
             keys = _keys(members)
             self._count(keys)
             self._pairs_counted |= size == 2
