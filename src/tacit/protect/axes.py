@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tacit.protect.recoding import labels_of
+from tacit.protect.recoding import labels_of, spelled
 from tacit.schema import ROOT, Kind, Ladder
 
 __all__ = ["Axes", "Axis", "axes_of"]
@@ -75,10 +75,10 @@ class Axis:
             return low
         if self.kind is Kind.DATETIME:
             low, high = low.dt.date(), high.dt.date()
-        frame = pl.DataFrame({"low": low, "high": high})
-        a, b = pl.col("low").cast(pl.String), pl.col("high").cast(pl.String)
+        frame = pl.DataFrame({"low": spelled(low), "high": spelled(high)})
+        a, b = pl.col("low"), pl.col("high")
         if self.kind is Kind.INTEGER:
-            joint = pl.when(pl.col("low") < 0).then(pl.lit(" to ")).otherwise(pl.lit("-"))
+            joint = pl.when(a.str.starts_with("-")).then(pl.lit(" to ")).otherwise(pl.lit("-"))
             text = pl.concat_str(a, joint, b)
         else:
             text = pl.concat_str(pl.lit("["), a, pl.lit(", "), b, pl.lit("]"))
@@ -92,7 +92,7 @@ class Axis:
         ``cell`` numbers 0, 1, ... each occur with at least one place.
         """
         pairs = np.unique(cell.astype(np.int64) * len(self.leaf) + place)
-        words = self.ladder.leaves.cast(pl.String)
+        words = spelled(self.ladder.leaves)
         frame = pl.DataFrame({"cell": pairs // len(self.leaf), "word": words.gather(self.leaf[pairs % len(self.leaf)])})
         held = frame.group_by("cell", maintain_order=True).agg("word")["word"]
         size, gap = held.list.len(), held.list.eval(pl.element().is_null()).list.any()

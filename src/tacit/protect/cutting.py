@@ -52,8 +52,8 @@ def _width(
 ) -> float:  # pragma: no cover - compiled
     """Share of the axis that a stretch covers: its loss of detail."""
     if hierarchical[c]:
-        return price[start[c, _level(c, low, high, start, groups)] + low]
-    return min(1.0, position[start[c, 0] + high] - position[start[c, 0] + low])
+        return float(price[start[c, _level(c, low, high, start, groups)] + low])
+    return float(min(1.0, position[start[c, 0] + high] - position[start[c, 0] + low]))
 
 
 @njit(cache=True, nogil=True)
@@ -139,7 +139,7 @@ def _child(
 ) -> int:  # pragma: no cover - compiled
     """The child that unit ``i`` falls into."""
     if hierarchical[c]:
-        return groups[start[c, level] + place[i, c]] - groups[start[c, level] + low]
+        return int(groups[start[c, level] + place[i, c]] - groups[start[c, level] + low])
     return 1 if place[i, c] >= border else 0
 
 

@@ -18,7 +18,7 @@ import polars as pl
 from tacit.protect.classes import Classes
 from tacit.schema import Dataset, Ladder
 
-__all__ = ["Forest", "cell_prices", "forest", "labels_of", "lowest_groups", "with_spares"]
+__all__ = ["Forest", "cell_prices", "forest", "labels_of", "lowest_groups", "spelled", "with_spares"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -133,12 +133,18 @@ def cell_prices(woods: Forest, levels: npt.NDArray[np.integer[Any]]) -> Floats:
     return out
 
 
+def spelled(values: pl.Series) -> pl.Series:
+    """Values as text beside coarser labels. Whole numbers lose their ``.0``, so that 7.0 and 7 read alike."""
+    text = values.cast(pl.String)
+    return text.str.strip_suffix(".0") if values.dtype.is_float() else text
+
+
 def labels_of(ladder: Ladder, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]) -> pl.Series:
     """The label of each leaf number at a level of its own. Stays in the column's type when nothing was coarsened."""
     if not levels.any():
         return ladder.decode(leaves, 0)
     levels = np.minimum(levels, ladder.height)
-    shown = pl.concat([level.labels.cast(pl.String).alias(ladder.column) for level in ladder.levels])
+    shown = pl.concat([spelled(level.labels).alias(ladder.column) for level in ladder.levels])
     starts = np.concatenate([[0], np.cumsum([level.size for level in ladder.levels])])
     codes = np.stack([level.codes for level in ladder.levels])[levels, leaves]
     return shown.gather(starts[levels] + codes)

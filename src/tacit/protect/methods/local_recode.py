@@ -15,7 +15,7 @@ from tacit.protect.classes import compress
 from tacit.protect.clustering import cluster_units, merge_until
 from tacit.protect.metric import LossMetric, Shape
 from tacit.protect.partition import Conditions, refuse_wildcards
-from tacit.protect.recoding import Forest, cell_prices, forest, labels_of, lowest_groups, with_spares
+from tacit.protect.recoding import Forest, cell_prices, forest, labels_of, lowest_groups, spelled, with_spares
 from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.release import Change
@@ -115,9 +115,9 @@ def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) 
             continue
         cover: dict[str | None, int] = {}
         for level in ladder.levels:
-            for label, leaves in zip(level.labels.cast(pl.String).to_list(), level.leaves_under.tolist(), strict=True):
+            for label, leaves in zip(spelled(level.labels).to_list(), level.leaves_under.tolist(), strict=True):
                 cover[label] = max(cover.get(label, 0), leaves)
-        counts = series.cast(pl.String).value_counts()
+        counts = spelled(series).value_counts()
         counts = counts.select(pl.col(name).alias("label"), pl.col("count"))
         covered = np.array([cover[label] for label in counts["label"].to_list()], dtype=np.float64)
         total += float(((covered - 1) / (size - 1) * counts["count"].to_numpy()).sum()) / data.rows

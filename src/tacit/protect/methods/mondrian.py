@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import NonNegativeFloat
 
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, NotApplicable
 from tacit.progress import Progress
 from tacit.protect.axes import Axes, Axis, axes_of
 from tacit.protect.classes import Classes, compress
@@ -27,6 +27,8 @@ __all__ = ["Mondrian"]
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
+_MOST_COLUMNS = 62
+"""Columns tried in vain are bits of one number."""
 _ORDERED = (Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME)
 
 
@@ -47,8 +49,9 @@ class Mondrian(Step):
     reference = "LeFevre, DeWitt, Ramakrishnan (2006), Mondrian multidimensional k-anonymity, doi:10.1109/ICDE.2006.101"
 
     cuts: Literal["strict", "relaxed"] = "strict"
-    """strict: rows with equal values stay together, so boxes do not overlap. relaxed: rows with the median value are
-    shared out to both sides, and groups of a hierarchy that are too small are put together; finer, but boxes overlap."""
+    """strict: rows with equal values stay together, so boxes do not overlap. relaxed: where that allows no cut, rows
+    with the median value are shared out, and groups of a hierarchy that are too small are put together. Finer, but
+    boxes overlap."""
     values: Literal["range", "mean", "set"] = "range"
     """What a box shows of a number or date: its range, its mean, or the set of its values. Categories show the lowest
     common group of their hierarchy, or the set of values."""
@@ -65,6 +68,11 @@ class Mondrian(Step):
             raise BadParameter(
                 f"mondrian: `{unknown[0]}` has a weight but is no quasi-identifier.",
                 fix=f"Quasi-identifiers: {', '.join(data.quasi)}.",
+            )
+        if len(data.quasi) > _MOST_COLUMNS:
+            raise NotApplicable(
+                f"mondrian takes at most {_MOST_COLUMNS} quasi-identifiers, not {len(data.quasi)}.",
+                fix="Use `local-recode`, or give some columns another role.",
             )
         plain = _without_number_bands(data)
         table = compress(plain)
