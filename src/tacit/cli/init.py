@@ -31,13 +31,17 @@ def command(data: str, out: Path, k: int | None, size: int, force: bool, as_json
     Nothing is decided: each column gets a proposal and its reason, to be read and changed. Without --k the recipe waits
     for you to say how many people must look alike, and `tacit protect` refuses it until then.
     """
-    from tacit.data import read, replacing
+    from tacit.data import read, replacing, size_hint
     from tacit.errors import OutputExists
     from tacit.profile import propose, to_yaml
 
     printed = str(out) == "-"
     if not printed and out.exists() and not force:
         raise OutputExists(f"{out} exists already.", fix="Choose another name with --out, or allow it with --force.")
+    if os.path.isfile(data) and not size_hint(data).fits:
+        note(
+            f"{data} may be too large for the memory of this machine; a part of the rows is enough for a first recipe."
+        )
     proposal = propose(read(data), progress=progress(quiet=as_json), max_size=size)
     text = to_yaml(proposal, _from_recipe(data, out), k=k)
     if printed:
