@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tacit.data import Table, give_back, read, write
+from tacit.data import ColumnLabels, Table, give_back, read, write
 from tacit.data.formats.csv import Csv
 from tacit.data.url import parse_url
 from tacit.errors import (
@@ -173,3 +173,12 @@ def test_urls_that_say_too_little() -> None:
     assert "secret" not in repr(parse_url("postgresql://me:secret@db/census?table=t"))
     address = parse_url("postgresql://me@db/census?sslmode=require&table=t")
     assert address.location == "postgresql://me@db/census?sslmode=require"
+
+
+def test_labels_of_a_column_that_changed_its_type_keep_only_the_title() -> None:
+    labels = {name: ColumnLabels(label=name.upper(), value_labels={1: "one"}, missing=(9,)) for name in ("a", "b", "c")}
+    table = Table(frame=pl.DataFrame({"a": [1, 9], "b": [1, 9], "c": [1, 9]}), labels=labels)
+    after = table.with_frame(pl.DataFrame({"a": ["0-4", "*"], "b": [9, 9]}))
+    assert after.labels["a"] == ColumnLabels(label="A")
+    assert after.labels["b"] == labels["b"]
+    assert "c" not in after.labels

@@ -69,8 +69,16 @@ class Table:
             )
 
     def with_frame(self, frame: pl.DataFrame) -> Table:
-        """The same labels and origin over another frame; labels of columns that are gone are dropped."""
-        labels = {name: value for name, value in self.labels.items() if name in frame.columns}
+        """The same labels and origin over another frame.
+
+        Labels of columns that are gone are dropped. A column whose type changed (a code that became a group) keeps its
+        title only: its value labels and missing codes speak of values that it no longer holds.
+        """
+        labels = {}
+        for name, value in self.labels.items():
+            if name in frame.columns:
+                same = name in self.frame.columns and frame.schema[name] == self.frame.schema[name]
+                labels[name] = value if same else ColumnLabels(label=value.label)
         return Table(frame=frame, labels=MappingProxyType(labels), origin=self.origin)
 
     def __repr__(self) -> str:
