@@ -105,6 +105,9 @@ class Space:
             self._columns = tuple(dict.fromkeys((*self._columns, metric.target)))
         self.closure = Closure(min((int(rule.closure) for rule in rules), default=int(Closure.ANY)))
         self._absent = any(rule.about_absent for rule in rules)
+        if self._absent:
+            # a suppressed class would be one that nobody of the population is in, which such a rule forbids
+            self.limit = 0
         self.base = self._base()
         """By column and level: the sum of prices over all rows when none is suppressed."""
         self._scratch(len(table))
@@ -133,7 +136,8 @@ class Space:
         self._cells = np.zeros(len(self.table.columns))
 
     def _store_root(self) -> None:
-        present = np.flatnonzero(self.table.sizes > 0) if not self._absent else np.arange(len(self.table))
+        everybody = self.table.population is not None
+        present = np.arange(len(self.table)) if everybody else np.flatnonzero(self.table.sizes > 0)
         of = np.zeros(len(self.table), dtype=np.int32)
         of[present] = np.arange(len(present))
         people = _NOTHING if self.table.population is None else self.table.population[present]
