@@ -1,0 +1,59 @@
+"""Cramér's V of every two columns before and after."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.errors import NotApplicable
+from tacit.measure.measure import About, Measure, Measurement, Pair
+from tacit.measure.utility._spread import comparable, spread
+from tacit.measure.utility._tables import cross_tables
+from tacit.measure.utility._values import Floats
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["Associations"]
+
+
+class Associations(Measure):
+    """Mean absolute difference of Cramér's V (strength of association, 0 to 1) over all pairs of columns.
+
+    Works for categories and numbers alike (numbers on at most ``cells`` cells). 0: every association as strong as it
+    was. The detail gives both values of every pair.
+    """
+
+    about: ClassVar[About] = About.UTILITY
+    main: ClassVar[str | None] = "cells"
+    reference: ClassVar[str] = (
+        "Cramér: Mathematical Methods of Statistics (1946); Bergsma (2013), doi:10.1016/j.jkss.2012.10.002"
+    )
+
+    cells: Annotated[int, Field(ge=2, le=200)] = 10
+    """The most cells per column."""
+
+    def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
+        names = comparable(pair)
+        if len(names) < 2:
+            raise NotApplicable("The tables share fewer than two columns that could be compared.")
+        spreads = {name: spread(pair, name, self.cells) for name in names}
+        found, seen = {}, {}
+        for left, right in combinations(names, 2):
+            before, after = (cramers_v(table) for table in cross_tables(spreads[left], spreads[right]))
+            label = f"{left} × {right}"
+            found[label], seen[label] = abs(before - after), {"before": before, "after": after}
+        value = float(np.mean(list(found.values())))
+        return Measurement(measure=self.part_name(), value=value, columns=found, detail={"pairs": seen})
+
+
+def cramers_v(table: Floats) -> float:
+    """Cramér's V of a table of shares: 0 independent, 1 one column tells the other."""
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
+    expected = np.outer(rows, columns)
+    used = expected > 0
+    chi = float(((table - expected)[used] ** 2 / expected[used]).sum())
+    freedom = min(int((rows > 0).sum()), int((columns > 0).sum())) - 1
+    return float(np.sqrt(max(chi, 0.0) / freedom)) if freedom > 0 else 0.0

@@ -1,0 +1,72 @@
+"""Classifier two-sample test: can gradient boosting tell released rows from original ones?"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.errors import NotApplicable
+from tacit.measure.measure import About, Measure, Measurement, Pair
+from tacit.measure.utility._selection import auc, auc_error, persons, take
+from tacit.measure.utility._spread import comparable
+from tacit.measure.utility._values import features, need_sklearn
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["ClassifierTwoSample"]
+
+
+class ClassifierTwoSample(Measure):
+    """Area under the ROC curve of a gradient boosting classifier that tells release from original.
+
+    0.5: it cannot (values below, which chance produces, are reported as 0.5); 1: every row gives away which table it
+    is from. Scored on rows it was not trained on; a person's two rows are always on the same side of the split.
+    """
+
+    about: ClassVar[About] = About.UTILITY
+    reference: ClassVar[str] = "Lopez-Paz, Oquab: Revisiting classifier two-sample tests (ICLR 2017), arXiv:1610.06545"
+
+    rows: Annotated[int, Field(ge=100)] = 20_000
+    """Most rows of each table that are used, drawn at random."""
+    folds: Annotated[int, Field(ge=2, le=10)] = 3
+    """Parts of the cross-validation."""
+
+    def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
+        need_sklearn(self.part_name())
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        names = comparable(pair)
+        if not names:
+            raise NotApplicable("The tables have no column in common that could be compared.")
+        random = rng.generator
+        before, after = features(pair, names, random, one_hot=False)
+        who, whose = persons(pair)
+        left, right = take(len(before), self.rows, random), take(len(after), self.rows, random)
+        if min(len(left), len(right)) < 10 * self.folds:
+            raise NotApplicable(f"Telling the tables apart needs at least {10 * self.folds} rows in each.")
+        design = np.concatenate([before[left], after[right]])
+        truth = np.concatenate([np.zeros(len(left), dtype=np.int64), np.ones(len(right), dtype=np.int64)])
+        group = np.concatenate([who[left], whose[right]])
+        fold = random.integers(self.folds, size=int(group.max()) + 1)[group]
+        score = np.full(len(truth), 0.5)
+        with progress.task("classifier two-sample", self.folds) as tick:
+            for part in range(self.folds):
+                train, test = fold != part, fold == part
+                if len(np.unique(truth[train])) == 2 and test.any():
+                    model = HistGradientBoostingClassifier(
+                        max_iter=60, early_stopping=False, random_state=int(random.integers(2**31))
+                    )
+                    model.fit(design[train], truth[train])
+                    score[test] = model.predict_proba(design[test])[:, 1]
+                tick(1)
+        plain = auc(truth, score)
+        area, error = max(0.5, plain), auc_error(max(plain, 0.5), int(truth.sum()), int((1 - truth).sum()))
+        return Measurement(
+            measure=self.part_name(),
+            value=area,
+            low=max(0.5, area - 1.96 * error),
+            high=min(1.0, area + 1.96 * error),
+            detail={"auc": plain, "rows": len(truth)},
+        )

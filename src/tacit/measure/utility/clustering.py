@@ -1,0 +1,76 @@
+"""Clusters found in the release, on the people of the original."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.errors import NotApplicable
+from tacit.measure.measure import About, Measure, Measurement, Pair
+from tacit.measure.utility._selection import take
+from tacit.measure.utility._spread import comparable
+from tacit.measure.utility._values import features, need_sklearn
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["Clustering"]
+
+
+class Clustering(Measure):
+    """Agreement (adjusted Rand index) of the clusters that k-means finds in the release and in the original.
+
+    Both sets of cluster centres divide the same original rows; 1: the same division, 0: no more in common than by
+    chance. k-means itself is not stable where the data has no clusters: the detail gives the agreement of two runs
+    on the original (``stability``), which no release can be expected to exceed. The interval comes from ``repeats``
+    starts of k-means.
+    """
+
+    about: ClassVar[About] = About.UTILITY
+    better: ClassVar[str] = "high"
+    main: ClassVar[str | None] = "clusters"
+    reference: ClassVar[str] = "Hubert, Arabie: Comparing partitions (1985), doi:10.1007/BF01908075"
+
+    clusters: Annotated[int, Field(ge=2, le=100)] = 5
+    """How many clusters are sought."""
+    rows: Annotated[int, Field(ge=100)] = 20_000
+    """Most rows of each table that are used, drawn at random."""
+    repeats: Annotated[int, Field(ge=2, le=50)] = 5
+    """How many times both are clustered anew."""
+
+    def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
+        need_sklearn(self.part_name())
+        from sklearn.cluster import KMeans
+        from sklearn.metrics import adjusted_rand_score
+
+        names = comparable(pair)
+        if not names:
+            raise NotApplicable("The tables have no column in common that could be compared.")
+        random = rng.generator
+        before, after = features(pair, names, random, one_hot=True)
+        before = before[take(len(before), self.rows, random)]
+        after = after[take(len(after), self.rows, random)]
+        if min(len(np.unique(before, axis=0)), len(np.unique(after, axis=0))) < self.clusters:
+            raise NotApplicable(f"One of the tables has fewer than {self.clusters} different rows to cluster.")
+        agreement, stability = [], []
+        last = None
+        with progress.task("clustering", self.repeats) as tick:
+            for _ in range(self.repeats):
+                seed = int(random.integers(2**31))
+                old, new = (KMeans(self.clusters, n_init=3, random_state=seed).fit(x) for x in (before, after))
+                here = old.predict(before)
+                agreement.append(float(adjusted_rand_score(here, new.predict(before))))
+                if last is not None:
+                    stability.append(float(adjusted_rand_score(here, last)))
+                last = here
+                tick(1)
+        value = float(np.mean(agreement))
+        half = 1.96 * float(np.std(agreement, ddof=1)) / np.sqrt(len(agreement))
+        return Measurement(
+            measure=self.part_name(),
+            value=value,
+            low=max(-1.0, value - half),
+            high=min(1.0, value + half),
+            detail={"stability": float(np.mean(stability))},
+        )

@@ -1,0 +1,59 @@
+"""Mutual information of every two columns before and after."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.errors import NotApplicable
+from tacit.measure.measure import About, Measure, Measurement, Pair
+from tacit.measure.utility._spread import comparable, spread
+from tacit.measure.utility._tables import cross_tables
+from tacit.measure.utility._values import Floats
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["MutualInformation"]
+
+
+class MutualInformation(Measure):
+    """Mean absolute difference of the normalized mutual information over all pairs of columns.
+
+    Mutual information divided by the smaller entropy: 0 independent, 1 one column determines the other; any kind of
+    dependence counts, not only a straight one. 0 means that all dependencies are as strong as they were.
+    """
+
+    about: ClassVar[About] = About.UTILITY
+    main: ClassVar[str | None] = "cells"
+    reference: ClassVar[str] = "Cover, Thomas: Elements of Information Theory (2006), doi:10.1002/047174882X"
+
+    cells: Annotated[int, Field(ge=2, le=200)] = 10
+    """The most cells per column; more cells see finer dependence and need more rows."""
+
+    def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
+        names = comparable(pair)
+        if len(names) < 2:
+            raise NotApplicable("The tables share fewer than two columns that could be compared.")
+        spreads = {name: spread(pair, name, self.cells) for name in names}
+        found, seen = {}, {}
+        for left, right in combinations(names, 2):
+            before, after = (normalized_information(table) for table in cross_tables(spreads[left], spreads[right]))
+            label = f"{left} × {right}"
+            found[label], seen[label] = abs(before - after), {"before": before, "after": after}
+        value = float(np.mean(list(found.values())))
+        return Measurement(measure=self.part_name(), value=value, columns=found, detail={"pairs": seen})
+
+
+def _entropy(shares: Floats) -> float:
+    used = shares[shares > 0]
+    return float(-(used * np.log(used)).sum())
+
+
+def normalized_information(table: Floats) -> float:
+    """Mutual information of a table of shares over the smaller of the two entropies; 0 when a column is constant."""
+    rows, columns = _entropy(table.sum(axis=1)), _entropy(table.sum(axis=0))
+    least = min(rows, columns)
+    return min(1.0, max(0.0, (rows + columns - _entropy(table)) / least)) if least > 1e-12 else 0.0

@@ -1,0 +1,105 @@
+"""Propensity score: can a logistic regression tell released rows from original ones?"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.errors import NotApplicable
+from tacit.measure.measure import About, Measure, Measurement, Pair
+from tacit.measure.utility._selection import take
+from tacit.measure.utility._spread import comparable
+from tacit.measure.utility._values import Floats, features
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["Propensity"]
+
+
+class Propensity(Measure):
+    """Mean squared propensity score (pMSE) of a logistic regression that tells release from original.
+
+    Scaled to 0..1: 0 when no row can be told apart, 1 when every row can. The detail gives the plain pMSE, the value
+    it has in expectation when the release is a fresh sample of the same population (``null``) and their ratio: about
+    1 is as good as new data, a masked copy of the same people can lie below. Main effects of all columns, and their
+    products with ``interactions``.
+    """
+
+    about: ClassVar[About] = About.UTILITY
+    examples = ({}, {"interactions": True, "repeats": 5})
+    reference: ClassVar[str] = (
+        "Woo, Reiter, Oganian, Karr: Global measures of data utility (2009), doi:10.29012/jpc.v1i1.568; Snoke, Raab, "
+        "Nowok, Dibben, Slavkovic: General and specific utility measures (2018), doi:10.1111/rssa.12358"
+    )
+
+    interactions: bool = False
+    """Whether products of every two features are used too (at most 150 features in all)."""
+    rows: Annotated[int, Field(ge=100)] = 20_000
+    """Most rows of each table that are used, drawn at random."""
+    repeats: Annotated[int, Field(ge=0, le=1000)] = 20
+    """Bootstrap repeats for the interval; 0 for none."""
+
+    def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
+        names = comparable(pair)
+        if not names:
+            raise NotApplicable("The tables have no column in common that could be compared.")
+        random = rng.generator
+        before, after = features(pair, names, random, one_hot=True)
+        before = before[take(len(before), self.rows, random)]
+        after = after[take(len(after), self.rows, random)]
+        design = np.concatenate([before, after])
+        truth = np.concatenate([np.zeros(len(before)), np.ones(len(after))])
+        if self.interactions:
+            design = _with_products(design)
+        design = np.column_stack([np.ones(len(design)), design])
+        share = float(truth.mean())
+        scores, rank = logistic(design, truth)
+        pmse = float(((scores - share) ** 2).mean())
+        null = (rank - 1) * (1 - share) ** 2 * share / len(truth)
+        scale = share * (1 - share)
+        repeated = []
+        with progress.task("propensity", self.repeats) as tick:
+            for _ in range(self.repeats):
+                rows = random.integers(len(truth), size=len(truth))
+                if 0 < truth[rows].mean() < 1:
+                    again, _rank = logistic(design[rows], truth[rows])
+                    repeated.append(float(((again - truth[rows].mean()) ** 2).mean()) / scale)
+                tick(1)
+        # A bootstrap of a fit to noise lies higher than the fit itself, so only its spread is used.
+        centre = pmse / scale
+        spread = float(np.std(repeated, ddof=1)) if len(repeated) > 1 else None
+        return Measurement(
+            measure=self.part_name(),
+            value=centre,
+            low=None if spread is None else max(0.0, centre - 1.96 * spread),
+            high=None if spread is None else min(1.0, centre + 1.96 * spread),
+            detail={"pmse": pmse, "null": null, "ratio": pmse / null if null > 0 else None, "parameters": rank},
+        )
+
+
+def _with_products(design: Floats) -> Floats:
+    count = design.shape[1]
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)][: max(0, 150 - count)]
+    if not pairs:
+        return design
+    return np.column_stack([design, *(design[:, i] * design[:, j] for i, j in pairs)])
+
+
+def logistic(design: Floats, truth: Floats) -> tuple[Floats, int]:
+    """Fitted probabilities and the number of parameters, by Newton's method with a very small ridge for separation."""
+    rank = int(np.linalg.matrix_rank(design.T @ design, hermitian=True))
+    ridge = 1e-6 * len(truth) * np.eye(design.shape[1])
+    weights = np.zeros(design.shape[1])
+    share = float(truth.mean())
+    weights[0] = np.log(share / (1 - share))
+    for _ in range(15):
+        scores = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
+        spread = np.maximum(scores * (1 - scores), 1e-9)
+        slope = design.T @ (truth - scores)
+        move = np.linalg.solve(design.T @ (design * spread[:, None]) + ridge, slope)
+        weights += move
+        if np.abs(move).max() < 1e-8:
+            break
+    return 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30))), rank
