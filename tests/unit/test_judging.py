@@ -1,0 +1,185 @@
+"""How tables are judged: empty cells in their three meanings, suppressed rows, references; and by a second opinion."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.checking import check_release
+from tacit.cli import main
+from tacit.data.table import Table
+from tacit.protect.models.alpha_k import AlphaK
+from tacit.protect.models.beta_likeness import BetaLikeness
+from tacit.protect.models.delta_disclosure import DeltaDisclosure
+from tacit.protect.models.k_anonymity import KAnonymity
+from tacit.protect.models.l_diversity import LDiversity
+from tacit.protect.models.t_closeness import TCloseness
+from tacit.protect.shown import look
+from tacit.protect.verify import verify
+from tacit.release import State
+from tacit.schema import Column, Dataset, Role, Schema
+from tacit.verbs import protect
+
+MEANINGS = ("category", "wildcard", "suppressed")
+
+
+def table(rows: list[tuple[str | None, str | None, str]], meaning: str = "category") -> Dataset:
+    frame = pl.DataFrame(rows, schema={"zip": pl.String, "sex": pl.String, "s": pl.String}, orient="row")
+    columns = {
+        "zip": Column(role=Role.QUASI, missing=meaning),  # type: ignore[arg-type]
+        "sex": Column(role=Role.QUASI, missing=meaning),  # type: ignore[arg-type]
+        "s": Column(role=Role.SENSITIVE),
+    }
+    return Dataset(table=Table(frame=frame), schema=Schema(columns=columns))
+
+
+def test_an_empty_cell_is_a_value_or_matches_everything() -> None:
+    rows: list[tuple[str | None, str | None, str]] = [("1", "F", "a"), ("1", None, "b"), ("1", "M", "c")]
+    assert KAnonymity(k=2).check(table(rows)).worst == 1
+    for meaning in ("wildcard", "suppressed"):
+        verdict = KAnonymity(k=2).check(table(rows, meaning))
+        assert verdict.holds
+        assert verdict.worst == 2
+        assert LDiversity(l=2).check(table(rows, meaning)).holds
+
+
+def test_rows_that_show_nothing_form_no_class() -> None:
+    rows: list[tuple[str | None, str | None, str]] = [("1", "F", "a"), ("1", "F", "b"), ("*", "*", "c")]
+    assert KAnonymity(k=2).check(table(rows)).holds
+    assert not KAnonymity(k=2).check(table([*rows, ("*", "F", "c")])).holds
+    everybody: list[tuple[str | None, str | None, str]] = [("*", "*", "a"), ("*", "*", "b")]
+    assert KAnonymity(k=2).check(table(everybody)).worst == 2
+    blank: list[tuple[str | None, str | None, str]] = [*rows, (None, None, "d")]
+    assert KAnonymity(k=2).check(table(blank, "suppressed")).holds
+    assert not KAnonymity(k=2).check(table(blank)).holds
+
+
+cells = st.sampled_from(["1", "2", None])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(st.tuples(cells, cells, st.sampled_from("abc")), min_size=1, max_size=12),
+    meaning=st.sampled_from(MEANINGS),
+)
+def test_crowds_are_all_rows_that_agree(rows: list[tuple[str | None, str | None, str]], meaning: str) -> None:
+    data = table(rows, meaning)
+
+    def agree(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+        if meaning == "category":
+            return one[:2] == other[:2]
+        return all(a == b or a is None or b is None for a, b in zip(one[:2], other[:2], strict=True))
+
+    shown = [row for row in rows if meaning == "category" or row[:2] != (None, None)] or rows
+    crowds = [[other for other in shown if agree(row, other)] for row in shown]
+    verdict = KAnonymity(k=3).check(data)
+    assert verdict.worst == min(len(crowd) for crowd in crowds)
+    assert verdict.failing == sum(len(crowd) < 3 for crowd in crowds)
+    diverse = LDiversity(l=2).check(data)
+    assert diverse.worst == min(len({row[2] for row in crowd}) for crowd in crowds)
+    models: list[dict[str, Any]] = [{"k-anonymity": {"k": 3}}, {"l-diversity": {"l": 2}}]
+    seen = look(data.table.frame, quasi=("zip", "sex"), sensitive=("s",), missing={"zip": meaning, "sex": meaning})
+    again = verify(models, seen)
+    assert [v.worst for v in again] == [verdict.worst, diverse.worst]
+    assert [v.failing for v in again] == [verdict.failing, diverse.failing]
+
+
+@pytest.mark.parametrize("model", [TCloseness(t=0.2), DeltaDisclosure(delta=1.0), BetaLikeness(beta=0.5)])
+def test_the_original_is_the_reference_when_it_is_given(model: Any) -> None:
+    original = table([("1", "F", "a")] * 5 + [("2", "F", "b")] * 5)
+    kept = table([("1", "F", "a")] * 5)
+    assert model.check(kept).holds
+    assert not model.check(kept, original=original).holds
+
+
+def test_altered_sensitive_values_are_compared_with_the_release_itself() -> None:
+    original = table([("1", "F", "a"), ("1", "F", "b")])
+    altered = table([("1", "F", "x"), ("1", "F", "y")])
+    assert TCloseness(t=0.1).check(altered, original=original).holds
+
+
+def test_healthy_values_may_be_certain() -> None:
+    rows: list[tuple[str | None, str | None, str]] = [("1", "F", "none")] * 3
+    rows += [("2", "F", "flu"), ("2", "F", "none"), ("2", "F", "asthma")]
+    assert not LDiversity(l=2).check(table(rows)).holds
+    for kind in ({"kind": "distinct"}, {"kind": "entropy"}, {"kind": "recursive", "c": 2.0}):
+        assert LDiversity(l=2, healthy=("none",), **kind).check(table(rows)).holds  # type: ignore[arg-type]
+    assert not AlphaK(alpha=0.5, k=2).check(table(rows)).holds
+    assert AlphaK(alpha=0.5, k=2, healthy=("none",)).check(table(rows)).holds
+
+
+def test_recursive_diversity_by_hand() -> None:
+    """Frequencies 5, 3, 2: (c, 2) asks 5 < c (3 + 2), (c, 3) asks 5 < 2c; with the 5 healthy, 3 against 5 + 2."""
+    rows: list[tuple[str | None, str | None, str]] = (
+        [("1", "F", "a")] * 5 + [("1", "F", "b")] * 3 + [("1", "F", "c")] * 2
+    )
+
+    def worst(**more: Any) -> Any:
+        return LDiversity(kind="recursive", c=9.0, **more).check(table(rows)).worst
+
+    assert worst(l=2) == pytest.approx(1.0)
+    assert worst(l=3) == pytest.approx(2.5)
+    assert worst(l=2, healthy=("a",)) == pytest.approx(3 / 7)
+    assert worst(l=3, healthy=("a",)) == pytest.approx(3 / 2)
+
+
+# --- tacit check ----------------------------------------------------------------------------------------------------
+
+RECIPE = {
+    "tacit": 1,
+    "seed": 1,
+    "columns": {
+        "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10]}},
+        "sex": {"role": "quasi"},
+        "s": {"role": "sensitive"},
+    },
+    "models": [{"k-anonymity": 3}, {"t-closeness": {"t": 0.4}}],
+    "steps": [{"generalize": {"suppression": 0.1}}],
+    "measures": ["uniqueness"],
+}
+
+
+def frame() -> pl.DataFrame:
+    draw = np.random.default_rng(3)
+    return pl.DataFrame(
+        {"age": draw.integers(20, 60, 150), "sex": draw.choice(["F", "M"], 150), "s": draw.choice(["a", "b"], 150)}
+    )
+
+
+def test_a_release_is_checked_from_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame().write_csv(tmp_path / "original.csv")
+    protect(RECIPE, frame(), tries=20).save(tmp_path / "out")
+    for more in ([], ["--original", str(tmp_path / "original.csv")]):
+        assert main(["check", str(tmp_path / "out"), "--json", *more]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert [v["state"] for v in document["verdicts"]] == ["holds", "holds"]
+    assert main(["check", str(tmp_path / "out")]) == 0
+    assert "k-anonymity" in capsys.readouterr().out
+
+
+def test_a_table_of_somebody_else_is_checked_with_a_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame().write_csv(tmp_path / "theirs.csv")
+    (tmp_path / "tacit.yaml").write_text(json.dumps(RECIPE))
+    assert main(["check", str(tmp_path / "theirs.csv"), "--recipe", str(tmp_path / "tacit.yaml"), "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdicts"][0]["state"] == "fails"
+    assert document["verdicts"][0]["failing"] > 0
+    assert main(["check", str(tmp_path / "theirs.csv"), "--json"]) == 2
+
+
+def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
+    frame().write_csv(tmp_path / "all.csv")
+    recipe = {**RECIPE, "models": [{"k-map": {"k": 2, "population": str(tmp_path / "all.csv")}}]}
+    made = protect(recipe, frame(), tries=20).release
+    assert [v.state for v in check_release(made)] == [State.NOT_CHECKED]
+    assert [v.state for v in check_release(made, population=tmp_path / "all.csv")] == [State.HOLDS]
+    shown = look(frame(), quasi=("age",))
+    [unknown] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
+    assert unknown.state is State.NOT_CHECKED
