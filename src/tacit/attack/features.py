@@ -69,11 +69,12 @@ def numbers(series: pl.Series) -> Floats | None:
     return series.replace_strict(middle, default=np.nan, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
 
 
-def points(view: View, *, weights: dict[str, float] | None = None) -> Points:
+def points(view: View, *, weights: dict[str, float] | None = None, own: bool = True) -> Points:
     """Targets and release on one scale: every column has variance one, then its weight.
 
     Each file is standardized by its own mean and deviation, because masking changes both; an intruder who knows fewer
-    than thirty people has no distribution of their own and uses the release's. A missing value stands at the mean.
+    than thirty people has no distribution of their own and uses the release's, as does one who asks not to (``own``),
+    because the people sought are not those of the release. A missing value stands at the mean.
     """
     left: list[Floats] = []
     right: list[Floats] = []
@@ -86,7 +87,7 @@ def points(view: View, *, weights: dict[str, float] | None = None) -> Points:
         before, after = numbers(known) if numeric else None, numbers(released) if numeric else None
         scale = (weights or {}).get(name, 1.0) ** 0.5
         if before is not None and after is not None:
-            pair = _standardized(before, after)
+            pair = _standardized(before, after, own)
             if pair is None:
                 left_out.append(name)
                 continue
@@ -115,12 +116,12 @@ def points(view: View, *, weights: dict[str, float] | None = None) -> Points:
     )
 
 
-def _standardized(before: Floats, after: Floats) -> tuple[Floats, Floats] | None:
+def _standardized(before: Floats, after: Floats, by_itself: bool) -> tuple[Floats, Floats] | None:
     held = after[np.isfinite(after)]
     if len(held) == 0 or held.std() == 0:
         return None
     own = before[np.isfinite(before)]
-    reference = own if len(own) >= 30 and own.std() > 0 else held
+    reference = own if by_itself and len(own) >= 30 and own.std() > 0 else held
     left = (before - reference.mean()) / reference.std()
     right = (after - held.mean()) / held.std()
     return np.nan_to_num(left, nan=0.0), np.nan_to_num(right, nan=0.0)
