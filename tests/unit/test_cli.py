@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from tacit.cli import main
+from tacit.recipe import Recipe
+from tacit.recipe.presets import preset_names
+from tacit.schema import Role
 
 SECRET = "Zyxwvut"
 """Planted in every cell that could leak; it must never be printed."""
@@ -34,7 +37,7 @@ steps: [{generalize: {search: optimal, suppression: 0.1, metric: loss}}]
 
 
 def people(rows: int = 200) -> str:
-    lines = [f"{SECRET}{i},{20 + i % 40},{'AB'[i % 2]}{SECRET},{SECRET}-{i % 3}" for i in range(rows)]
+    lines = [f"{SECRET}{i},{20 + i % 40},{'AB'[i % 2]}{SECRET},{SECRET}-{i // 7 % 6}" for i in range(rows)]
     return "\n".join(["name,age,town,illness", *lines]) + "\n"
 
 
@@ -278,3 +281,45 @@ def test_interrupting_leaves_nothing_half_written(folder: Path) -> None:
     assert work.returncode == 130, err
     assert SECRET not in err
     assert sorted(path.name for path in folder.iterdir()) == ["people.csv", "tacit.yaml"]
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_init_with_a_preset_gives_a_recipe_that_runs(
+    preset: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("people.csv").write_text(people(2000))
+    code, _, err = run(capsys, "init", "people.csv", "--preset", preset, "--out", "preset.yaml")
+    assert code == 0, err
+    recipe = Recipe.load("preset.yaml")
+    assert recipe.models
+    assert recipe.schema.names(Role.IDENTIFIER) == ("name",)
+    code, made = document(capsys, "protect", "preset.yaml", "--unmet")
+    assert [verdict["model"] for verdict in made["verdicts"]] == [model.part_name() for model in recipe.models]
+
+
+def test_init_wants_either_k_or_a_preset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "init", "people.csv", "--preset", "ema-0070", "--k", "5")
+    assert code == 2
+    assert "not both" in err
+    code, _, err = run(capsys, "init", "people.csv", "--preset", "ema-007")
+    assert code == 2
+    assert "Did you mean `ema-0070`" in err
+
+
+def test_a_large_file_goes_through_duckdb_to_the_same_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, made = document(capsys, "protect", "tacit.yaml", "--out", "small")
+    assert code == 0
+    code, large = document(capsys, "protect", "tacit.yaml", "--out", "large", "--engine", "duckdb", "--format", "csv")
+    assert code == 0
+    assert sorted(Path("small/data.csv").read_text().splitlines()) == sorted(
+        Path("large/data.csv").read_text().splitlines()
+    )
+    for key in ("rows", "verdicts"):
+        assert made[key] == large[key]
+    assert large["attacks"][0]["risk"] == pytest.approx(large["steps"][0]["classes"] / large["rows"])
+    manifest = Path("large/release.json").read_text()
+    assert "seed" not in manifest
+    assert str(folder) not in manifest
+    code, attacked = document(capsys, "attack", "large", "--original", "people.csv", "--attack", "linkage")
+    assert code == 0
+    assert attacked["attacks"][0]["low"] <= large["attacks"][0]["risk"] <= attacked["attacks"][0]["high"]

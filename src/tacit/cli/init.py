@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 @click.argument("data")
 @click.option("--out", type=typed_path, default=Path("tacit.yaml"), show_default=True, help="The recipe; - prints it.")
 @click.option("--k", type=click.IntRange(min=2), default=None, help="People who must look alike. There is no default.")
+@click.option("--preset", default=None, help="Start from a preset: research-file, public-use-file, ema-0070, ...")
 @click.option(
     "--size", type=click.IntRange(1, 4), default=4, show_default=True, help="Columns per combination, at most."
 )
 @force_option
 @json_option
-def command(data: str, out: Path, k: int | None, size: int, force: bool, as_json: bool) -> None:
+def command(data: str, out: Path, k: int | None, preset: str | None, size: int, force: bool, as_json: bool) -> None:
     """Look at DATA (a file or a database URL) and write a commented recipe for it.
 
     Nothing is decided: each column gets a proposal and its reason, to be read and changed. Without --k the recipe waits
@@ -34,7 +35,11 @@ def command(data: str, out: Path, k: int | None, size: int, force: bool, as_json
     from tacit.data import read, replacing, size_hint
     from tacit.errors import OutputExists
     from tacit.profile import propose, to_yaml
+    from tacit.recipe.presets import preset_text
 
+    if k is not None and preset is not None:
+        raise click.UsageError("A preset says how many people must look alike: give --k or --preset, not both.")
+    start = preset_text(preset) if preset is not None else None
     printed = str(out) == "-"
     if not printed and out.exists() and not force:
         raise OutputExists(f"{out} exists already.", fix="Choose another name with --out, or allow it with --force.")
@@ -43,7 +48,7 @@ def command(data: str, out: Path, k: int | None, size: int, force: bool, as_json
             f"{data} may be too large for the memory of this machine; a part of the rows is enough for a first recipe."
         )
     proposal = propose(read(data), progress=progress(quiet=as_json), max_size=size)
-    text = to_yaml(proposal, _from_recipe(data, out), k=k)
+    text = to_yaml(proposal, _from_recipe(data, out), k=k, preset=start)
     if printed:
         click.echo(text, nl=False)
     else:
@@ -56,7 +61,7 @@ def command(data: str, out: Path, k: int | None, size: int, force: bool, as_json
 
         _show(proposal, Console())
         note(f"\nWritten: {out}. Read it, change what is wrong, then: tacit protect {out}")
-        if k is None:
+        if k is None and preset is None:
             note("It does not say yet how many people must look alike: fill in k, or run this again with --k.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,6 +15,14 @@ from tacit.cli._console import emit_json, force_option, json_option, note, progr
 @click.argument("data", required=False)
 @click.option("--out", type=typed_path, default=Path("release"), show_default=True, help="Folder of the release.")
 @click.option("--format", "suffix", default=None, help="Format of the released file, for example csv or parquet.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "memory", "duckdb", "spark"]),
+    default="auto",
+    show_default=True,
+    help="Where rows are worked on; auto takes memory if the file fits, else DuckDB.",
+)
+@click.option("--memory", default="4GB", show_default=True, help="What DuckDB or Spark may take before it spills.")
 @click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="People sought per attack.")
 @click.option("--unmet", is_flag=True, help="Write the release even if a model or a limit is not met.")
 @seed_option
@@ -24,6 +33,8 @@ def command(
     data: str | None,
     out: Path,
     suffix: str | None,
+    engine: str,
+    memory: str,
     tries: int,
     unmet: bool,
     seed: int | None,
@@ -37,20 +48,49 @@ def command(
     --unmet asks for it.
     """
     from tacit.recipe import Recipe
-    from tacit.release.folder import private_folder, refuse_existing, release_suffix
-    from tacit.verbs import protect
+    from tacit.release.folder import refuse_existing, release_suffix
+    from tacit.verbs import protect, protect_large
 
     if not force:
         refuse_existing(out)
     made = Recipe.load(recipe)
     source = data if data is not None else (made.source.location if made.source else "")
     ending = f".{suffix.lstrip('.')}" if suffix else release_suffix(source)
+    if engine == "auto":
+        engine = "memory" if _fits(source) else "duckdb"
+    if engine != "memory":
+        document = protect_large(
+            made,
+            out,
+            data=data,
+            engine=engine,
+            memory=memory,
+            suffix=f".{suffix.lstrip('.')}" if suffix else ".parquet",
+            seed=seed,
+            force=force,
+            unmet=unmet,
+            progress=progress(quiet=as_json),
+        )
+        return _show(document, out, as_json=as_json)
     protection = protect(made, data, seed=seed, tries=tries, progress=progress(quiet=as_json))
     if protection.unmet and not unmet and not as_json:
         from tacit.report.terminal import print_protection
 
         print_protection(protection.to_plain())
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
+    return _show(document, out, as_json=as_json)
+
+
+def _fits(source: str) -> bool:
+    """Whether the source may be read whole; what is no local file is streamed by its own reader."""
+    from tacit.data import size_hint
+
+    return "://" in source or not Path(source).is_file() or size_hint(source).fits
+
+
+def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
+    from tacit.release.folder import private_folder
+
     if as_json:
         emit_json(document)
     else:
@@ -58,5 +98,6 @@ def command(
 
         print_protection(document)
         note(f"\nMay leave:  {out}/  (data, release.json, report.html)")
-        note(f"Keep safe:  {private_folder(out)}/  (internal report.html, row map, recipe)")
-    return 1 if protection.unmet else 0
+        note(f"Keep safe:  {private_folder(out)}/  (internal report, row map, recipe)")
+    held = all(verdict["state"] == "holds" for verdict in document["verdicts"])
+    return 0 if held and all(limit["met"] for limit in document["limits"]) else 1

@@ -17,10 +17,11 @@ _RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "
 _WIDTH = 110
 
 
-def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None) -> str:
+def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None, preset: str | None = None) -> str:
     """The recipe that the proposal amounts to.
 
-    Without ``k`` the model is left as a comment: how many people must look alike is for the owner to say.
+    Without ``k`` the model is left as a comment: how many people must look alike is for the owner to say. ``preset`` is
+    the text of a recipe without data and columns, whose models, steps and limits are taken over as they are written.
     """
     return "\n".join(
         [
@@ -35,21 +36,41 @@ def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None) -> str:
             "columns:",
             *(line for column in proposal.columns for line in _column(column)),
             "",
-            *_models(proposal, k),
-            "",
-            *_steps(proposal),
-            "",
-            *_comment(
-                "Without these lines the attacks that fit the release are run, by an intruder who knows all"
-                " quasi-identifiers, and the usual measures are taken."
-            ),
-            "# attacks:",
-            "#  - linkage: {auxiliary: voters.csv}      # an outside file with names",
-            "# measures: [marginals, pairs]",
-            "# limits: {risk: 0.09}      # the largest share of people that an attack may find",
+            *(_own(proposal, k) if preset is None else _preset(proposal, preset)),
             "",
         ]
     )
+
+
+def _own(proposal: Proposal, k: int | None) -> Iterator[str]:
+    """What follows the columns when no preset was chosen."""
+    yield from _models(proposal, k)
+    yield ""
+    yield from _steps(proposal)
+    yield ""
+    yield from _comment(
+        "Without these lines the attacks that fit the release are run, by an intruder who knows all"
+        " quasi-identifiers, and the usual measures are taken."
+    )
+    yield "# attacks:"
+    yield "#  - linkage: {auxiliary: voters.csv}      # an outside file with names"
+    yield "# measures: [marginals, pairs]"
+    yield "# limits: {risk: 0.09}      # the largest share of people that an attack may find"
+
+
+def _preset(proposal: Proposal, text: str) -> Iterator[str]:
+    """The preset's own lines; a model about sensitive values stands once for each sensitive column."""
+    for line in text.rstrip("\n").split("\n"):
+        if line == "tacit: 1":
+            yield ""
+        elif line.startswith("  - l-diversity: {"):
+            names = proposal.of_role(Role.SENSITIVE)
+            if not names:
+                yield f"# {line.strip()}      # no sensitive column was found"
+            for name in names:
+                yield f"{line.rstrip('}')}, column: {_scalar(name)}}}"
+        else:
+            yield line
 
 
 def _head(proposal: Proposal) -> Iterator[str]:
@@ -99,7 +120,7 @@ def _column(column: ColumnProposal) -> Iterator[str]:
 def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
     yield from _comment(
         "k: every person shall look like at least k - 1 others. There is no default; the choice is yours. Usual are 3"
-        " among colleagues under contract, 5 for research files, 11 for the public (a risk of at most 0.09)."
+        " among colleagues under contract, 5 for research files, 12 for the public (a risk of at most 0.09)."
     )
     if k is None:
         yield "models:"

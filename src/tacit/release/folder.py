@@ -25,16 +25,20 @@ from tacit.release.release import Release
 __all__ = [
     "LINEAGE",
     "MANIFEST",
+    "PRIVATE",
     "load_lineage",
     "load_release",
     "private_folder",
     "refuse_existing",
     "release_suffix",
     "write_lineage",
+    "write_manifest",
     "write_release",
 ]
 
 MANIFEST = "release.json"
+PRIVATE = "report.json"
+"""A file that every private folder holds: the mark by which it is known."""
 LINEAGE = "lineage.parquet"
 
 
@@ -81,10 +85,16 @@ def write_release(
     for name, make in (documents or {}).items():
         make(folder / name, dict(files))
         files[name] = sha256(folder / name)
-    manifest = {**release.manifest, "files": files}
-    text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
+    return write_manifest(folder, release.manifest)
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the manifest last: it names every file that is in the folder with its SHA-256, data first."""
+    names = sorted((path.name for path in folder.iterdir()), key=lambda name: (not name.startswith("data."), name))
+    full = {**manifest, "files": {name: sha256(folder / name) for name in names if name != MANIFEST}}
+    text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    return manifest
+    return full
 
 
 def load_release(path: str | Path) -> Release:

@@ -1,0 +1,21 @@
+"""The verbs: protect, attack, measure. The command line and Python use the same ones.
+
+``tacit.protect(recipe, data)`` gives a :class:`Protection`: the release, the secret row map and the account of both.
+"""
+
+from tacit.verbs.large import protect_large
+from tacit.verbs.limits import judge_limits
+from tacit.verbs.protecting import Protection, protect
+from tacit.verbs.trying import attack, attack_scene, attack_to_plain, measure, measure_pair
+
+__all__ = [
+    "Protection",
+    "attack",
+    "attack_scene",
+    "attack_to_plain",
+    "judge_limits",
+    "measure",
+    "measure_pair",
+    "protect",
+    "protect_large",
+]

@@ -1,0 +1,167 @@
+"""Protect a file that does not fit into memory: an engine does the work, and the risk is computed on the whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tacit.data import scan
+from tacit.data.atomic import replacing_folder, sha256
+from tacit.errors import BadParameter, PolicyNotMet, Unmet
+from tacit.progress import SILENT, Progress
+from tacit.protect.scale import ProtectedFile, protect_file
+from tacit.recipe import Limits, Recipe
+from tacit.release.folder import MANIFEST, PRIVATE, private_folder, write_manifest
+from tacit.report import Account, report_json, write_report
+from tacit.rng import Rng
+from tacit.schema import Role
+from tacit.verbs.protecting import manifest_of, title_of
+from tacit.verbs.versions import versions
+
+__all__ = ["protect_large"]
+
+
+def protect_large(
+    recipe: Recipe,
+    folder: str | Path,
+    *,
+    data: str | None = None,
+    engine: str = "duckdb",
+    memory: str = "4GB",
+    suffix: str = ".parquet",
+    seed: int | None = None,
+    force: bool = False,
+    unmet: bool = False,
+    progress: Progress = SILENT,
+) -> dict[str, Any]:
+    """Run a recipe's generalization on a file of any size and write the release folder and the private one beside it.
+
+    Linkage is not sampled but computed: an intruder who knows all quasi-identifiers of somebody in the release and
+    picks one of the rows that fit is right with probability 1 / class size, so the expected share found is the number
+    of classes over the number of rows. Other attacks need the row map, which is not made for files of this size.
+    """
+    target = Path(folder)
+    source = data if data is not None else (recipe.source.location if recipe.source else None)
+    if source is None:
+        raise BadParameter("The recipe names no data and none was given.", fix="Add `data:` to it, or name a file.")
+    with ExitStack() as stack:
+        private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
+        public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
+        private.chmod(0o700)
+        done = protect_file(
+            schema=recipe.schema,
+            steps=recipe.steps,
+            models=recipe.models,
+            source=source,
+            target=public / f"data{suffix}",
+            rng=Rng(seed if seed is not None else recipe.seed),
+            engine=engine,
+            order=recipe.order,
+            memory=memory,
+            progress=progress,
+        )
+        sizes = _class_sizes(done, recipe)
+        limits = _limits(recipe.limits, sizes)
+        document = _document(done, sizes, limits, target)
+        failed = [f"{v.model} {v.state}" for v in done.verdicts if not v.holds]
+        failed += [f"limit of {entry['limit']} {entry['wanted']}" for entry in limits if not entry["met"]]
+        if failed and not unmet:
+            raise (PolicyNotMet if done.holds else Unmet)(
+                "The release is not written: " + "; ".join(failed) + ".",
+                fix="Change the recipe, or ask for it all the same with --unmet.",
+                document={**document, "release": None, "private": None},
+            )
+        account = _account(recipe, done, document)
+        told = replace(account, files={done.path.name: sha256(done.path)})
+        write_report(told, public / "report.html", audience="external")
+        (public / PRIVATE).write_text(report_json(told, "external") + "\n", encoding="utf-8")
+        manifest = write_manifest(public, account.manifest)
+        told = replace(told, files=manifest["files"])
+        write_report(told, private / "report.html", audience="internal")
+        (private / PRIVATE).write_text(report_json(told, "internal") + "\n", encoding="utf-8")
+        (private / "recipe.yaml").write_text(recipe.to_yaml(), encoding="utf-8")
+    return {**document, "sha256": manifest["files"][done.path.name], "files": manifest["files"]}
+
+
+def _class_sizes(done: ProtectedFile, recipe: Recipe) -> dict[str, float]:
+    """Classes, rows and the smallest class of the written file, by one GROUP BY of its own."""
+    found = scan(done.path)
+    quasi = ", ".join('"' + name.replace('"', '""') + '"' for name in recipe.schema.names(Role.QUASI))
+    statement = (
+        "SELECT count(*), coalesce(sum(n), 0), coalesce(min(n), 0), coalesce(sum(n) FILTER (n = 1), 0) "
+        f"FROM (SELECT count(*) AS n FROM {found.expression} GROUP BY {quasi})"
+    )
+    with found.connect() as connection:
+        row = connection.execute(statement).fetchone()
+    assert row is not None
+    return dict(zip(("classes", "rows", "smallest", "alone"), map(float, row), strict=True))
+
+
+def _limits(limits: Limits, sizes: Mapping[str, float]) -> list[dict[str, Any]]:
+    risk = sizes["classes"] / sizes["rows"] if sizes["rows"] else 0.0
+    judged = []
+    for name, wanted in limits.items().items():
+        value = risk if name == "risk" else None
+        met = value is not None and value <= wanted
+        judged.append(
+            {"limit": name, "wanted": wanted, "value": value, "met": met, "attack": "linkage" if met else None}
+        )
+    return judged
+
+
+def _document(
+    done: ProtectedFile, sizes: Mapping[str, float], limits: list[dict[str, Any]], target: Path
+) -> dict[str, Any]:
+    rows = sizes["rows"]
+    risk = sizes["classes"] / rows if rows else 0.0
+    attack = {
+        "attack": "linkage",
+        "discloses": "identity",
+        **dict.fromkeys(("risk", "low", "high"), risk),
+        "baseline": 1 / rows if rows else 0.0,
+        "control": None,
+        "tried": int(rows),
+        "truth": "computed: classes over rows of the whole file",
+        "threat": "Somebody who knows a person's quasi-identifiers picks one of the released rows that fit.",
+    }
+    measures = [
+        {"measure": "class-sizes", "value": sizes["smallest"], "columns": {}, "low": None, "high": None},
+        {"measure": "uniqueness", "value": sizes["alone"] / rows if rows else 0.0, "columns": {}},
+        {"measure": "prosecutor", "value": risk, "columns": {}, "low": None, "high": None},
+    ]
+    return {
+        "release": f"{target}/",
+        "private": f"{private_folder(target)}/",
+        "rows": done.rows,
+        "steps": [dict(step) for step in done.private],
+        "verdicts": [verdict.to_plain() for verdict in done.verdicts],
+        "attacks_before": [],
+        "attacks": [attack],
+        "measures": measures,
+        "limits": limits,
+    }
+
+
+def _account(recipe: Recipe, done: ProtectedFile, document: Mapping[str, Any]) -> Account:
+    released = [name for name in recipe.schema.columns if recipe.schema.column(name).role is not Role.IDENTIFIER]
+    manifest = manifest_of(
+        recipe, columns=released, rows=done.rows, steps=[dict(step) for step in done.steps], verdicts=done.verdicts
+    )
+    return Account(
+        title=title_of(recipe),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        manifest=manifest,
+        files={},
+        recipe_public=recipe.public(),
+        recipe=recipe.to_plain(),
+        verdicts=tuple(document["verdicts"]),
+        outcomes=tuple(document["steps"]),
+        attacks=tuple(document["attacks"]),
+        measures=tuple(document["measures"]),
+        limits=tuple(document["limits"]),
+    )

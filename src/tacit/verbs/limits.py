@@ -1,0 +1,42 @@
+"""Limits: what was judged against each, and whether it is met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tacit.attack import Outcome
+from tacit.attack.outcome import excess
+from tacit.errors import NotApplicable
+from tacit.recipe import Limits
+
+__all__ = ["judge_limits"]
+
+
+def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> list[dict[str, Any]]:
+    """Each limit with the worst value that was judged against it.
+
+    Identity is judged by the upper end of the interval. Of an attribute or membership attack, what it gets right beyond
+    its reference (people outside the release, or the best blind guess) is judged in the same way, because being right
+    about the majority is no disclosure. A limit that nothing could be judged against is not met.
+    """
+    judged = []
+    for name, wanted in limits.items().items():
+        kind = "identity" if name == "risk" else name
+        values = [
+            (_judged_value(outcome), outcome.attack)
+            for outcome in outcomes
+            if isinstance(outcome, Outcome) and str(outcome.discloses) == kind
+        ]
+        value, attack_name = max(values, default=(None, None))
+        met = value is not None and value <= wanted
+        judged.append({"limit": name, "wanted": wanted, "value": value, "met": met, "attack": attack_name})
+    return judged
+
+
+def _judged_value(outcome: Outcome) -> float:
+    plain = outcome.to_plain()
+    high: float = plain["high"]
+    if plain["discloses"] == "identity":
+        return high
+    return excess(high, max(plain["baseline"], plain["control"] or 0.0))

@@ -1,0 +1,243 @@
+"""Protect: run a recipe, attack what comes out, measure it, and keep the account. Only ``save`` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit import __version__
+from tacit.attack import Outcome, Scene, battery
+from tacit.data import give_back, read
+from tacit.data.atomic import replacing_folder
+from tacit.data.table import Table
+from tacit.errors import BadParameter, NotApplicable, PolicyNotMet, Unmet
+from tacit.measure.measure import Pair
+from tacit.progress import SILENT, Progress
+from tacit.protect.pipeline import Protected
+from tacit.protect.pipeline import protect as run_steps
+from tacit.recipe import Recipe
+from tacit.release import Lineage, Release, Verdict
+from tacit.release.folder import MANIFEST, PRIVATE, private_folder, write_lineage, write_release
+from tacit.report import Account, column_pictures, report_json, write_report
+from tacit.rng import Rng
+from tacit.schema import Dataset
+from tacit.verbs.limits import judge_limits
+from tacit.verbs.trying import attack_scene, attack_to_plain, default_measures, measure_pair
+from tacit.verbs.versions import versions
+
+__all__ = ["Protection", "manifest_of", "protect", "title_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protection:
+    """What ``protect`` made: the release that may leave, and what its owner must keep."""
+
+    recipe: Recipe
+    original: Dataset
+    protected: Protected
+    release: Release
+    account: Account
+
+    @property
+    def lineage(self) -> Lineage:
+        """The secret row map."""
+        return self.protected.lineage
+
+    @property
+    def data(self) -> Any:
+        """The masked table in the caller's own type: pandas, Polars or Arrow."""
+        return give_back(self.release.table)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """In words, every model that does not hold and every limit that is exceeded."""
+        words = [
+            f"{verdict.model} {verdict.state}" + (f": {verdict.reason}" if verdict.reason else "")
+            for verdict in self.protected.verdicts
+            if not verdict.holds
+        ]
+        for limit in self.account.limits:
+            if not limit["met"]:
+                judged = "could not be judged" if limit["value"] is None else f"may be as high as {limit['value']:.3f}"
+                words.append(f"limit of {limit['limit']} {limit['wanted']}: {limit['attack'] or 'it'} {judged}")
+        return tuple(words)
+
+    def save(
+        self, folder: str | Path, *, suffix: str = ".csv", force: bool = False, unmet: bool = False
+    ) -> dict[str, Any]:
+        """Write the release folder and the private one beside it, both or neither.
+
+        A release that does not meet its models or limits is refused unless ``unmet`` asks for it. Returns the document
+        that ``tacit protect --json`` prints.
+        """
+        target = Path(folder)
+        if self.unmet and not unmet:
+            kind = PolicyNotMet if self.protected.holds else Unmet
+            raise kind(
+                "The release is not written: " + "; ".join(self.unmet) + ".",
+                fix="Change the recipe, or ask for it all the same with --unmet.",
+                document=self.to_plain(),
+            )
+        with ExitStack() as stack:
+            private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
+            public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
+            private.chmod(0o700)
+            write_lineage(self.lineage, private)
+
+            def external(path: Path, files: Mapping[str, str]) -> None:
+                write_report(replace(self.account, files=files), path, audience="external")
+
+            def twin(path: Path, files: Mapping[str, str]) -> None:
+                text = report_json(replace(self.account, files=files), "external")
+                path.write_text(text + "\n", encoding="utf-8")
+
+            documents = {"report.html": external, "report.json": twin}
+            manifest = write_release(self.release, public, suffix=suffix, documents=documents)
+            told = replace(self.account, files=manifest["files"])
+            write_report(told, private / "report.html", audience="internal")
+            (private / PRIVATE).write_text(report_json(told, "internal") + "\n", encoding="utf-8")
+            (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
+        return self.to_plain(target, manifest)
+
+    def to_plain(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What happened, for the owner, as plain data."""
+        files = (manifest or {}).get("files", {})
+        data = next((digest for name, digest in files.items() if name.startswith("data.")), None)
+        return {
+            "release": f"{folder}/" if folder is not None else None,
+            "private": f"{private_folder(folder)}/" if folder is not None else None,
+            "rows": self.release.table.rows,
+            "original_rows": self.original.rows,
+            "steps": [done.private() for done in self.protected.done],
+            "verdicts": [verdict.to_plain() for verdict in self.protected.verdicts],
+            "attacks_before": list(self.account.attacks_before),
+            "attacks": list(self.account.attacks),
+            "measures": list(self.account.measures),
+            "limits": list(self.account.limits),
+            "sha256": data,
+            "files": dict(files),
+        }
+
+
+def protect(
+    recipe: Recipe | str | Path | Mapping[str, Any],
+    data: Any = None,
+    *,
+    seed: int | None = None,
+    tries: int = 5000,
+    progress: Progress = SILENT,
+) -> Protection:
+    """Run a recipe on its own data or on ``data``, attack what comes out, and measure it.
+
+    ``recipe`` is a :class:`Recipe`, a path, or plain data; ``data`` a path, a database URL, or a pandas, Polars or
+    Arrow table. The recipe's attacks are run before and after; without any, a battery that fits the release.
+    """
+    made = _recipe(recipe)
+    table = _table(made, data)
+    rng = Rng(seed if seed is not None else made.seed)
+    original = Dataset.of(table, made.schema)
+    protected = run_steps(original, steps=made.steps, models=made.models, rng=rng, order=made.order, progress=progress)
+    released = protected.data.table
+    manifest = manifest_of(
+        made,
+        columns=released.columns,
+        rows=released.rows,
+        steps=[done.public() for done in protected.done],
+        verdicts=protected.verdicts,
+    )
+    release = Release(table=released, manifest=manifest)
+    scene = Scene(original=original, release=release, lineage=protected.lineage)
+    attacks = made.attacks or battery(scene)
+    after = attack_scene(scene, attacks, rng=rng, tries=tries, progress=progress)
+    before = attack_scene(_unprotected(original), attacks, rng=rng, tries=tries, progress=progress)
+    pair = Pair(original=original, release=release, lineage=protected.lineage)
+    found = measure_pair(pair, made.measures or default_measures(), rng=rng, progress=progress)
+    account = Account(
+        title=title_of(made),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        manifest=release.manifest,
+        files={},
+        recipe_public=made.public(),
+        recipe=made.to_plain(),
+        original_rows=original.rows,
+        original_columns=original.table.columns,
+        outcomes=tuple(done.private() for done in protected.done),
+        verdicts=tuple(verdict.to_plain() for verdict in protected.verdicts),
+        attacks_before=tuple(attack_to_plain(item) for item in before),
+        attacks=tuple(attack_to_plain(item) for item in after),
+        measures=tuple(item.to_plain() for item in found),
+        columns=tuple(column_pictures(original.table, release.table, release.manifest)),
+        limits=tuple(judge_limits(made.limits, after)),
+        riskiest=_riskiest(after),
+    )
+    return Protection(recipe=made, original=original, protected=protected, release=release, account=account)
+
+
+def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
+    if isinstance(recipe, Recipe):
+        return recipe
+    if isinstance(recipe, Mapping):
+        return Recipe.parse(recipe)
+    return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
+
+
+def _table(recipe: Recipe, data: Any) -> Table:
+    if data is not None:
+        return read(data)
+    if recipe.source is None:
+        raise BadParameter("The recipe names no data and none was given.", fix="Add `data:` to it, or name a file.")
+    return read(recipe.source.location, **recipe.source.options)
+
+
+def title_of(recipe: Recipe) -> str:
+    """What the report is called: the recipe's title, or the name of its data."""
+    return recipe.title or "Release of " + (Path(recipe.source.location).stem if recipe.source else "a table")
+
+
+def manifest_of(
+    recipe: Recipe,
+    *,
+    columns: Sequence[str],
+    rows: int,
+    steps: Sequence[Mapping[str, Any]],
+    verdicts: Sequence[Verdict],
+) -> dict[str, Any]:
+    """The public manifest of a release: how it was made and what holds, and nothing counted on the original."""
+    public = recipe.public()
+    return {
+        "tacit": __version__,
+        "recipe": public,
+        "columns": {name: column for name, column in public["columns"].items() if name in columns},
+        "models": public["models"],
+        "steps": list(steps),
+        "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],
+        "order": recipe.order,
+        "rows": rows,
+    }
+
+
+def _unprotected(original: Dataset) -> Scene:
+    """The naive release: names removed, nothing else done."""
+    protected = run_steps(original, steps=(), rng=Rng(0), order="kept")
+    manifest = {"columns": {}, "steps": [done.public() for done in protected.done], "rows": protected.data.rows}
+    release = Release(table=protected.data.table, manifest=manifest)
+    return Scene(original=original, release=release, lineage=protected.lineage)
+
+
+def _riskiest(outcomes: Sequence[Outcome | NotApplicable], count: int = 10) -> tuple[int, ...]:
+    """Row numbers (from 1) of the people whom the identity attacks found most clearly."""
+    found = [
+        (entry["confidence"], entry["row"])
+        for outcome in outcomes
+        if isinstance(outcome, Outcome) and str(outcome.discloses) == "identity"
+        for entry in outcome.riskiest(count)
+    ]
+    rows = dict.fromkeys(row for _, row in sorted(found, key=lambda item: (-item[0], item[1])))
+    return tuple(int(row) + 1 for row in np.array(list(rows), dtype=np.int64)[:count])

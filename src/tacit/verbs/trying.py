@@ -1,0 +1,160 @@
+"""Try a release: attack it and measure it, ours or somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tacit.attack import Attack, Outcome, Scene, battery, examine
+from tacit.data import read
+from tacit.errors import BadParameter, NotApplicable
+from tacit.measure.measure import Measure, Measurement, Pair
+from tacit.progress import SILENT, Progress
+from tacit.registry import registry
+from tacit.release import Lineage, Release
+from tacit.release.folder import load_lineage, load_release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Schema
+
+__all__ = ["attack", "attack_scene", "attack_to_plain", "default_measures", "measure", "measure_pair"]
+
+DEFAULT_MEASURES = ("class-sizes", "uniqueness", "prosecutor", "ncp", "marginals", "pairs")
+"""What is measured when a recipe names nothing."""
+
+
+def attack(
+    release: Release | str | Path,
+    *,
+    original: Any,
+    attacks: Sequence[Attack | str] = (),
+    auxiliary: Any = None,
+    control: Any = None,
+    knows: Sequence[str] | None = None,
+    schema: Schema | None = None,
+    lineage: Lineage | str | Path | None = None,
+    aligned: bool = False,
+    seed: int | None = None,
+    tries: int = 5000,
+    progress: Progress = SILENT,
+) -> list[Outcome | NotApplicable]:
+    """Attack a release, ours or somebody else's. What does not apply is returned as such, never as a risk of 0.
+
+    Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
+    quasi-identifiers. The row map is found beside a release folder, or given as ``lineage``.
+    """
+    made, found = _opened(release, lineage)
+    truth = _dataset(original, made, schema, knows)
+    scene = Scene(
+        original=truth,
+        release=made,
+        lineage=found,
+        aligned=aligned,
+        auxiliary=read(auxiliary) if auxiliary is not None else None,
+        control=read(control) if control is not None else None,
+        knows=tuple(knows) if knows else None,
+    )
+    chosen = [_attack(item) for item in attacks] or list(battery(scene))
+    return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, progress=progress)
+
+
+def measure(
+    release: Release | str | Path,
+    *,
+    original: Any,
+    measures: Sequence[Measure | str] = (),
+    schema: Schema | None = None,
+    lineage: Lineage | str | Path | None = None,
+    seed: int | None = None,
+    progress: Progress = SILENT,
+) -> list[Measurement]:
+    """Measure disclosure risk and utility of a release against its original."""
+    made, found = _opened(release, lineage)
+    pair = Pair(original=_dataset(original, made, schema, None), release=made, lineage=found)
+    chosen = [_measure(item) for item in measures] or default_measures()
+    return measure_pair(pair, chosen, rng=Rng(seed), progress=progress)
+
+
+def attack_scene(
+    scene: Scene, attacks: Iterable[Attack], *, rng: Rng, tries: int, progress: Progress
+) -> list[Outcome | NotApplicable]:
+    """Run attacks one after the other; the n-th draws from the stream of its own."""
+    listed = list(attacks)
+    outcomes: list[Outcome | NotApplicable] = []
+    with progress.task("attacking", len(listed)) as tick:
+        for number, item in enumerate(listed):
+            try:
+                outcomes.append(examine(item, scene, rng=rng.child("attacks", number), progress=SILENT, tries=tries))
+            except NotApplicable as refusal:
+                refusal.facts["attack"] = item.part_name()
+                refusal.facts["discloses"] = str(item.discloses)
+                outcomes.append(refusal)
+            tick(1)
+    return outcomes
+
+
+def measure_pair(pair: Pair, measures: Iterable[Measure], *, rng: Rng, progress: Progress) -> list[Measurement]:
+    """Run measures one after the other; one that does not apply gives its reason and no value."""
+    listed = list(measures)
+    found: list[Measurement] = []
+    with progress.task("measuring", len(listed)) as tick:
+        for number, item in enumerate(listed):
+            name = item.part_name()
+            try:
+                found.append(item.of(pair, rng.child("measures", number, name), SILENT))
+            except NotApplicable as refusal:
+                found.append(Measurement(measure=name, value=None, reason=str(refusal)))
+            tick(1)
+    return found
+
+
+def attack_to_plain(item: Outcome | NotApplicable) -> dict[str, Any]:
+    if isinstance(item, Outcome):
+        return item.to_plain()
+    return {
+        "attack": item.facts.get("attack"),
+        "discloses": item.facts.get("discloses"),
+        "risk": None,
+        "reason": str(item),
+    }
+
+
+def _opened(release: Release | str | Path, lineage: Lineage | str | Path | None) -> tuple[Release, Lineage | None]:
+    made = release if isinstance(release, Release) else load_release(release)
+    if isinstance(lineage, str | Path):
+        found = load_lineage(Path(lineage))
+        if found is None:
+            raise BadParameter(f"{lineage} is not a row map.", fix="It is `lineage.parquet` in the private folder.")
+        return made, found
+    if lineage is None and not isinstance(release, Release):
+        return made, load_lineage(Path(release))
+    return made, lineage
+
+
+def _dataset(original: Any, release: Release, schema: Schema | None, knows: Sequence[str] | None) -> Dataset:
+    table = read(original) if not isinstance(original, Dataset) else original.table
+    if isinstance(original, Dataset):
+        return original
+    if schema is None:
+        declared = release.manifest.get("recipe", {}).get("columns") or {
+            name: {"role": "quasi"} for name in knows or ()
+        }
+        schema = Schema(columns={name: Column.model_validate(value) for name, value in declared.items()})
+    return Dataset.of(table, schema)
+
+
+def _attack(item: Attack | str) -> Attack:
+    part = registry("attack").get(item).build() if isinstance(item, str) else item
+    assert isinstance(part, Attack)
+    return part
+
+
+def _measure(item: Measure | str) -> Measure:
+    part = registry("measure").get(item).build() if isinstance(item, str) else item
+    assert isinstance(part, Measure)
+    return part
+
+
+def default_measures() -> list[Measure]:
+    """The measures that are taken when nobody named any."""
+    return [_measure(name) for name in DEFAULT_MEASURES]
