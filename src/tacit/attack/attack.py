@@ -23,7 +23,7 @@ from tacit.progress import SILENT, Progress
 from tacit.release import Release
 from tacit.rng import Rng
 
-__all__ = ["Attack", "Discloses", "Guesses", "Linking", "View"]
+__all__ = ["Attack", "Discloses", "Guesses", "Linking", "Predicate", "View"]
 
 
 class Discloses(StrEnum):
@@ -35,6 +35,8 @@ class Discloses(StrEnum):
     """What sensitive value a person has."""
     MEMBERSHIP = "membership"
     """Whether a person is in the data at all."""
+    SINGLING_OUT = "singling-out"
+    """A description that fits exactly one person of the original, whoever that is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,14 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Predicate:
+    """A description of a person: conditions that must all hold."""
+
+    conditions: tuple[tuple[str, str, Any], ...]
+    """Column, sign ("=", "<=" or ">=") and a released value, which may be coarse when the sign is "="."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Guesses:
     """One guess per target, or none.
 
@@ -70,6 +80,8 @@ class Guesses:
     row: npt.NDArray[np.int64] | None = None
     value: pl.Series | None = None
     member: npt.NDArray[np.bool_] | None = None
+    predicates: tuple[Predicate, ...] = ()
+    """For singling out: the descriptions, one per guess."""
     made: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
     detail: Mapping[str, Any] = field(default_factory=dict)

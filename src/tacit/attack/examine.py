@@ -21,6 +21,7 @@ import polars as pl
 from tacit.attack.attack import Attack, Discloses, Guesses, View
 from tacit.attack.canonical import canonical
 from tacit.attack.outcome import Arm, Outcome
+from tacit.attack.predicates import isolated, shuffled
 from tacit.attack.scene import People, Scene, people_of
 from tacit.errors import BadParameter, NotApplicable
 from tacit.progress import SILENT, Progress
@@ -47,6 +48,8 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
             run = _attribute
         case Discloses.MEMBERSHIP:
             run = _membership
+        case Discloses.SINGLING_OUT:
+            run = singling_out
         case other:  # pragma: no cover - a new kind of disclosure must be given its criterion here
             raise NotImplementedError(other)
     return run(attack, scene, rng.child("attack", attack.part_name()), progress, tries)
@@ -348,3 +351,35 @@ def _membership(attack: Attack, scene: Scene, rng: Rng, progress: Progress, trie
         Arm(hits=int(blind.sum()), tries=len(hit)),
         truth="control file" if scene.control is not None else "row map",
     )
+
+
+# --- singling out -------------------------------------------------------------------------------------------------
+
+
+def singling_out(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries: int) -> Outcome:
+    """A description hits when exactly one person of the original fits it, whoever made the release."""
+    people = people_of(attack, scene)
+    original = scene.original.table.frame
+    nobody = View(
+        release=scene.release, targets=people.frame.clear(), knows=people.knows, transparent=attack.transparent
+    )
+    guesses = attack.guess(nobody, rng.child("guess"), progress)
+    made = guesses.predicates[:tries]
+    if not made:
+        raise NotApplicable("No description was found that fits exactly one released row.")
+    hit = isolated(made, original, scene.release.table)
+    # Without knowing which values go together: the same attack on a release whose columns were shuffled one by one.
+    apart = replace(nobody, release=shuffled(scene.release, people.knows, rng.child("baseline").generator))
+    loose = attack.guess(apart, rng.child("guess baseline"), progress).predicates[:tries]
+    blind = isolated(loose, original, apart.release.table) if loose else np.zeros(len(made), dtype=np.bool_)
+    control = None
+    if scene.control is not None:
+        scene.control.require(people.knows)
+        outside = isolated(made, scene.control.frame, scene.release.table)
+        control = Arm(hits=int(outside.sum()), tries=len(outside))
+    judged = Guesses(
+        made=np.ones(len(made), dtype=np.bool_), confidence=guesses.confidence[: len(made)], detail=guesses.detail
+    )
+    rows = np.full(len(made), -1, dtype=np.int64)
+    baseline = Arm(hits=int(blind.sum()), tries=len(blind))
+    return _outcome(attack, scene, people, rows, judged, hit, baseline, control=control, truth="original values")

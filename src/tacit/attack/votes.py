@@ -1,0 +1,72 @@
+"""What the rows that may be a person's say about her sensitive value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.attack.attack import View
+from tacit.attack.matching import Match, match
+from tacit.errors import NotApplicable
+
+__all__ = ["Votes"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Votes:
+    """The released values of the secret column, and how rows that fit a person vote for them."""
+
+    index: pl.Series
+    """The distinct released values, sorted; votes are for places in it."""
+    prior: Floats
+    """Share of each value in the whole release."""
+    matched: Match
+    _starts: Ints
+    _values: Ints
+    _counts: Ints
+
+    @classmethod
+    def of(cls, view: View) -> Votes:
+        assert view.secret is not None
+        secret = view.release.table.column(view.secret)
+        index = secret.drop_nulls().unique().sort()
+        if len(index) == 0:
+            raise NotApplicable(f"The released column `{view.secret}` is empty.")
+        table = pl.DataFrame({"v": index}).with_row_index("code")
+        joined = secret.alias("v").to_frame().join(table, on="v", how="left", maintain_order="left")["code"]
+        codes = joined.cast(pl.Int64).fill_null(-1).to_numpy()
+        prior = np.bincount(codes[codes >= 0], minlength=len(index)) / max(1, int((codes >= 0).sum()))
+        matched = match(view)
+        sorted_codes = codes[matched.order]
+        classes = np.repeat(np.arange(len(matched.starts) - 1), np.diff(matched.starts))
+        held = sorted_codes >= 0
+        keys, counts = np.unique(classes[held] * len(index) + sorted_codes[held], return_counts=True)
+        return cls(
+            index=index,
+            prior=prior,
+            matched=matched,
+            _starts=np.searchsorted(keys // len(index), np.arange(len(matched.starts))).astype(np.int64),
+            _values=keys % len(index),
+            _counts=counts,
+        )
+
+    def cast(self) -> Iterator[tuple[Ints, Ints, Floats]]:
+        """For each combination of known values: its targets, the values that get votes, and how many."""
+        for targets, candidates in self.matched.candidates():
+            classes = candidates.classes
+            lengths = self._starts[classes + 1] - self._starts[classes]
+            first = np.repeat(self._starts[classes] - (np.cumsum(lengths) - lengths), lengths)
+            place = np.arange(int(lengths.sum())) + first
+            values, where = np.unique(self._values[place], return_inverse=True)
+            yield (
+                targets,
+                values,
+                np.bincount(where, weights=self._counts[place] * np.repeat(candidates.weight, lengths)),
+            )

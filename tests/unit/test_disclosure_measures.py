@@ -1,0 +1,138 @@
+"""Disclosure and utility measures on tables small enough to count by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.data.table import Table
+from tacit.measure import Measurement, Pair, judge
+from tacit.measure.disclosure.prosecutor import against_population
+from tacit.measure.measure import Measure
+from tacit.registry import registry
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+
+def pair(before: pl.DataFrame, after: pl.DataFrame, **roles: str) -> Pair:
+    columns = {name: Column(role=Role(roles.get(name, "quasi"))) for name in before.columns}
+    original = Dataset.of(Table(frame=before), Schema(columns=columns))
+    return Pair(
+        original=original,
+        release=Release(table=Table(frame=after), manifest={}),
+        lineage=Lineage.identity(after.height) if after.height == before.height else None,
+    )
+
+
+def run(name: str, where: Pair, **parameters: object) -> Measurement:
+    part = registry("measure").get(name).build(parameters)
+    assert isinstance(part, Measure)
+    return judge(part, where, rng=Rng(1))
+
+
+def test_certainty_penalty_by_hand() -> None:
+    before = pl.DataFrame({"age": [20, 25, 30, 40], "sex": ["F", "M", "F", "M"]})
+    after = pl.DataFrame({"age": ["20-25", "20-25", "30", "*"], "sex": ["F", "*", "F", "M"]})
+    found = run("ncp", pair(before, after))
+    # Ages: 5/20, 5/20, 0, 1. Sex: 0, 1, 0, 0.
+    assert dict(found.columns) == pytest.approx({"age": 0.375, "sex": 0.25})
+    assert found.value == pytest.approx(0.3125)
+
+
+def test_dropped_rows_and_columns_count_in_full() -> None:
+    before = pl.DataFrame({"age": [20, 25, 30, 40], "sex": ["F", "M", "F", "M"]})
+    found = run("ncp", pair(before, before.select("age").head(2)))
+    assert dict(found.columns) == pytest.approx({"age": 0.5, "sex": 1.0})
+
+
+def test_perturbed_columns_have_no_penalty() -> None:
+    before = pl.DataFrame({"age": [20, 25, 30, 40]})
+    found = run("ncp", pair(before, before.with_columns(pl.col("age") + 0.5)))
+    assert found.value is None
+    assert "perturbed" in found.reason
+
+
+def test_coarse_values_are_spread_evenly() -> None:
+    before = pl.DataFrame({"age": [20, 20, 20, 21], "sex": ["F", "F", "M", "M"]})
+    after = before.with_columns(age=pl.lit("20-21"))
+    found = run("marginals", pair(before, after))
+    # Ages were 3/4 and 1/4 and read as 1/2 and 1/2.
+    assert dict(found.columns) == pytest.approx({"age": 0.25, "sex": 0.0})
+    joint = run("pairs", pair(before, after))
+    # Cells (20,F) 1/2, (20,M) 1/4, (21,M) 1/4 against 1/4 each.
+    assert dict(joint.columns) == pytest.approx({"age × sex": 0.25})
+
+
+def test_values_that_stand_for_nothing_count_in_full() -> None:
+    before = pl.DataFrame({"sex": ["F", "F", "M", "M"]})
+    found = run("marginals", pair(before, pl.DataFrame({"sex": ["F", "F", "X", "X"]})))
+    assert found.value == pytest.approx(0.5)
+
+
+def test_journalist_and_marketer_count_in_the_population() -> None:
+    before = pl.DataFrame({"age": [20, 21, 30]})
+    after = pl.DataFrame({"age": ["20-21", "20-21", "30-31"]})
+    population = Table(frame=pl.DataFrame({"age": [20, 20, 21, 21, 30, 31]}))
+    found = against_population(pair(before, after), population)
+    assert found["journalist"] == pytest.approx(0.5)
+    assert found["marketer"] == pytest.approx((2 / 4 + 1 / 2) / 3)
+
+
+def test_prosecutor_is_a_mean_over_rows() -> None:
+    before = pl.DataFrame({"a": ["x", "x", "x", "y"]})
+    found = run("prosecutor", pair(before, before), limit=0.5)
+    assert found.value == pytest.approx(0.5)
+    assert (found.detail["largest"], found.detail["above"]) == (1.0, 0.25)
+
+
+def test_suppressed_rows_are_counted_apart() -> None:
+    before = pl.DataFrame({"a": ["x", "x", "y"], "b": ["1", "1", "2"]})
+    after = pl.DataFrame({"a": ["x", "x", "*"], "b": ["1", "1", "*"]})
+    found = run("class-sizes", pair(before, after))
+    assert (found.value, found.detail["suppressed"]) == (2.0, 1)
+    assert run("uniqueness", pair(before, after)).value == 0.0
+    nothing = pl.DataFrame({"a": ["*"] * 3, "b": ["*"] * 3})
+    assert run("class-sizes", pair(before, nothing)).value is None
+
+
+def test_classes_share_sensitive_values() -> None:
+    before = pl.DataFrame({"a": ["x", "x", "y", "y"], "ill": ["flu", "flu", "flu", "none"]})
+    found = run("class-attributes", pair(before, before, ill="sensitive"))
+    assert found.value == pytest.approx(0.75)
+    inside = found.detail["by_column"]["ill"]
+    assert inside["fewest_values"] == 1
+    assert inside["homogeneous"] == pytest.approx(0.5)
+    assert inside["largest_distance"] == pytest.approx(0.25)
+
+
+def test_intervals_hold_unmasked_values_and_few_others() -> None:
+    draw = np.random.default_rng(1)
+    before = pl.DataFrame({"x": draw.normal(size=2000)})
+    same = run("interval-disclosure", pair(before, before), width=1)
+    assert same.value == 1.0
+    assert same.detail["blind"] == pytest.approx(0.02, abs=0.015)
+    noisy = before.with_columns(pl.col("x") + draw.normal(size=2000))
+    assert run("interval-disclosure", pair(before, noisy), width=10, kind="deviation").value == pytest.approx(
+        0.11, abs=0.04
+    )
+
+
+def test_neighbours_find_the_unmasked_row() -> None:
+    draw = np.random.default_rng(1)
+    before = pl.DataFrame({name: draw.normal(size=500) for name in "abc"})
+    assert run("neighbour-risk", pair(before, before), k=1).value == 1.0
+    noisy = before.with_columns(pl.all() + 0.3 * pl.Series(draw.normal(size=500)))
+    found = run("neighbour-risk", pair(before, noisy), k=5)
+    shares = list(found.detail["by_k"].values())
+    assert shares == sorted(shares)
+    assert 0.2 < shares[0] < shares[-1] < 1.0
+
+
+def test_without_quasi_identifiers_there_is_a_reason_and_no_number() -> None:
+    before = pl.DataFrame({"a": ["x", "y"]})
+    for name in ("class-sizes", "uniqueness", "prosecutor", "ncp", "suda"):
+        found = run(name, pair(before, before, a="plain"))
+        assert found.value is None
+        assert "quasi" in found.reason

@@ -1,0 +1,139 @@
+"""Inference, membership, singling out and intersection on cases whose answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Scene, examine
+from tacit.attack.attack import Predicate
+from tacit.attack.attacks.intersection import Intersection
+from tacit.attack.attacks.membership import Membership
+from tacit.attack.attacks.model_inference import ModelInference
+from tacit.attack.attacks.singling_out import SinglingOut
+from tacit.attack.predicates import isolated
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+
+def people(count: int, seed: int = 1) -> pl.DataFrame:
+    draw = np.random.default_rng(seed)
+    age = draw.integers(20, 80, count)
+    return pl.DataFrame(
+        {
+            "age": age,
+            "zip": [f"{code}" for code in draw.integers(10_000, 10_020, count)],
+            "weight": draw.normal(75, 12, count).round(2),
+            "ill": [f"ill {value}" for value in draw.integers(0, 8, count)],
+            "pay": 1000.0 + 50 * age + draw.normal(0, 20, count),
+        }
+    )
+
+
+SCHEMA = Schema(
+    columns={
+        "age": Column(role=Role.QUASI),
+        "zip": Column(role=Role.QUASI),
+        "weight": Column(role=Role.QUASI),
+        "ill": Column(role=Role.SENSITIVE),
+        "pay": Column(role=Role.SENSITIVE),
+    }
+)
+
+
+def original(count: int = 600) -> Dataset:
+    return Dataset.of(Table(frame=people(count)), SCHEMA)
+
+
+def coarse(frame: pl.DataFrame, step: int, digits: int) -> pl.DataFrame:
+    low = pl.col("age") // step * step
+    return frame.with_columns(
+        age=pl.format("{}-{}", low, low + step - 1), zip=pl.col("zip").str.head(digits) + "*" * (5 - digits)
+    ).drop("weight")
+
+
+def test_two_releases_show_what_each_hides(tmp_path: Path) -> None:
+    data = original()
+    frame = data.table.frame
+    coarse(frame, 7, 4).write_csv(tmp_path / "second.csv")
+    first = Release(table=Table(frame=coarse(frame, 10, 4)), manifest={})
+    scene = Scene(original=data, release=first, aligned=True, knows=("age", "zip"))
+    one = examine(Intersection(secret="ill"), scene, rng=Rng(1))
+    two = examine(Intersection(secret="ill", releases=(tmp_path / "second.csv",)), scene, rng=Rng(1))
+    assert two.main.rate > one.main.rate + 0.05
+    assert two.detail["releases"] == 2
+
+
+def test_regression_is_what_everybody_shares() -> None:
+    """Pay follows age: a model guesses it for people outside the release as well as for those inside."""
+    data = original()
+    kept = np.arange(400)
+    released = data.table.frame[kept]
+    scene = Scene(
+        original=data, release=Release(table=Table(frame=released), manifest={}), lineage=Lineage(kept), knows=("age",)
+    )
+    outcome = examine(ModelInference(secret="pay", neighbours=15, tolerance=0.02), scene, rng=Rng(1))
+    assert outcome.control is not None
+    assert outcome.main.rate > 0.8
+    assert abs(outcome.main.rate - outcome.control.rate) < 0.1
+    assert outcome.baseline.rate < 0.2
+
+
+def test_boosting_learns_a_rule() -> None:
+    pytest.importorskip("sklearn")
+    draw = np.random.default_rng(0)
+    frame = people(500).with_columns(ill=pl.when(pl.col("age") > 50).then(pl.lit("old")).otherwise(pl.lit("young")))
+    data = Dataset.of(Table(frame=frame), SCHEMA)
+    release = Release(table=Table(frame=frame[draw.permutation(500)]), manifest={})
+    scene = Scene(original=data, release=release, knows=("age",))
+    outcome = examine(ModelInference(secret="ill", model="boosting"), scene, rng=Rng(1))
+    assert outcome.main.rate > 0.98
+
+
+def test_membership_is_seen_in_copies_and_not_in_strangers() -> None:
+    data = original()
+    noise = np.random.default_rng(5)
+    copied = data.table.frame.with_columns(pl.col("weight") + noise.normal(0, 0.01, 600))
+    control = Table(frame=people(600, seed=77))
+    near = Scene(original=data, release=Release(table=Table(frame=copied), manifest={}), aligned=True, control=control)
+    assert examine(Membership(knows=("age", "weight", "zip")), near, rng=Rng(1)).main.rate > 0.9
+    strange = Release(table=Table(frame=people(600, seed=78)), manifest={})
+    far = Scene(original=data, release=strange, aligned=True, control=control)
+    found = examine(Membership(knows=("age", "weight", "zip")), far, rng=Rng(1))
+    assert abs(found.main.rate - 0.5) < 0.08
+
+
+def test_membership_needs_people_outside() -> None:
+    data = original()
+    scene = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    with pytest.raises(NotApplicable, match="not in the release"):
+        examine(Membership(), scene, rng=Rng(1))
+
+
+def test_descriptions_fit_exactly_one() -> None:
+    frame = pl.DataFrame({"a": ["x", "x", "y"], "n": [1, 2, 3]})
+    released = Table(frame=pl.DataFrame({"a": ["x", "y"], "n": ["1-2", "3"]}))
+    tried = (
+        Predicate(conditions=(("a", "=", "y"),)),
+        Predicate(conditions=(("a", "=", "x"),)),
+        Predicate(conditions=(("a", "=", "x"), ("n", "=", "1-2"))),
+    )
+    assert isolated(tried, frame, released).tolist() == [True, False, False]
+    plain = (Predicate(conditions=(("a", "=", "x"), ("n", "<=", 1))), Predicate(conditions=(("n", ">=", 2),)))
+    assert isolated(plain, frame, Table(frame=frame)).tolist() == [True, False]
+
+
+def test_singling_out_ends_where_classes_are_large() -> None:
+    data = original()
+    fine = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    wide = Release(table=Table(frame=coarse(data.table.frame, 60, 3)), manifest={})
+    attack = SinglingOut(descriptions=100)
+    assert examine(attack, fine, rng=Rng(1)).main.rate == 1.0
+    with pytest.raises(NotApplicable, match="exactly one"):
+        examine(attack, Scene(original=data, release=wide, aligned=True, knows=("age", "zip")), rng=Rng(1))
