@@ -59,10 +59,11 @@ def coarse(frame: pl.DataFrame, step: int, digits: int) -> pl.DataFrame:
 
 
 def test_two_releases_show_what_each_hides(tmp_path: Path) -> None:
-    data = original()
+    many = np.random.default_rng(9).integers(0, 60, 600)
+    data = Dataset.of(Table(frame=people(600).with_columns(ill=pl.Series([f"ill {value}" for value in many]))), SCHEMA)
     frame = data.table.frame
-    coarse(frame, 7, 4).write_csv(tmp_path / "second.csv")
-    first = Release(table=Table(frame=coarse(frame, 10, 4)), manifest={})
+    coarse(frame, 7, 5).write_csv(tmp_path / "second.csv")
+    first = Release(table=Table(frame=coarse(frame, 10, 5)), manifest={})
     scene = Scene(original=data, release=first, aligned=True, knows=("age", "zip"))
     one = examine(Intersection(secret="ill"), scene, rng=Rng(1))
     two = examine(Intersection(secret="ill", releases=(tmp_path / "second.csv",)), scene, rng=Rng(1))

@@ -65,8 +65,5 @@ class Votes:
             first = np.repeat(self._starts[classes] - (np.cumsum(lengths) - lengths), lengths)
             place = np.arange(int(lengths.sum())) + first
             values, where = np.unique(self._values[place], return_inverse=True)
-            yield (
-                targets,
-                values,
-                np.bincount(where, weights=self._counts[place] * np.repeat(candidates.weight, lengths)),
-            )
+            weight = self._counts[place] * np.repeat(candidates.weight, lengths)
+            yield targets, values, np.bincount(where, weights=weight).astype(np.float64)
