@@ -65,9 +65,11 @@ class _Collector:
         return self.model(cls, setting, path)
 
 
-def recipe_from_text(text: str, *, base: Path | None = None, source: str = "recipe") -> Recipe:
-    """Parse YAML and validate it."""
-    return _build(parse(text, source=source), base)
+def recipe_from_text(
+    text: str, *, base: Path | None = None, source: str = "recipe", beside: tuple[str, ...] = ()
+) -> Recipe:
+    """Parse YAML and validate it. Keys named ``beside`` may stand in the file and are left to the caller."""
+    return _build(parse(text, source=source), base, beside)
 
 
 def recipe_from_plain(document: Mapping[str, Any], *, base: Path | None = None) -> Recipe:
@@ -75,14 +77,14 @@ def recipe_from_plain(document: Mapping[str, Any], *, base: Path | None = None) 
     return _build(Located(value=dict(document), tree=None, source="recipe"), base)
 
 
-def _build(document: Located, base: Path | None) -> Recipe:
+def _build(document: Located, base: Path | None, beside: tuple[str, ...] = ()) -> Recipe:
     collect = _Collector(document, base)
     plain = document.value
     if not isinstance(plain, dict):
         collect.add((), "a recipe is a mapping that starts with `tacit: 1`")
         raise InvalidRecipe(collect.problems, source=document.source)
     for key in plain:
-        if key not in KEYS:
+        if key not in KEYS and key not in beside:
             collect.add((key,), "unknown key. " + did_you_mean(str(key), KEYS))
     if plain.get("tacit") != VERSION:
         collect.add(("tacit",), f"the first key must be `tacit: {VERSION}`, the version of the recipe language")
