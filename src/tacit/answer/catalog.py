@@ -29,6 +29,8 @@ class PrivateTable:
     """How many rows of one unit count within one group; more are clipped. Always 1 when each row is a person."""
     groups: int | None = None
     """In how many groups one unit counts. Always 1 when each row is a person."""
+    typical: int | None = None
+    """In how many groups a unit usually is: public knowledge that helps to choose how contributions are bounded."""
 
     def __post_init__(self) -> None:
         for name, column in self.schema.columns.items():
@@ -37,7 +39,7 @@ class PrivateTable:
         unit = self.schema.unit
         if unit is not None and unit not in self.schema.columns:
             raise MetadataMissing(f"The unit `{unit}` of `{self.name}` is not among its columns.", column=unit)
-        for limit in (self.rows, self.groups):
+        for limit in (self.rows, self.groups, self.typical):
             if limit is not None and not 1 <= limit <= 1_000_000:
                 raise BadParameter("the rows and groups of one unit lie in 1 .. 1,000,000.")
 

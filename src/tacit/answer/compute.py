@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.answer.measurement import Cells, Count, Distinct, Sum
-from tacit.answer.statement import additive, cells, distinct
+from tacit.answer.statement import additive, cells, distinct, group_columns
 from tacit.answer.strategy import Draw, Strategy
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.receipt import Receipt
@@ -36,13 +36,18 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
     question = strategy.question
     receipts = _receipts(strategy, receipt)
     secret = int.from_bytes(os.urandom(7), "little")
-    width = len(question.keys)
+    width = len(group_columns(question))
+    groups = tuple(product(*(key.values or () for key in question.keys))) if question.public_keys else None
+
+    def key_of(row: Key) -> Key:
+        return tuple(row[:width]) if groups is None or not width else groups[row[0]]
+
     added = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
     table: dict[Key, Key] = {}
     if added or strategy.selection is not None:
         rows = engine.run(additive(strategy, secret)).open(receipt)
-        table = {tuple(row[:width]): tuple(row[width:]) for row in rows}
-    keys = _named(strategy, table, receipts)
+        table = {key_of(row): tuple(row[width:]) for row in rows}
+    keys = groups if groups is not None else _named(strategy, table, receipts)
     values: dict[int, tuple[float | int, ...]] = {}
     for place, i in enumerate(added):
         exact = np.array([int(table[key][place]) if key in table else 0 for key in keys], dtype=object)
@@ -50,12 +55,13 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
     for i, measurement in enumerate(question.measurements):
         if isinstance(measurement, Distinct):
             rows = engine.run(distinct(strategy, measurement, secret)).open(receipt)
-            found = {tuple(row[:width]): int(row[width]) for row in rows}
+            found = {key_of(row): int(row[width]) for row in rows}
             exact = np.array([found.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(strategy.of(i), Sealed(exact), receipts[i])
         elif isinstance(measurement, Cells):
             rows = engine.run(cells(strategy, measurement, secret)).open(receipt)
-            values[i] = _quantiles(strategy, i, measurement, rows, keys, receipts[i])
+            filled = [(key_of(row), int(row[width]), int(row[width + 1])) for row in rows]
+            values[i] = _quantiles(strategy, i, measurement, filled, keys, receipts[i])
     return Released(keys=keys, values=values)
 
 
@@ -76,10 +82,9 @@ def _receipts(strategy: Strategy, receipt: Receipt) -> dict[int | None, Receipt]
 
 
 def _named(strategy: Strategy, table: dict[Key, Key], receipts: dict[int | None, Receipt]) -> tuple[Key, ...]:
-    """All public groups, or the private keys that may be named; always in the order of the keys."""
+    """The private keys that may be named, in their order."""
     draw = strategy.selection
-    if draw is None:
-        return tuple(product(*(key.values or () for key in strategy.question.keys)))
+    assert draw is not None
     public = [None if key.values is None else set(key.values) for key in strategy.question.keys]
     known = [key for key in table if all(p is None or part in p for p, part in zip(public, key, strict=True))]
     known.sort(key=lambda key: [str(part) for part in key])
@@ -98,14 +103,18 @@ def _noisy(draw: Draw, exact: Sealed[Any], receipt: Receipt) -> tuple[float | in
 
 
 def _quantiles(
-    strategy: Strategy, index: int, measurement: Cells, rows: list[Key], keys: tuple[Key, ...], receipt: Receipt
+    strategy: Strategy,
+    index: int,
+    measurement: Cells,
+    filled: list[tuple[Key, int, int]],
+    keys: tuple[Key, ...],
+    receipt: Receipt,
 ) -> tuple[float | int, ...]:
     draw = strategy.of(index)
-    width = len(strategy.question.keys)
     counts = {key: np.zeros(measurement.cells, dtype=np.int64) for key in keys}
-    for row in rows:
-        if tuple(row[:width]) in counts:
-            counts[tuple(row[:width])][int(row[width])] = int(row[width + 1])
+    for key, cell, count in filled:
+        if key in counts:
+            counts[key][cell] = count
     each = draw.mechanism.loss(draw.sensitivity)
     paid = receipt.parallel(each, parts=len(keys), touched=strategy.groups)
     found = []

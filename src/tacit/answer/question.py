@@ -14,7 +14,7 @@ from tacit.answer.output import Output
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Rows
 from tacit.answer.scalar import Scalar
-from tacit.answer.source import Relation, Sources
+from tacit.answer.source import Limits, Relation, Sources
 from tacit.errors import ExtraMissing, QueryRefused
 
 __all__ = ["Key", "Question", "Target", "ask"]
@@ -56,8 +56,8 @@ class Question:
     having: Output | None
     order: tuple[tuple[Output, bool], ...]
     limit: int | None
-    limits: tuple[int | None, int | None]
-    """(rows, groups) of one unit as declared; (1, 1) where each row is a unit."""
+    limits: Limits
+    """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
     target: Target | None = None
 
     @property
@@ -160,7 +160,7 @@ class _Builder:
             order=tuple(self._ordered(item, outputs) for item in order.expressions) if order is not None else (),
             limit=self._limit(limit) if limit is not None else None,
             measurements=tuple(self.measurements),
-            limits=_limits(relation, tree, self),
+            limits=_limits(relation),
             target=target,
         )
         if not question.measurements:
@@ -355,10 +355,8 @@ def _sorted(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(sorted(values))
 
 
-def _limits(relation: Relation, tree: Any, builder: _Builder) -> tuple[int | None, int | None]:
-    if relation.rows.by_row:
-        return relation.rows.copies, 1
-    return relation.limits
+def _limits(relation: Relation) -> Limits:
+    return (relation.rows.copies, 1, 1) if relation.rows.by_row else relation.limits
 
 
 def _extreme(rank: int) -> Any:

@@ -130,9 +130,10 @@ class Session:
         rho: Number | None = None,
         rows: int | None = None,
         groups: int | None = None,
+        bounding: str | None = None,
     ) -> Explanation:
         """Cost and expected error. Touches no data and costs nothing."""
-        return explain(self._strategy(sql, epsilon, delta, rho, rows, groups))
+        return explain(self._strategy(sql, epsilon, delta, rho, {"rows": rows, "groups": groups, "bounding": bounding}))
 
     def ask(
         self,
@@ -143,16 +144,17 @@ class Session:
         rho: Number | None = None,
         rows: int | None = None,
         groups: int | None = None,
+        bounding: str | None = None,
     ) -> Answer:
         """The private answer. The same question at the same cost gives the same answer again, for free.
 
         ``epsilon`` (with a ``delta`` where Gaussian noise or private keys are wanted) or ``rho`` is the cost; a query
         that ends in ``ERROR 50 CONFIDENCE 95%`` finds its own epsilon. ``rows`` and ``groups`` override how much of one
-        unit counts; they change accuracy and cost nothing.
+        unit counts and ``bounding`` how that is enforced ("sample" or "clip"); they change accuracy and cost nothing.
         """
         started = time.monotonic()
         try:
-            strategy = self._strategy(sql, epsilon, delta, rho, rows, groups)
+            strategy = self._strategy(sql, epsilon, delta, rho, {"rows": rows, "groups": groups, "bounding": bounding})
             key = self._key(strategy)
             kept = self.ledger.recall(key)
             if kept is not None:
@@ -180,26 +182,26 @@ class Session:
         return min(known, key=lambda loss: loss.size, default=None)
 
     def _strategy(
-        self, sql: str, epsilon: Number | None, delta: Number, rho: Number | None, rows: int | None, groups: int | None
+        self, sql: str, epsilon: Number | None, delta: Number, rho: Number | None, limits: dict[str, Any]
     ) -> Strategy:
         question = ask(sql, self.catalog)
         if rho is not None:
             if epsilon is not None:
                 raise BadParameter("give epsilon or rho, not both.")
-            return choose(question, concentrated(rho, delta), rows=rows, groups=groups)
+            return choose(question, concentrated(rho, delta), **limits)
         if question.target is not None:
             if epsilon is not None:
                 raise BadParameter("give epsilon or ERROR, not both.")
-            return _for_target(question, rational(delta), rows, groups)
+            return _for_target(question, rational(delta), limits)
         if epsilon is None:
             raise BadParameter("a question needs its cost.", fix="Pass epsilon, or end the query with ERROR 50.")
         cost = approximate(epsilon, delta) if delta else pure(epsilon)
-        return choose(question, cost, rows=rows, groups=groups)
+        return choose(question, cost, **limits)
 
     def _key(self, strategy: Strategy) -> str:
         parts = [
             self.catalog.dataset, self.analyst, self._engine.version(), strategy.question.fingerprint(),
-            repr(strategy.cost), str(strategy.rows), str(strategy.groups),
+            repr(strategy.cost), str(strategy.rows), str(strategy.groups), strategy.bounding,
         ]  # fmt: skip
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
@@ -266,7 +268,7 @@ def _titles(question: Question) -> tuple[str, ...]:
     return tuple(titles)
 
 
-def _for_target(question: Question, delta: Fraction, rows: int | None, groups: int | None) -> Strategy:
+def _for_target(question: Question, delta: Fraction, limits: dict[str, Any]) -> Strategy:
     """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
     target = question.target
     assert target is not None
@@ -278,7 +280,7 @@ def _for_target(question: Question, delta: Fraction, rows: int | None, groups: i
         raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
 
     def plan(epsilon: Fraction) -> Strategy:
-        return choose(question, approximate(epsilon, delta) if delta else pure(epsilon), rows=rows, groups=groups)
+        return choose(question, approximate(epsilon, delta) if delta else pure(epsilon), **limits)
 
     def error(strategy: Strategy) -> float:
         return max(strategy.of(index).error(target.confidence) for index in direct)

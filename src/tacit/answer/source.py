@@ -16,9 +16,12 @@ from tacit.errors import did_you_mean
 from tacit.exact import rational
 from tacit.schema import Kind
 
-__all__ = ["Relation", "Sources"]
+__all__ = ["Limits", "Relation", "Sources"]
 
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_"}
+
+
+Limits = tuple[int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +30,8 @@ class Relation:
 
     rows: Rows
     columns: Columns
-    limits: tuple[int | None, int | None]
-    """(rows, groups) of one unit, as the owner declared them."""
+    limits: Limits
+    """(rows, groups, typical groups) of one unit, as the owner declared them."""
 
 
 class Sources:
@@ -128,7 +131,7 @@ class Sources:
             scalar = Scalar(sql="u" if unit else name, kind=kind, low=low, high=high, values=values, unit=unit)
             items.append((alias, column, scalar))
         scan = Scan(table=table.name, unit=table.schema.unit, names=tuple(names))
-        limits = (1, 1) if table.schema.unit is None else (table.rows, table.groups)
+        limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical)
         return Relation(rows=scan, columns=Columns(items), limits=limits)
 
     def _join(self, left: Relation | PublicTable, alias: str, join: Any, views: Mapping[str, Any]) -> Relation:
@@ -373,7 +376,6 @@ def _fitted(value: Any, kind: Kind) -> Any:
     return int(value) if kind is Kind.INTEGER else value
 
 
-def _wider(a: tuple[int | None, int | None], b: tuple[int | None, int | None]) -> tuple[int | None, int | None]:
-    rows = None if a[0] is None or b[0] is None else max(a[0], b[0])
-    groups = None if a[1] is None or b[1] is None else max(a[1], b[1])
-    return rows, groups
+def _wider(a: Limits, b: Limits) -> Limits:
+    first, second, third = (None if x is None or y is None else max(x, y) for x, y in zip(a, b, strict=True))
+    return first, second, third

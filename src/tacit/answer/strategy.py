@@ -27,7 +27,10 @@ from tacit.dp.mechanisms.quantile import Quantile
 from tacit.errors import AnswerFailed, BadParameter, QueryRefused
 from tacit.exact import Number
 
-__all__ = ["Draw", "Strategy", "choose", "recount"]
+__all__ = ["Draw", "Strategy", "choose", "grid_of", "recount", "refinement"]
+
+_FINE = 20
+"""A unit's reach is kept in at least 2**19 steps before its vector is scaled down."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +72,19 @@ class Strategy:
         return next((draw for draw in self.draws if draw.measurement is None), None)
 
 
-def choose(question: Question, cost: Loss, *, rows: int | None = None, groups: int | None = None) -> Strategy:
-    """The strategy with the smallest noise that keeps to ``cost``; ``rows`` and ``groups`` override the declared."""
+def choose(
+    question: Question,
+    cost: Loss,
+    *,
+    rows: int | None = None,
+    groups: int | None = None,
+    bounding: str | None = None,
+) -> Strategy:
+    """The strategy with the smallest noise that keeps to ``cost``.
+
+    ``rows`` and ``groups`` override the declared; ``bounding`` ("sample" or "clip") overrides the choice. The choice
+    weighs the noise and, where the owner declared in how many groups a unit typically is, what either way would lose.
+    """
     by_row = question.rows.by_row
     r = question.limits[0] if by_row or rows is None else rows
     g = question.limits[1] if by_row or groups is None else groups
@@ -100,10 +114,47 @@ def choose(question: Question, cost: Loss, *, rows: int | None = None, groups: i
         raise QueryRefused("Private keys cannot be chosen from a UNION ALL of one table.", fix="Declare the values.")
     options = [_plan(question, cost, r, g, additive, special, selecting, gaussian=False)]
     if additive and (cost.delta > 0 or cost.measure is Measure.RHO):
-        options.append(_plan(question, cost, r, g, additive, special, selecting, gaussian=True))
-    best = min(options, key=lambda plan: max([plan.of(i).error("0.95") / _unit(question, i) for i in additive] or [0]))
+        noisy = _plan(question, cost, r, g, additive, special, selecting, gaussian=True)
+        if noisy.bounding != "clip" or all(_small(noisy, i) for i in additive):
+            options.append(noisy)
+    if bounding is not None:
+        options = [plan for plan in options if plan.bounding in (bounding, "row")]
+        if not options:
+            raise BadParameter(
+                f"contributions cannot be bounded by `{bounding}` here.",
+                fix="Use `sample`, or `clip` with a delta and public keys of more than one group.",
+            )
+    best = min(
+        options,
+        key=lambda plan: max([plan.of(i).error("0.95") / _unit(question, i) for i in additive] or [0]) / _kept(plan),
+    )
     recount(best)
     return best
+
+
+def grid_of(measurement: Measurement, bounding: str) -> Fraction:
+    """Width of one whole step. Scaling a unit's vector down needs finer steps than counting, or it would all be cut."""
+    base = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+    return base / refinement(measurement) if bounding == "clip" else base
+
+
+def refinement(measurement: Measurement) -> int:
+    """How many finer steps each step is split into before a vector is scaled down."""
+    return 1 << max(0, _FINE - measurement.reach(1).bit_length())
+
+
+def _small(plan: Strategy, index: int) -> bool:
+    """Whether sums of squares of a unit's steps surely fit the engine's integers."""
+    measurement = plan.question.measurements[index]
+    return plan.groups * (measurement.reach(plan.rows) * refinement(measurement)) ** 2 < 1 << 100
+
+
+def _kept(plan: Strategy) -> float:
+    """Share of a typical unit's contribution that survives bounding; 1 where nothing is declared."""
+    typical = plan.question.limits[2]
+    if typical is None or typical <= plan.groups or plan.bounding == "row":
+        return 1.0
+    return plan.groups / typical if plan.bounding == "sample" else (plan.groups / typical) ** 0.5
 
 
 def _unit(question: Question, index: int) -> float:
@@ -123,6 +174,7 @@ def _plan(
         """Epsilon that pure mechanisms may use for that many shares together."""
         return each * parts if not in_rho else Fraction(int(sqrt_up(2 * each) * 10**12) - 1, 10**12) * parts
 
+    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
     draws: list[Draw] = []
     reserved: list[Loss] = []
     pure_parts = special if gaussian else [*additive, *special]
@@ -135,7 +187,7 @@ def _plan(
         noise_delta = cost.delta - key_delta
         rho = each * len(additive) if in_rho else rho_for(each * len(additive), noise_delta)
         for i in additive:
-            draws.append(_gaussian_draw(question.measurements[i], i, rho / len(additive), rows, groups))
+            draws.append(_gaussian_draw(question.measurements[i], i, rho / len(additive), rows, groups, bounding))
         joint = approximate(each * len(additive), noise_delta)
         reserved.append(sequential(draw.loss for draw in draws[-len(additive) :]) if in_rho else joint)
     if selecting:
@@ -143,7 +195,6 @@ def _plan(
         draw = Draw(measurement=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss(groups))
         draws.append(draw)
         reserved.append(draw.loss)
-    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
     return Strategy(
         question=question, bounding=bounding, rows=rows, groups=groups, draws=tuple(draws), parts=tuple(reserved),
         cost=cost,
@@ -161,15 +212,15 @@ def _pure_draw(measurement: Measurement, index: int, epsilon: Fraction, rows: in
         # One unit may lie in several groups, and each group is asked on its own.
         loss = mechanism.loss(reach).times(groups)
         return Draw(measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss)
-    grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+    grid = grid_of(measurement, "sample")
     sensitivity = groups * reach * grid
     mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
     return Draw(measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity))
 
 
-def _gaussian_draw(measurement: Measurement, index: int, rho: Fraction, rows: int, groups: int) -> Draw:
-    grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
-    squared = groups * (measurement.reach(rows) * grid) ** 2
+def _gaussian_draw(measurement: Measurement, index: int, rho: Fraction, rows: int, groups: int, bounding: str) -> Draw:
+    grid = grid_of(measurement, bounding)
+    squared = groups * (measurement.reach(rows) * grid_of(measurement, "sample")) ** 2
     mechanism = Gaussian.for_rho(rho, squared=squared, grid=grid)
     return Draw(measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared))
 
@@ -207,7 +258,7 @@ def recount(strategy: Strategy) -> None:
         else:
             measurement = strategy.question.measurements[draw.measurement]
             worst = _worst(measurement, strategy.rows)
-            grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+            grid = measurement.grid if isinstance(measurement, Sum) else 1
             match draw.mechanism:
                 case Gaussian() as noise:
                     change = sum((worst * grid) ** 2 for _ in range(strategy.groups))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,8 +58,13 @@ class Gaussian(Mechanism):
         return concentrated(sensitivity_of(squared) / (2 * self.variance))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """sigma·sqrt(2·ln(2·outputs / beta)): discrete Gaussians are no wider than this sub-Gaussian bound."""
-        return float(sqrt_up(2 * self.variance * ln_up(2 / tail(confidence, outputs))))
+        """The normal quantile plus one grid step (Canonne, Kamath, Steinke 2020, Proposition 25), or the sub-Gaussian
+        bound sigma·sqrt(2·ln(2·outputs / beta)) where that is smaller."""
+        chance = tail(confidence, outputs)
+        deviation = sqrt_up(self.variance)
+        quantile = NormalDist().inv_cdf(1 - float(chance) / 2) if chance > 10**-14 else float("inf")
+        rough = float(deviation * sqrt_up(2 * ln_up(2 / chance)))
+        return min(rough, float(deviation) * quantile * (1 + 1e-9) + float(self.grid))
 
     @property
     def bias(self) -> float:

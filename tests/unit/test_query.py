@@ -1,0 +1,418 @@
+"""The query language against plain Python: at an epsilon so large that noise vanishes, answers are exact."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import date
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tacit.answer import Catalog, PrivateTable, PublicTable, Session
+from tacit.dp.ledger import Ledger
+from tacit.dp.loss import approximate, concentrated
+from tacit.errors import BadParameter, OverBudget, QueryRefused
+from tacit.schema import Column, Domain, Kind, Role, Schema
+
+pytest.importorskip("sqlglot")
+HUGE = 10**6
+
+
+def column(kind: str, **domain: Any) -> Column:
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+
+
+COLUMNS = {
+    "person": column("integer"),
+    "city": column("category", values=("ankara", "berlin", "cairo")),
+    "age": column("integer", low=0, high=100),
+    "amount": column("number", low=0, high=50),
+    "flu": column("boolean"),
+    "day": column("date"),
+    "note": column("category"),
+}
+ROWS: list[dict[str, Any]] = [
+    {
+        "person": i // 2,
+        "city": ["ankara", "berlin", "cairo", "atlantis", None][i % 5],
+        "age": None if i % 7 == 0 else (i * 13) % 101,
+        "amount": [1.5, 49.25, -3.0, 700.0, float("nan"), None, 10.0, float("inf")][i % 8],
+        "flu": i % 3 == 0,
+        "day": date(2024, 1 + i % 12, 1 + i % 28),
+        "note": f"note {i % 4}",
+    }
+    for i in range(120)
+]
+REGIONS = pl.DataFrame({"city": ["ankara", "berlin", "cairo"], "region": ["east", "north", "south"], "rate": [1, 2, 3]})
+
+
+def session(
+    unit: str | None = None,
+    *,
+    rows: int = 4,
+    groups: int = 3,
+    budget: Any = None,
+) -> Session:
+    book = Ledger.open(":memory:")
+    book.set_cap(budget or approximate(10**9, "0.5"), dataset="d")
+    table = PrivateTable(
+        name="visits",
+        schema=Schema(columns=COLUMNS, unit=unit),
+        rows=rows if unit else None,
+        groups=groups if unit else None,
+    )
+    public = {"regions": PublicTable(name="regions", frame=REGIONS, key=("city",))}
+    catalog = Catalog(dataset="d", private={"visits": table}, public=public)
+    return Session(catalog, {"visits": pl.DataFrame(ROWS)}, ledger=book, analyst="ana")
+
+
+def clipped(value: Any) -> float:
+    return min(50.0, max(0.0, value))
+
+
+def has(value: Any) -> bool:
+    return value is not None and not math.isnan(value)
+
+
+def of_city(city: str) -> list[dict[str, Any]]:
+    return [row for row in ROWS if row["city"] == city]
+
+
+AMOUNTS = [clipped(row["amount"]) for row in ROWS if has(row["amount"])]
+AGES = sorted(row["age"] for row in ROWS if row["age"] is not None)
+TOTALS = [sum(clipped(r["amount"]) for r in ROWS if r["person"] == p and has(r["amount"])) for p in range(60)]
+
+SINGLE: list[tuple[str, Callable[[], Any]]] = [
+    ("COUNT(*)", lambda: 120),
+    ("COUNT(age)", lambda: len(AGES)),
+    ("COUNT(amount)", lambda: len(AMOUNTS)),
+    ("COUNT(DISTINCT age)", lambda: len(set(AGES))),
+    ("COUNT(DISTINCT note)", lambda: 4),
+    ("SUM(age)", lambda: sum(AGES)),
+    ("SUM(amount)", lambda: sum(AMOUNTS)),
+    ("SUM(CLIP(amount, 0, 10))", lambda: sum(min(10, max(0, r["amount"])) for r in ROWS if has(r["amount"]))),
+    ("AVG(age)", lambda: sum(AGES) / len(AGES)),
+    ("AVG(amount)", lambda: sum(AMOUNTS) / len(AMOUNTS)),
+    ("VAR_POP(age)", lambda: pl.Series(AGES).var(ddof=0)),
+    ("VARIANCE(age)", lambda: pl.Series(AGES).var()),
+    ("STDDEV(age)", lambda: pl.Series(AGES).std()),
+    ("STDDEV(amount)", lambda: pl.Series(AMOUNTS).std()),
+    ("MIN(age)", lambda: AGES[0]),
+    ("MAX(age)", lambda: AGES[-1]),
+    ("COUNT(*) FILTER (WHERE flu)", lambda: sum(r["flu"] for r in ROWS)),
+    ("SUM(CASE WHEN flu THEN 1 ELSE 0 END)", lambda: sum(r["flu"] for r in ROWS)),
+    ("SUM(CASE WHEN flu THEN age END)", lambda: sum(r["age"] for r in ROWS if r["flu"] and r["age"] is not None)),
+    ("SUM(age * 2 + 1)", lambda: sum(2 * age + 1 for age in AGES)),
+    ("SUM(ABS(age - 50))", lambda: sum(abs(age - 50) for age in AGES)),
+    ("SUM(LEAST(age, 30))", lambda: sum(min(age, 30) for age in AGES)),
+    ("SUM(COALESCE(age, 0))", lambda: sum(AGES)),
+    ("SUM(COALESCE(age, 7))", lambda: sum(AGES) + 7 * (120 - len(AGES))),
+    ("SUM(-age)", lambda: -sum(AGES)),
+    ("SUM(age / 4)", lambda: sum(AGES) / 4),
+    ("SUM(MONTH(day))", lambda: sum(r["day"].month for r in ROWS)),
+    ("SUM(EXTRACT(day FROM day))", lambda: sum(r["day"].day for r in ROWS)),
+    ("SUM(FLOOR(age / 10))", lambda: sum(age // 10 for age in AGES)),
+    ("COUNT(*) + SUM(age) * 2 - 1", lambda: 120 + 2 * sum(AGES) - 1),
+    ("SUM(age) / COUNT(*)", lambda: sum(AGES) / 120),
+    ("SUM(age) / (COUNT(*) - COUNT(*))", lambda: None),
+    ("ROUND(SUM(age), 1)", lambda: sum(AGES)),
+    ("CASE WHEN COUNT(*) > 100 THEN 1 ELSE 0 END", lambda: 1),
+]
+
+WHERE: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
+    ("flu", lambda r: r["flu"]),
+    ("NOT flu AND age > 30", lambda r: not r["flu"] and (r["age"] or 0) > 30),
+    ("age BETWEEN 20 AND 40", lambda r: r["age"] is not None and 20 <= r["age"] <= 40),
+    ("city IN ('berlin', 'cairo')", lambda r: r["city"] in ("berlin", "cairo")),
+    ("city LIKE '%r%'", lambda r: r["city"] in ("ankara", "berlin", "cairo")),
+    ("city IS NULL", lambda r: r["city"] is None),
+    ("age IS NOT NULL OR flu", lambda r: r["age"] is not None or r["flu"]),
+    ("day >= '2024-06-01'", lambda r: r["day"] >= date(2024, 6, 1)),
+    ("day < DATE '2024-06-01'", lambda r: r["day"] < date(2024, 6, 1)),
+    ("MONTH(day) = 2", lambda r: r["day"].month == 2),
+    ("CAST(note AS INTEGER) = 1", lambda _r: False),
+    ("age / 0 > 1", lambda _r: False),
+    ("amount > 600", lambda r: (has(r["amount"]) and r["amount"] > 600) or r["amount"] != r["amount"]),
+    ("UPPER(note) = 'NOTE 1'", lambda r: r["note"] == "note 1"),
+    ("SUBSTRING(note, 6, 1) = '2'", lambda r: r["note"] == "note 2"),
+    ("LENGTH(note) = 6", lambda _r: True),
+    ("age % 2 = 1", lambda r: (r["age"] or 0) % 2 == 1),
+    ("CASE city WHEN 'cairo' THEN TRUE ELSE FALSE END", lambda r: r["city"] == "cairo"),
+    ("IF(flu, age > 50, age < 50)", lambda r: r["age"] is not None and (r["age"] > 50 if r["flu"] else r["age"] < 50)),
+]
+
+
+@pytest.fixture(scope="module")
+def by_row() -> Session:
+    return session()
+
+
+@pytest.fixture(scope="module")
+def by_person() -> Session:
+    return session("person")
+
+
+@pytest.mark.parametrize("unit", ["by_row", "by_person"])
+@pytest.mark.parametrize(("item", "expected"), SINGLE, ids=[item for item, _ in SINGLE])
+def test_single_numbers(item: str, expected: Callable[[], Any], unit: str, request: pytest.FixtureRequest) -> None:
+    answer = request.getfixturevalue(unit).ask(f"SELECT {item} FROM visits", epsilon=HUGE)
+    wanted = expected()
+    assert answer.value == (None if wanted is None else pytest.approx(wanted, rel=1e-5))
+
+
+@pytest.mark.parametrize(("condition", "expected"), WHERE, ids=[item for item, _ in WHERE])
+def test_conditions(condition: str, expected: Callable[[dict[str, Any]], Any], by_row: Session) -> None:
+    answer = by_row.ask(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=HUGE)
+    assert answer.value == sum(bool(expected(row)) for row in ROWS)
+
+
+@pytest.mark.parametrize("unit", ["by_row", "by_person"])
+def test_groups_are_the_declared_ones_in_order(unit: str, request: pytest.FixtureRequest) -> None:
+    ask = request.getfixturevalue(unit).ask
+    answer = ask("SELECT city, COUNT(*) AS n, SUM(amount) AS s, MEDIAN(age) FROM visits GROUP BY city", epsilon=HUGE)
+    assert answer.frame["city"].to_list() == ["ankara", "berlin", "cairo"]
+    assert answer.frame["n"].to_list() == [len(of_city(city)) for city in answer.frame["city"]]
+    wanted = [sum(clipped(r["amount"]) for r in of_city(c) if has(r["amount"])) for c in answer.frame["city"]]
+    assert answer.frame["s"].to_list() == pytest.approx(wanted, rel=1e-3)
+
+
+def test_empty_groups_are_shown(by_row: Session) -> None:
+    answer = by_row.ask("SELECT age, COUNT(*) AS n FROM visits WHERE age < 5 GROUP BY age", epsilon=HUGE)
+    assert len(answer.frame) == 101
+    assert answer.frame["n"][50] == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "keys"),
+    [
+        ("SELECT flu, COUNT(*) FROM visits GROUP BY flu", [False, True]),
+        ("SELECT MONTH(day) AS m, COUNT(*) FROM visits GROUP BY m", list(range(1, 13))),
+        ("SELECT FLOOR(age / 50) AS b, COUNT(*) FROM visits GROUP BY 1", [0, 1, 2]),
+        ("SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS who, COUNT(*) FROM visits GROUP BY who",
+         ["adult", "child"]),
+        ("SELECT region, COUNT(*) FROM visits JOIN regions USING (city) GROUP BY region", ["east", "north", "south"]),
+        ("SELECT COALESCE(city, 'none') AS c, COUNT(*) FROM visits GROUP BY c", ["ankara", "berlin", "cairo", "none"]),
+    ],
+)  # fmt: skip
+def test_public_keys(sql: str, keys: list[Any], by_row: Session) -> None:
+    assert by_row.ask(sql, epsilon=HUGE).rows[0][0].value == keys[0]
+    assert [row[0].value for row in by_row.ask(sql, epsilon=HUGE).rows] == keys
+
+
+def test_private_keys_are_named_only_when_many_share_them() -> None:
+    asked = session()
+    sql = "SELECT note, COUNT(*) AS n FROM visits GROUP BY note"
+    with pytest.raises(QueryRefused, match="delta"):
+        asked.ask(sql, epsilon=HUGE)
+    many = asked.ask(sql, epsilon=100, delta="0.01")
+    assert many.frame["note"].to_list() == ["note 0", "note 1", "note 2", "note 3"]
+    alone = asked.ask("SELECT CAST(person AS VARCHAR) AS p, COUNT(*) FROM visits GROUP BY p", epsilon=1, delta="1e-9")
+    assert len(alone.frame) == 0
+
+
+def test_post_processing(by_row: Session) -> None:
+    sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city HAVING n > 0 ORDER BY n DESC, city DESC LIMIT 2"
+    assert by_row.ask(sql, epsilon=HUGE).frame["city"].to_list() == ["cairo", "berlin"]
+    none = by_row.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city HAVING COUNT(*) > 1000", epsilon=HUGE)
+    assert none.rows == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("SELECT COUNT(*) FROM (SELECT age FROM visits WHERE flu) AS x", 40),
+        ("WITH a AS (SELECT age AS y FROM visits), b AS (SELECT y FROM a WHERE y < 50) SELECT COUNT(y) FROM b",
+         sum(age < 50 for age in AGES)),
+        ("SELECT SUM(rate) FROM visits JOIN regions USING (city)", 24 * (1 + 2 + 3)),
+        ("SELECT SUM(rate) FROM regions AS r JOIN visits AS v ON v.city = r.city", 24 * (1 + 2 + 3)),
+        ("SELECT COUNT(*) FROM visits LEFT JOIN regions USING (city)", 120),
+        ("SELECT COUNT(*) FROM (SELECT age FROM visits UNION ALL SELECT age FROM visits) AS x", 240),
+        ("SELECT COUNT(*) FROM (SELECT * FROM visits) AS v", 120),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("unit", ["by_row", "by_person"])
+def test_subqueries_and_joins(sql: str, wanted: int, unit: str, request: pytest.FixtureRequest) -> None:
+    assert request.getfixturevalue(unit).ask(sql, epsilon=HUGE).value == wanted
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("SELECT COUNT(DISTINCT person) FROM visits", 60),
+        ("SELECT COUNT(DISTINCT person) FROM visits WHERE flu", len({r["person"] for r in ROWS if r["flu"]})),
+        ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.person = b.person", 240),
+        ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b USING (person) WHERE a.flu AND NOT b.flu",
+         sum(a["flu"] and not b["flu"] for a in ROWS for b in ROWS if a["person"] == b["person"])),
+        ("SELECT SUM(CLIP(total, 0, 60)) FROM (SELECT person, SUM(CLIP(amount, 0, 50)) AS total FROM visits "
+         "GROUP BY person) AS t", sum(min(60, total) for total in TOTALS)),
+        ("SELECT COUNT(*) FROM (SELECT person, COUNT(*) AS n FROM visits WHERE flu GROUP BY person) AS t WHERE n >= 1",
+         len({r["person"] for r in ROWS if r["flu"]})),
+    ],
+)  # fmt: skip
+def test_questions_about_people(sql: str, wanted: float, by_person: Session) -> None:
+    assert by_person.ask(sql, epsilon=HUGE).value == pytest.approx(wanted, rel=1e-5)
+
+
+def test_contributions_are_bounded() -> None:
+    """Two rows per person: one counts; three groups: one counts."""
+    asked = session("person", rows=1, groups=1)
+    assert asked.ask("SELECT COUNT(*) FROM visits", epsilon=HUGE).value == 60
+    counted = asked.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=HUGE).frame["n"].sum()
+    assert counted == len({row["person"] for row in ROWS if row["city"] in COLUMNS["city"].domain.values})  # type: ignore
+    wider = asked.ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=HUGE, groups=2)
+    assert wider.frame["n"].sum() > counted
+
+
+def test_clipping_in_norm_keeps_more_than_sampling() -> None:
+    asked = session("person", rows=1, groups=2)
+    sql = "SELECT MONTH(day) AS m, COUNT(*) AS n FROM visits GROUP BY m"
+    kept = asked.ask(sql, epsilon=HUGE, delta="0.01", bounding="clip")
+    assert kept.explanation.bounding.startswith("Each unit counts in all its groups")
+    assert kept.frame["n"].sum() == pytest.approx(120, abs=0.5)
+    tight = session("person", rows=1, groups=1)
+    with pytest.raises(BadParameter):
+        tight.ask(sql, epsilon=1, delta="0.01", bounding="clip")
+
+
+def test_smaller_noise_is_chosen_and_told() -> None:
+    asked = session("person", rows=1, groups=12)
+    sql = "SELECT MONTH(day) AS m, COUNT(*) AS n FROM visits GROUP BY m"
+    plain, wide = asked.explain(sql, epsilon=1), asked.explain(sql, epsilon=1, delta="1e-6")
+    assert [n.mechanism for n in plain.noises] == ["laplace"]
+    assert [n.mechanism for n in wide.noises] == ["gaussian"]
+    assert wide.noises[0].error < plain.noises[0].error == pytest.approx(12 * math.log(20), rel=1e-6)
+
+
+def test_rho_budgets() -> None:
+    asked = session(budget=concentrated(1, "0.01"))
+    answer = asked.ask("SELECT COUNT(*), SUM(age), MEDIAN(age) FROM visits", rho="0.3")
+    assert [n.mechanism for n in answer.explanation.noises] == ["quantile", "gaussian", "gaussian"]
+    assert asked.remaining() == concentrated("0.7", "0.01")
+
+
+def test_explain_costs_nothing_and_matches_the_answer() -> None:
+    asked = session()
+    before = asked.remaining()
+    told = asked.explain("SELECT COUNT(*) FROM visits", epsilon="0.01")
+    assert told.noises[0].error == pytest.approx(100 * math.log(20), rel=1e-9)
+    assert asked.remaining() == before
+    answer = asked.ask("SELECT COUNT(*) AS n FROM visits", epsilon="0.01")
+    assert answer.rows[0][0].high - answer.rows[0][0].value == pytest.approx(told.noises[0].error)  # type: ignore
+    assert asked.ledger.balance(dataset="d").spent.size == pytest.approx(0.01)
+
+
+def test_accuracy_first() -> None:
+    asked = session()
+    answer = asked.ask("SELECT COUNT(*) FROM visits ERROR 50 CONFIDENCE 99%")
+    assert float(answer.loss.size) == pytest.approx(math.log(100) / 50, rel=2e-3)
+    assert asked.explain("SELECT SUM(age) FROM visits ERROR ±10").noises[0].error <= 10
+    with pytest.raises(QueryRefused, match="relative"):
+        asked.ask("SELECT COUNT(*) FROM visits ERROR 5%")
+    with pytest.raises(QueryRefused):
+        asked.ask("SELECT AVG(age) FROM visits ERROR 1")
+
+
+def test_the_same_question_is_answered_once() -> None:
+    asked = session()
+    sql = "SELECT city, COUNT(*) AS n FROM visits GROUP BY city"
+    first = asked.ask(sql, epsilon=1)
+    again = [
+        asked.ask(sql, epsilon=1),
+        asked.ask("select  city as town, count(*) from visits as v group by v.city order by 2", epsilon=1),
+        asked.ask("SELECT city, COUNT(*) + 0 AS n FROM visits GROUP BY 1 HAVING n > -1000", epsilon=1),
+    ]
+    assert all(answer.cached for answer in again)
+    assert again[0].frame.equals(first.frame)
+    assert sorted(row[1].value for row in again[1].rows) == sorted(first.frame["n"].to_list())
+    assert asked.ledger.balance(dataset="d").spent.size == 1
+    assert not asked.ask(sql, epsilon=2).cached
+
+
+def test_the_budget_runs_out_and_says_so() -> None:
+    asked = session(budget=approximate(1, "1e-6"))
+    asked.ask("SELECT COUNT(*) FROM visits", epsilon="0.9")
+    with pytest.raises(OverBudget) as refusal:
+        asked.ask("SELECT SUM(age) FROM visits", epsilon="0.2")
+    assert float(refusal.value.facts["remaining"].size) == pytest.approx(0.1)
+    asked.ask("SELECT COUNT(*) FROM visits", epsilon="0.9")
+
+
+def test_intervals_cover_the_truth() -> None:
+    """200 noisy answers, 95 % each: fewer than 180 covered has chance below 1e-4."""
+    asked = session()
+    covered = 0
+    for i in range(200):
+        cell = asked.ask(f"SELECT AVG(age) FROM visits WHERE {i} = {i}", epsilon="0.5").rows[0][0]
+        covered += cell.low is None or cell.low <= sum(AGES) / len(AGES) <= cell.high
+    assert covered >= 180
+
+
+REFUSED = [
+    ("SELECT * FROM visits", 1, 8, "would show rows"),
+    ("SELECT note FROM visits", 1, 8, "neither an aggregate"),
+    ("SELECT COUNT(*)\nFROM visits\nWHERE agee > 3", 3, 7, "no column `agee`"),
+    ("SELECT COUNT(*) FROM visit", 1, 22, "no table `visit`"),
+    ("SELECT SUM(age * amount / age) FROM visits", 1, 12, "no public bounds"),
+    ("SELECT SUM(person) FROM visits", 1, 12, "no public bounds"),
+    ("SELECT COUNT(*) FROM visits WHERE age = 'x'", 1, 35, "cannot be compared"),
+    ("SELECT SUM(sqrt(age)) FROM visits", 1, 12, "not part of the language"),
+    ("SELECT SUM(random()) FROM visits", None, None, ""),
+    ("SELECT COUNT(*) FROM visits WHERE getenv('HOME') = 'x'", 1, 35, "`GETENV`"),
+    ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.age = b.age", 1, 39, "joined with itself"),
+    ("SELECT COUNT(*) FROM visits, regions", None, None, "ON or USING"),
+    ("SELECT COUNT(*) FROM visits JOIN regions ON visits.age = regions.rate", 1, 34, "joined on its key"),
+    ("SELECT COUNT(*) FROM regions", 1, 22, "public table"),
+    ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", None, None, "functions and files"),
+    ("SELECT COUNT(*) FROM '/etc/passwd'", None, None, ""),
+    ("SELECT COUNT(*) FROM information_schema.tables", None, None, ""),
+    ("SELECT COUNT(*) OVER () FROM visits", None, None, ""),
+    ("SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)", None, None, ""),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (SELECT age FROM visits)", None, None, "not a query"),
+    ("SELECT DISTINCT city FROM visits", None, None, "DISTINCT"),
+    ("SELECT COUNT(*) FROM visits TABLESAMPLE 10%", None, None, ""),
+    ("SELECT COUNT(*) FROM visits QUALIFY 1 = 1", None, None, "QUALIFY"),
+    ("SELECT COUNT(*) FROM (SELECT age FROM visits LIMIT 5) AS x", None, None, "LIMIT"),
+    ("SELECT COUNT(*) FROM (SELECT AVG(age) AS a FROM visits) AS x", None, None, "aggregate"),
+    ("SELECT COUNT(*) FROM (SELECT age FROM visits UNION SELECT age FROM visits) AS x", None, None, "UNION ALL"),
+    ("SELECT SUM(DISTINCT age) FROM visits", None, None, "DISTINCT"),
+    ("SELECT QUANTILE_CONT(age, 1.5) FROM visits", None, None, "rank"),
+    ("DROP TABLE visits", None, None, "Only SELECT"),
+    ("INSERT INTO visits VALUES (1)", None, None, "Only SELECT"),
+    ("COPY visits TO 'x'", None, None, "Only SELECT"),
+    ("ATTACH 'x'", None, None, "Only SELECT"),
+    ("PRAGMA database_list", None, None, "Only SELECT"),
+    ("SET threads = 1", None, None, "Only SELECT"),
+    ("SELECT 1; SELECT 2", None, None, "One question"),
+    ("SELECT COUNT(*", 1, None, "not SQL"),
+    ("", None, None, "One question"),
+    ("SELECT " + "(" * 3000 + "1" + ")" * 3000 + " FROM visits", None, None, ""),
+]
+
+
+@pytest.mark.parametrize(("sql", "line", "place", "words"), REFUSED, ids=[sql[:50] for sql, *_ in REFUSED])
+def test_refusals(sql: str, line: int | None, place: int | None, words: str, by_row: Session) -> None:
+    before = len(list(by_row.ledger.entries()))
+    with pytest.raises(QueryRefused) as refusal:
+        by_row.ask(sql, epsilon=1)
+    assert words in str(refusal.value)
+    if line is not None:
+        assert refusal.value.facts["line"] == line
+    if place is not None:
+        assert refusal.value.facts["column"] == place
+    assert len(list(by_row.ledger.entries())) == before
+    assert set(refusal.value.to_dict()["error"]) >= {"code", "message", "fix", "line", "column", "reason"}  # type: ignore
+
+
+def test_grouping_by_the_unit_is_refused(by_person: Session) -> None:
+    with pytest.raises(QueryRefused, match="one person per group"):
+        by_person.ask("SELECT person, COUNT(*) FROM visits GROUP BY person", epsilon=1, delta="1e-6")
+    with pytest.raises(QueryRefused, match="privacy unit"):
+        by_person.ask("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.age = b.age", epsilon=1)
+
+
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), None])
+def test_no_epsilon_no_answer(bad: Any, by_row: Session) -> None:
+    with pytest.raises(BadParameter):
+        by_row.ask("SELECT COUNT(*) FROM visits", epsilon=bad)
