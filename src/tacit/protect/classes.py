@@ -106,6 +106,14 @@ class Classes:
     def heights(self) -> tuple[int, ...]:
         return tuple(ladder.height for ladder in self.ladders)
 
+    @cached_property
+    def frequencies(self) -> tuple[Ints, ...]:
+        """By column, rows per code."""
+        return tuple(
+            _sum(np.ascontiguousarray(self.codes[:, i]), self.sizes, ladder.levels[level].size)
+            for i, (ladder, level) in enumerate(zip(self.ladders, self.levels, strict=True))
+        )
+
     def track(self, name: str) -> Tracked:
         """The counts of a tracked column."""
         if name not in self.tracked:

@@ -180,9 +180,7 @@ def column_facts(table: Classes) -> tuple[ColumnFacts, ...]:
             leaves=len(ladder.leaves),
             height=ladder.height,
             numeric=ladder.leaves.dtype.is_numeric(),
-            frequency=np.bincount(table.codes[:, i], weights=table.sizes, minlength=len(ladder.leaves)).astype(
-                np.int64
-            ),
+            frequency=table.frequencies[i],
         )
         for i, ladder in enumerate(table.ladders)
     )

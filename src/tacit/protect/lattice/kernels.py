@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["climb", "count_values", "group", "nested_extra", "small", "sums"]
+__all__ = ["climb", "close_box", "count_values", "group", "member", "nested_extra", "next_open", "small", "sums"]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(0xBF58476D1CE4E5B9)
@@ -180,3 +180,44 @@ def climb(bounds, shape, strides, start, limit, share, at):  # type: ignore[no-u
         length += 1
     for j in range(int(length * share), length):
         at[steps[j]] -= 1
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def close_box(bounds, strides, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Mark every combination of levels from ``low`` to ``high`` as done with: no score there is worth a look."""
+    columns = low.size
+    at = low.copy()
+    place = 0
+    for i in range(columns):
+        place += low[i] * strides[i]
+    last = columns - 1
+    while True:
+        for step in range(high[last] - low[last] + 1):
+            bounds[place + step * strides[last]] = np.inf
+        i = last - 1
+        while i >= 0 and at[i] == high[i]:
+            place -= (high[i] - low[i]) * strides[i]
+            at[i] = low[i]
+            i -= 1
+        if i < 0:
+            break
+        at[i] += 1
+        place += strides[i]
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def member(of_parent, of, sizes, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The first combination that has rows and lies in the class of that number."""
+    for j in range(of_parent.size):
+        if sizes[j] > 0 and of[of_parent[j]] == wanted:
+            return j
+    return -1
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def next_open(bounds, order, start, limit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The next position of ``order`` from ``start`` on whose bound is below ``limit``; its length if there is none."""
+    for position in range(start, order.size):
+        if bounds[order[position]] < limit:
+            return position
+    return order.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -102,10 +102,14 @@ class _Walk:
         self._learn(np.zeros_like(self.low), bottom)
         self._learn(np.array(self.open.shape) - 1, space.judge(within.high))
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        for number, place in enumerate(self.order):
-            while self.flat[place] < self.best_score:
-                yield number, np.array(np.unravel_index(place, self.open.shape))
+    def __iter__(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Open combinations by rising first bound, with how many come before each; one is given until it is closed."""
+        number = 0
+        while True:
+            number = int(kernels.next_open(self.flat, self.order, number, self.best_score))
+            if number == len(self.order):
+                return
+            yield number, self.order[number] // self._strides % self._shape
 
     def bound(self) -> float:
         left = float(self.flat.min(initial=np.inf))
@@ -121,18 +125,18 @@ class _Walk:
         space = self.space
         if node.meets and node.score < self.best_score:
             self.best, self.best_score = node, node.score
-        here = tuple(at)
-        below = tuple(slice(0, i + 1) for i in here)
-        above = tuple(slice(i, None) for i in here)
+        here = tuple(at.tolist())
         if node.hopeless:
-            self.open[below] = np.inf
+            kernels.close_box(self.flat, self._strides, np.zeros_like(at), at)
         elif node.extra is not None:
             part = [p[: i + 1] for p, i in zip(floors(space, self.within, node.extra), here, strict=True)]
+            below = tuple(slice(0, i + 1) for i in here)
             bound = space.metric.below(outer_sum(part), space.prices, node.shape, least=space.least)
             np.maximum(self.open[below], bound, out=self.open[below])
         if node.settled and space.metric.grows:
-            self.open[above] = np.inf
+            kernels.close_box(self.flat, self._strides, at, self._shape - 1)
         elif self._counts_classes:
+            above = tuple(slice(i, None) for i in here)
             bound = self._above(self.sums[above], node)
             np.maximum(self.open[above], bound, out=self.open[above])
         self.open[here] = np.inf

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tacit.protect.classes import Classes, Groups
 from tacit.protect.lattice import kernels
 from tacit.protect.lattice.packing import Packing
+from tacit.protect.lattice.witness import Witnesses
 from tacit.protect.metric import ClassTerm, LossMetric, Prices, Shape
 from tacit.protect.model import Closure, Rule
 
@@ -22,6 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 _STORED_TABLES = 600
 """How many combinations of levels of the widest columns are kept to roll up from."""
+_FEW_TABLES = 16
 _STORED_BYTES = 1 << 30
 _WORTH_STORING = 0.9
 """A table is stored when it has at most this share of the classes of the one it was made from."""
@@ -112,12 +114,13 @@ class Space:
         """By column and level: the sum of prices over all rows when none is suppressed."""
         self._scratch(len(table))
         self._store_root()
+        self._witnesses = Witnesses(table, self.least if self.limit == 0 else 1)
         self.judged = 0
 
     def _base(self) -> npt.NDArray[np.float64]:
         base = np.zeros(self._starts.shape)
         for i, ladder in enumerate(self.table.ladders):
-            rows = np.bincount(self.table.codes[:, i], weights=self.table.sizes, minlength=len(ladder.leaves))
+            rows = self.table.frequencies[i]
             for level in range(ladder.height + 1):
                 start = self._leaf_starts[i, level]
                 base[i, level] = rows @ self._leaf_prices[start : start + len(rows)]
@@ -150,23 +153,33 @@ class Space:
         )
         self._stored: dict[tuple[int, ...], _Stored] = {}
         self._bytes = 0
-        used = [len(np.unique(self.table.codes[:, i])) for i in range(len(self.heights))]
+        used = [int(np.count_nonzero(rows)) for rows in self.table.frequencies]
+        # where nothing may be suppressed, witnesses settle most tables and few are ever grouped
+        most = _STORED_TABLES if self.limit else _FEW_TABLES
         self._order = []
         tables = 1
         for column in np.argsort(used, kind="stable")[::-1].tolist():
             tables *= int(self.heights[column]) + 1
-            if tables > _STORED_TABLES:
+            if tables > most:
                 break
             self._order.append(column)
 
     def judge(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
         """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
         at = np.asarray(levels, dtype=np.int64)
+        if self.limit == 0 and self._witnesses.refute(at):
+            self.judged += 1
+            return self._refuted(at)
+        return self._judge(at, explain=explain)
+
+    def _judge(self, at: Ints, *, explain: bool = False) -> Node:
         source, count = self._group(at)
         size, kept = self._size[:count], self._kept[:count]
         self.judged += 1
         certain = int(kernels.small(size, self.least, kept))
         meets = certain <= self.limit
+        if self.limit == 0 and not meets:
+            self._witnesses.remember(self._smallest(source, size))
         extra = self._extra(at, source, kept) if explain and meets and certain and not self._others else None
         term = 0.0
         if meets and (self._others or self._columns):
@@ -193,11 +206,31 @@ class Space:
             extra=extra,
         )
 
+    def _refuted(self, at: Ints) -> Node:
+        """A table of which only is known that it fails, as does every finer one."""
+        shape = Shape(rows=self.rows, suppressed=0, classes=self.rows, term=0.0)
+        return Node(
+            levels=tuple(at.tolist()),
+            shape=shape,
+            smallest=0,
+            score=float("inf"),
+            parts=0.0,
+            meets=False,
+            hopeless=True,
+            settled=False,
+        )
+
+    def _smallest(self, source: _Stored, size: Ints) -> int:
+        """A combination that lies in the smallest class."""
+        rare = int(np.argmin(np.where(size > 0, size, self.rows + 1)))
+        return int(kernels.member(source.of, self._of, self.table.sizes, rare))
+
     def assign(self, levels: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], Mask]:
         """For each combination of the compressed table its class at ``levels``, and whether that class is kept."""
-        self.judge(levels)
-        source = self._source(np.asarray(levels, dtype=np.int64))
-        count = int(self._of[: len(source.size)].max()) + 1
+        at = np.asarray(levels, dtype=np.int64)
+        self._judge(at)
+        source = self._source(at)
+        count = self._merge(source, at)
         return self._of[source.of], self._kept[:count].copy()
 
     def worst(self, rule: Rule, levels: npt.ArrayLike) -> float:
