@@ -12,7 +12,15 @@ from polars.testing import assert_frame_equal
 
 from tacit.data import read, write
 from tacit.data.table import Table
-from tacit.errors import BadParameter, ExtraMissing, NotApplicable, OutputExists, UnknownColumn, UnknownFormat, WrongKind
+from tacit.errors import (
+    BadParameter,
+    ExtraMissing,
+    NotApplicable,
+    OutputExists,
+    UnknownColumn,
+    UnknownFormat,
+    WrongKind,
+)
 from tacit.protect.methods.generalize import Generalize
 from tacit.protect.methods.mondrian import Mondrian
 from tacit.protect.methods.pseudonymize import Pseudonymize
@@ -160,6 +168,18 @@ def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
     with pytest.raises(WrongKind, match="1 of its values") as refusal:
         at_scale(tmp_path, broken, step, force=True)
     assert "abc" not in str(refusal.value)
+
+
+def test_too_many_combinations_start_at_coarser_levels_and_say_so(tmp_path: Path) -> None:
+    step = Generalize(suppression=0.1)
+    done = at_scale(tmp_path, people(), step, combinations=50)
+    assert done.holds
+    assert done.steps[0]["optimal"] is False
+    assert done.steps[0]["raised"]["age"] >= 1
+    assert all(done.steps[0]["levels"][name] >= level for name, level in done.steps[0]["raised"].items())
+    # the same levels, asked for from the start, give the same release
+    expected = in_memory(people(), Generalize(suppression=0.1, lowest=done.steps[0]["raised"]))
+    alike(pl.read_parquet(done.path), expected.data.table.frame)
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
-"""From groups that an engine counted to the compressed table that searches and models work on."""
+"""From groups that an engine counted to the compressed table that searches and models work on.
+
+Values travel as numbers of leaves, packed into as few 64-bit keys as possible, so that the engine groups by integers
+and a class costs a few bytes here however long its values are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -14,33 +19,186 @@ from tacit.errors import NotApplicable
 from tacit.protect.classes import Classes, Tracked, compress, number_rows
 from tacit.protect.judge import classes_as_shown
 from tacit.protect.model import PrivacyModel
-from tacit.schema import Column, Dataset, Role, Schema
+from tacit.schema import ROOT, Column, Dataset, Ladder, Role, Schema
 
-__all__ = ["ROWS", "Counted", "compressed", "shown", "tracked_columns"]
+__all__ = ["Coded", "Counted", "compressed", "packed", "shown", "tracked_columns", "unpacked"]
 
-ROWS = "rows"
-"""Name of the column of counts in a counted frame; the others are called ``c0``, ``c1``, ... and renamed by callers."""
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+_SPAN = 1 << 62
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coded:
+    """A column of the source with the numbers that its values are counted under."""
+
+    name: str
+    number: int
+    """Which column of the source it is."""
+    values: pl.Series
+    """The distinct values, "no value" included."""
+    ladder: Ladder
+    lowest: int = 0
+    """The lowest level of interest: values of one group there are counted as one."""
+
+    @cached_property
+    def codes(self) -> Codes:
+        """By value: its leaf, or one leaf that stands for its group at the lowest level."""
+        leaves = self.ladder.encode(self.values)
+        if self.lowest == 0:
+            return leaves
+        level = self.ladder.levels[self.lowest]
+        stands = np.zeros(level.size, dtype=np.int32)
+        stands[level.codes[::-1]] = np.arange(len(level.codes), dtype=np.int32)[::-1]
+        return stands[level.codes[leaves]]
+
+    @property
+    def width(self) -> int:
+        return len(self.ladder.leaves)
+
+    @cached_property
+    def empty(self) -> int:
+        """The number of "no value", 0 where the column has no gaps."""
+        gap = self.values.is_null().arg_true()
+        return int(self.codes[gap[0]]) if len(gap) else 0
+
+    @cached_property
+    def groups(self) -> int:
+        """How many numbers occur."""
+        return len(np.unique(self.codes))
+
+    def table(self) -> pl.DataFrame:
+        """Value and number, for the engine to join."""
+        known = self.values.is_not_null()
+        numbers = pl.Series("code", self.codes.astype(np.int64))
+        return pl.DataFrame({"value": self.values.filter(known), "code": numbers.filter(known)})
+
+    def decode(self, codes: npt.NDArray[np.int32]) -> pl.Series:
+        """One of the values behind each number."""
+        place = np.zeros(self.width, dtype=np.intp)
+        place[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
+        return self.values.gather(place[codes]).alias(self.name)
+
+
+def packed(columns: Sequence[Coded]) -> list[list[Coded]]:
+    """The columns in runs whose combinations fit into one 64-bit number each."""
+    runs: list[list[Coded]] = []
+    span = _SPAN
+    for column in columns:
+        if span > _SPAN // max(column.width, 1):
+            runs.append([])
+            span = 1
+        runs[-1].append(column)
+        span *= max(column.width, 1)
+    return runs
+
+
+def unpacked(frame: pl.DataFrame, columns: Sequence[Coded]) -> Codes:
+    """(combination, column): the numbers of the values, from the keys ``k0``, ``k1``, ..."""
+    codes = np.empty((frame.height, len(columns)), dtype=np.int32)
+    last = len(columns)
+    for position, run in reversed(list(enumerate(packed(columns)))):
+        key = frame.get_column(f"k{position}").to_numpy()
+        for column in reversed(run):
+            last -= 1
+            key, rest = np.divmod(key, max(column.width, 1))
+            codes[:, last] = rest
+    return codes
+
+
+@dataclass(frozen=True, kw_only=True)
 class Counted:
-    """A table in counts: its quasi-identifier combinations, and for some columns those with their values."""
+    """A table in counts."""
 
-    def __init__(self, schema: Schema, quasi: Sequence[str], frames: Mapping[str | None, pl.DataFrame], tally: str):
-        self.quasi, self.tally = tuple(quasi), tally
-        self.frames = dict(frames)
-        """By tracked column (None: the quasi-identifiers alone): distinct combinations with their counts."""
-        self.schema = schema
+    schema: Schema
+    columns: tuple[Coded, ...]
+    codes: Codes
+    sizes: Ints
+    tracked: Mapping[str, Tracked] = field(default_factory=dict)
 
-    def data(self, name: str | None) -> Dataset:
-        """One of the frames as a data set of distinct combinations."""
-        wanted = (*self.quasi, *(() if name is None else (name,)))
-        columns = {column: self.schema.column(column) for column in wanted}
-        if name is not None and columns[name].role is not Role.SENSITIVE:
-            columns[name] = Column(role=Role.SENSITIVE, kind=columns[name].kind, hierarchy=columns[name].hierarchy)
-        return Dataset(table=Table(frame=self.frames[name].select(wanted)), schema=Schema(columns=columns))
+    @classmethod
+    def of(cls, schema: Schema, columns: Sequence[Coded], frames: Mapping[Coded | None, pl.DataFrame]) -> Counted:
+        """From counts by the columns' keys, alone (None) or each time with one tracked column beside them."""
+        codes = sizes = None
+        tracked = {}
+        for beside, frame in frames.items():
+            found = unpacked(frame, (*columns, *(() if beside is None else (beside,))))
+            counts = frame.get_column("n").to_numpy().astype(np.int64)
+            own = np.ascontiguousarray(found[:, : len(columns)])
+            if beside is None:
+                codes, sizes = own, counts
+                continue
+            known = own if codes is None else np.concatenate([codes, own])
+            number, count = number_rows([known[:, i] for i in range(len(columns))], [c.width for c in columns])
+            if codes is None:
+                first = np.zeros(count, dtype=np.intp)
+                first[number[::-1]] = np.arange(len(number))[::-1]
+                codes, cells = own[first], number
+                sizes = np.bincount(number, weights=counts, minlength=count).astype(np.int64)
+            else:
+                place = np.full(count, -1, dtype=np.int64)
+                place[number[: len(codes)]] = np.arange(len(codes))
+                cells = place[number[len(codes) :]]
+            values = found[:, -1]
+            tracked[beside.name] = Tracked(
+                ladder=beside.ladder, cells=cells.astype(np.int32), values=values, counts=counts
+            )
+        assert codes is not None
+        assert sizes is not None
+        return cls(schema=schema, columns=tuple(columns), codes=codes, sizes=sizes, tracked=tracked)
 
-    def counts(self, name: str | None) -> npt.NDArray[np.int64]:
-        return self.frames[name].get_column(self.tally).to_numpy().astype(np.int64)
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def sample(self) -> Dataset:
+        """The schema over a few rows: for questions about columns, not about people."""
+        frame = pl.DataFrame([column.decode(self.codes[:1, i]) for i, column in enumerate(self.columns)])
+        return Dataset(table=Table(frame=frame), schema=self.schema)
+
+    def combinations(self) -> Dataset:
+        """All combinations as rows. Large; only comparisons with a population need it."""
+        frame = pl.DataFrame([column.decode(self.codes[:, i]) for i, column in enumerate(self.columns)])
+        return Dataset(table=Table(frame=frame), schema=self.schema)
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> Counted:
+        """Some of the combinations."""
+        place = np.cumsum(chosen) - 1
+        tracked = {}
+        for name, column in self.tracked.items():
+            inside = chosen[column.cells]
+            cells = place[column.cells[inside]].astype(np.int32)
+            tracked[name] = Tracked(
+                ladder=column.ladder, cells=cells, values=column.values[inside], counts=column.counts[inside]
+            )
+        return Counted(
+            schema=self.schema,
+            columns=self.columns,
+            codes=self.codes[chosen],
+            sizes=self.sizes[chosen],
+            tracked=tracked,
+        )
+
+    def classes(self) -> Classes:
+        return Classes(
+            columns=self.names,
+            ladders=tuple(column.ladder for column in self.columns),
+            levels=(0,) * len(self.columns),
+            codes=self.codes,
+            sizes=self.sizes,
+            tracked=self.tracked,
+        )
+
+    def spread_over(self, table: Classes) -> Classes:
+        """Classes made of :meth:`combinations` as rows, with the counts of the true rows."""
+        from dataclasses import replace
+
+        of = table.of_row
+        assert of is not None
+        sizes = np.bincount(of, weights=self.sizes, minlength=len(table)).astype(np.int64)
+        tracked = {name: replace(one, cells=of[one.cells].astype(np.int32)) for name, one in self.tracked.items()}
+        return replace(table, sizes=sizes, tracked=tracked, of_row=None)
 
 
 def tracked_columns(models: Sequence[PrivacyModel], sensitive: Sequence[str], target: str | None) -> tuple[str, ...]:
@@ -56,67 +214,37 @@ def tracked_columns(models: Sequence[PrivacyModel], sensitive: Sequence[str], ta
     return tuple(dict.fromkeys([*wanted, *([target] if target is not None else [])]))
 
 
-def refuse_overlap(schema: Schema, data: Dataset) -> None:
+def refuse_overlap(counted: Counted) -> None:
     """Refuse empty quasi-identifier cells that match every value: classes would overlap."""
-    for name in data.quasi:
-        if schema.column(name).missing != "category" and data.table.column(name).null_count():
+    for column in counted.columns:
+        meaning = counted.schema.column(column.name).missing
+        if meaning != "category" and column.values.null_count():
             raise NotApplicable(
-                f"Empty cells of `{name}` are declared `{schema.column(name).missing}`, so classes overlap, which the "
-                "search over levels cannot handle.",
+                f"Empty cells of `{column.name}` are declared `{meaning}`, so classes overlap, which the search over "
+                "levels cannot handle.",
                 fix="Declare them `missing: category`, or fill them first.",
-                column=name,
+                column=column.name,
             )
 
 
 def compressed(counted: Counted, population: pl.DataFrame | None = None) -> Classes:
     """The compressed table, with the hierarchies of the schema."""
-    first = next(iter(counted.frames))
-    data = counted.data(first)
-    table = compress(data, track=(), population=population)
-    return _weighed(table, counted, first, {name: counted.data(name) for name in counted.frames if name is not None})
+    if population is None:
+        return counted.classes()
+    return counted.spread_over(compress(counted.combinations(), track=(), population=population))
 
 
 def shown(counted: Counted, population: pl.DataFrame | None = None) -> Classes:
-    """The classes of a release by the values it shows, as :func:`tacit.protect.judge.classes_as_shown` gives them."""
-    first = next(iter(counted.frames))
-    datasets = {name: counted.data(name) for name in counted.frames}
-    plain = Schema(columns={name: Column(role=Role.QUASI, missing=counted.schema.column(name).missing)
-                            for name in counted.quasi})  # fmt: skip
-    bare = Dataset(table=Table(frame=datasets[first].table.frame.select(counted.quasi)), schema=plain)
-    table = classes_as_shown(bare, population=population)
-    named = {name: data for name, data in datasets.items() if name is not None}
-    return _weighed(table, counted, first, named, as_text=population is not None)
-
-
-def _weighed(
-    table: Classes, counted: Counted, first: str | None, tracked: Mapping[str, Dataset], *, as_text: bool = False
-) -> Classes:
-    """Replace counts of combinations by counts of rows."""
-    of = {name: _classes_of(table, counted.frames[name], as_text=as_text) for name in {first, *tracked}}
-    found = {}
-    for name, data in tracked.items():
-        ladder = data.ladder(name)
-        width = len(ladder.leaves)
-        inside = of[name] >= 0
-        values = ladder.encode(data.table.column(name))[inside]
-        pair, where = np.unique(of[name][inside] * width + values, return_inverse=True)
-        sums = np.bincount(where, weights=counted.counts(name)[inside], minlength=len(pair)).astype(np.int64)
-        cells, leaves = (pair // width).astype(np.int32), (pair % width).astype(np.int32)
-        found[name] = Tracked(ladder=ladder, cells=cells, values=leaves, counts=sums)
-    inside = of[first] >= 0
-    sizes = np.bincount(of[first][inside], weights=counted.counts(first)[inside], minlength=len(table))
-    return replace(table, sizes=sizes.astype(np.int64), tracked=found, of_row=None)
-
-
-def _classes_of(table: Classes, frame: pl.DataFrame, *, as_text: bool) -> npt.NDArray[np.int64]:
-    """The class of each combination of a frame; -1 where the table has none (rows that are suppressed)."""
-    codes = []
-    for ladder in table.ladders:
-        series = frame.get_column(ladder.column)
-        codes.append(ladder._find(series.cast(pl.String) if as_text else series).fill_null(-1).to_numpy() + 1)
-    mine = [table.codes[:, i] + 1 for i in range(len(table.ladders))]
-    both = [np.concatenate(pair) for pair in zip(mine, codes, strict=True)]
-    number, count = number_rows(both, [len(ladder.leaves) + 1 for ladder in table.ladders])
-    place = np.full(count, -1, dtype=np.int64)
-    place[number[: len(table)]] = np.arange(len(table))
-    return place[number[len(table) :]]
+    """The classes of a release by the values it shows. Combinations that show nothing are suppressed rows."""
+    nothing = np.ones(len(counted.sizes), dtype=np.bool_)
+    for i, column in enumerate(counted.columns):
+        vague = (column.values.cast(pl.String) == ROOT).fill_null(
+            counted.schema.column(column.name).missing != "category"
+        )
+        nothing &= np.isin(counted.codes[:, i], column.codes[vague.to_numpy()])
+    kept = counted if nothing.all() else counted.take(~nothing)
+    if population is None:
+        return kept.classes()
+    columns = {name: Column(role=Role.QUASI, hierarchy=kept.schema.column(name).hierarchy) for name in kept.names}
+    rows = Dataset(table=kept.combinations().table, schema=Schema(columns=columns))
+    return kept.spread_over(classes_as_shown(rows, population=population))

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tacit.protect.classes import Classes
+from tacit.protect.classes import Classes, number_rows
 from tacit.protect.methods.generalize import Generalize
 from tacit.protect.methods.pseudonymize import Pseudonymize
+from tacit.protect.scale.counted import Coded
 from tacit.protect.scale.statements import Plan
 from tacit.protect.step import Step
-from tacit.schema import Dataset
 
 __all__ = ["Identifiers", "laid_out"]
 
@@ -33,7 +33,7 @@ class Identifiers:
 
 def laid_out(
     columns: Sequence[str],
-    data: Dataset,
+    coded: Sequence[Coded],
     general: Generalize,
     table: Classes,
     levels: Sequence[int],
@@ -43,7 +43,7 @@ def laid_out(
     *,
     order: str,
 ) -> tuple[Plan, dict[str, pl.DataFrame]]:
-    """The plan of the statement, and the small tables it joins. ``data`` are the distinct combinations."""
+    """The plan of the statement, and the small tables it joins."""
     number = {name: i for i, name in enumerate(columns)}
     quasi = [number[name] for name in table.columns]
     kept = [i for i, name in enumerate(columns) if name not in identifiers.removed]
@@ -56,23 +56,22 @@ def laid_out(
     maps: dict[int, bool] = {}
     tables: dict[str, pl.DataFrame] = {}
     keys: list[pl.Series] = []
-    failed = np.flatnonzero(whole | partly)
-    for column, (ladder, level) in enumerate(zip(table.ladders, levels, strict=True)):
-        i = quasi[column]
+    failed = _one_of_each(table, levels, whole | partly)
+    for position, (column, level) in enumerate(zip(coded, levels, strict=True)):
+        i = column.number
         as_text = level > 0 or i in starred or i in in_part
-        values = data.table.column(ladder.column).unique()
-        leaves = ladder.encode(values)
-        labels = ladder.decode(leaves, level) if level else values
+        values, ladder = column.values, column.ladder
+        labels = ladder.decode(ladder.encode(values), level) if level else values
         labels = labels.cast(pl.String) if as_text else labels
         if level and ladder.levels[level].size == 1 and not labels.null_count():
             constants[i] = str(labels[0])
         elif as_text:
             tables[f"map_{i}"] = pl.DataFrame({"value": values, "label": labels})
             maps[i] = bool((values.is_null() & labels.is_not_null()).any())
-        # one value that stands for each leaf of a class that fails, and through it the label the class shows
-        place = np.zeros(len(ladder.leaves), dtype=np.intp)
-        place[leaves] = np.arange(len(leaves))
-        keys.append(labels.gather(place[table.codes[failed, column]]).alias(f"k{i}"))
+        # the label that a failing class shows, by way of any value with the same number
+        place = np.zeros(column.width, dtype=np.intp)
+        place[column.codes] = np.arange(len(column.codes))
+        keys.append(labels.gather(place[table.codes[failed, position]]).alias(f"k{i}"))
     plan = Plan(
         columns=columns,
         kept=kept,
@@ -92,5 +91,18 @@ def laid_out(
     )
     if len(failed):
         fate = pl.DataFrame(keys).with_columns(pl.Series("fate", np.where(whole[failed], 1, 2).astype(np.int32)))
-        tables["fate"] = fate.unique()
+        tables["fate"] = fate
     return plan, tables
+
+
+def _one_of_each(table: Classes, levels: Sequence[int], chosen: Mask) -> npt.NDArray[np.intp]:
+    """One combination for each class at ``levels`` that holds a chosen one."""
+    inside = np.flatnonzero(chosen)
+    if not len(inside):
+        return inside
+    ladders = [ladder.levels[level] for ladder, level in zip(table.ladders, levels, strict=True)]
+    shown = [level.codes[table.codes[inside, i]] for i, level in enumerate(ladders)]
+    number, count = number_rows(shown, [level.size for level in ladders])
+    first = np.zeros(count, dtype=np.intp)
+    first[number] = inside
+    return first

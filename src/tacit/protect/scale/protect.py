@@ -6,8 +6,9 @@ of the rows is ever held here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from tacit.data.atomic import replacing
+from tacit.data.table import Table
 from tacit.errors import BadParameter, EmptyTable, NotApplicable, UnknownColumn, WrongKind, did_you_mean
 from tacit.progress import SILENT, Progress
 from tacit.protect.judge import judge_classes
@@ -23,19 +25,21 @@ from tacit.protect.methods.pseudonymize import Pseudonymize
 from tacit.protect.methods.remove import Remove
 from tacit.protect.model import PrivacyModel
 from tacit.protect.scale import statements
-from tacit.protect.scale.counted import Counted, compressed, refuse_overlap, shown, tracked_columns
+from tacit.protect.scale.counted import Coded, Counted, compressed, packed, refuse_overlap, shown, tracked_columns
 from tacit.protect.scale.engine import Engine, open_engine
 from tacit.protect.scale.planning import Identifiers, laid_out
 from tacit.protect.step import Context, Step
 from tacit.release import State, Verdict
 from tacit.rng import Rng
-from tacit.schema import Kind, Role, Schema
+from tacit.schema import Column, Dataset, Kind, Role, Schema
 from tacit.sealed import Permit
 
 __all__ = ["ProtectedFile", "check_file", "protect_file"]
 
 MEMORY = "4GB"
 """How much memory an engine may take unless told otherwise."""
+COMBINATIONS = 30_000_000
+"""Distinct combinations of quasi-identifiers that are searched at once unless told otherwise: about 3 GB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,24 +93,51 @@ class _Source:
                     )
         return cls(engine=engine, columns=names, base=statements.base(engine.source, names, casts))
 
-    def count(self, schema: Schema, quasi: Sequence[str], track: Sequence[str]) -> Counted:
-        """Count the combinations of the quasi-identifiers, once for each tracked column or once in all."""
-        tally = _free("rows", (*quasi, *track))
-        frames: dict[str | None, pl.DataFrame] = {}
-        for name in track or (None,):
-            wanted = tuple(dict.fromkeys((*quasi, *(() if name is None else (name,)))))
-            numbers = [self.columns.index(column) for column in wanted]
-            found = self.engine.query(statements.counted(self.base, numbers), "counting classes")
-            frames[name] = found.rename({f"c{i}": column for i, column in zip(numbers, wanted, strict=True)}).rename(
-                {"n": tally}
+    def coded(self, name: str, schema: Schema, *, level: int = 0, plain: bool = False) -> Coded:
+        """A column with its distinct values; ``plain`` leaves its hierarchy aside."""
+        number = self.columns.index(name)
+        values = self.engine.query(statements.distinct(self.base, number), "listing values").get_column("value")
+        column = schema.column(name)
+        role = Column(role=Role.PLAIN, hierarchy=None if plain else column.hierarchy)
+        single = Dataset(table=Table(frame=values.alias(name).to_frame()), schema=Schema(columns={name: role}))
+        ladder = single.ladder(name)
+        if level > ladder.height:
+            raise BadParameter(
+                f"generalize: level {level} of `{name}` is not within its hierarchy (0 to {ladder.height}).",
+                column=name,
             )
-        return Counted(schema, quasi, frames, tally)
+        return Coded(name=name, number=number, values=values.alias(name), ladder=ladder, lowest=level)
 
+    def count(self, schema: Schema, quasi: Sequence[Coded], track: Sequence[Coded]) -> Counted:
+        """Count the combinations of the quasi-identifiers, once for each tracked column or once in all."""
+        frames: dict[Coded | None, pl.DataFrame] = {}
+        for beside in track or (None,):
+            runs = self._runs((*quasi, *(() if beside is None else (beside,))))
+            frames[beside] = self.engine.query(statements.counted(self.base, runs), "counting classes")
+        return Counted.of(schema, quasi, frames)
 
-def _free(wanted: str, taken: Sequence[str]) -> str:
-    while wanted in taken:
-        wanted += "_"
-    return wanted
+    def _runs(self, columns: Sequence[Coded]) -> list[list[tuple[int, int, int]]]:
+        """The columns as the statements name them; the engine is given their numbers."""
+        for column in columns:
+            self.engine.put(f"code_{column.number}", column.table())
+        return [[(column.number, column.width, column.empty) for column in run] for run in packed(columns)]
+
+    def narrowed(self, coded: list[Coded], highest: Mapping[str, int], most: int) -> tuple[list[Coded], dict[str, int]]:
+        """Coarser numbers for the widest columns until there are about ``most`` combinations; and where they start."""
+        raised: dict[str, int] = {}
+        while math.prod(column.groups for column in coded) > most:
+            runs = self._runs(coded)
+            if self.engine.query(statements.estimated(self.base, runs), "estimating classes").item() <= most:
+                break
+            able = [c for c in coded if c.lowest < highest.get(c.name, c.ladder.height)]
+            if not able:
+                break
+            widest = max(able, key=lambda column: column.groups)
+            place = coded.index(widest)
+            coded = [*coded]
+            coded[place] = replace(widest, lowest=widest.lowest + 1)
+            raised[widest.name] = widest.lowest + 1
+        return coded, raised
 
 
 def protect_file(
@@ -124,6 +155,7 @@ def protect_file(
     temporary: Path | None = None,
     force: bool = False,
     session: Any = None,
+    combinations: int = COMBINATIONS,
     progress: Progress = SILENT,
 ) -> ProtectedFile:
     """Generalize a file of any size and write the release, with the memory of its distinct combinations alone.
@@ -134,7 +166,9 @@ def protect_file(
     is often that of the source: whoever holds both could link them row by row). No secret row map is made, so attacks
     that need one take a sample that fits into memory.
 
-    ``memory`` is the engine's limit; it spills to ``temporary`` beyond it. The compressed table comes on top.
+    ``memory`` is the engine's limit; it spills to ``temporary`` beyond it. The compressed table comes on top, about 100
+    bytes for each distinct combination. Where there are more than about ``combinations`` of them, the columns with
+    most values start at a coarser level; the outcome names these levels (``raised``) and does not claim to be optimal.
     """
     place = Path(target)
     general, others = _supported(steps)
@@ -158,20 +192,25 @@ def protect_file(
             raise NotApplicable("No column has the role `quasi`.", fix="Give the columns outsiders know that role.")
         metric = general.loss_metric()
         track = tracked_columns(models, schema.names(Role.SENSITIVE), metric.target)
-        counts = found.count(schema, quasi, track)
-        data = counts.data(next(iter(counts.frames)))
-        if data.rows == 0:
+        coded = [found.coded(name, schema, level=general.lowest.get(name, 0)) for name in quasi]
+        if not len(coded[0].values):
             raise EmptyTable("The source has no rows.", fix="There is nobody in it to protect.")
-        refuse_overlap(schema, data)
-        frames = [frame for model in models if (frame := model.population_frame(data)) is not None]
+        coded, raised = found.narrowed(coded, general.highest, combinations)
+        counts = found.count(schema, coded, [found.coded(name, schema) for name in track])
+        refuse_overlap(counts)
+        sample = counts.sample()
+        frames = [frame for model in models if (frame := model.population_frame(sample)) is not None]
         table = compressed(counts, frames[0] if frames else None)
         position = list(steps).index(general)
         context = Context(rng=rng.child(position, general.part_name()), models=tuple(models), progress=progress)
-        space, best, public, private = general.decide(table, context)
+        chosen = general.model_copy(update={"lowest": {**general.lowest, **raised}})
+        space, best, public, private = chosen.decide(table, context)
+        if raised:
+            public |= {"optimal": False, "raised": raised}
         whole, partly = general.fates(space, best)
         identifiers = _identifiers(schema, others)
         plan, tables = laid_out(
-            found.columns, data, general, table, best.levels, whole, partly, identifiers, order=order
+            found.columns, coded, general, table, best.levels, whole, partly, identifiers, order=order
         )
         for name, frame in tables.items():
             opened.put(name, frame)
@@ -223,16 +262,17 @@ def check_file(
             return tuple(Verdict(model=m.part_name(), state=State.NOT_CHECKED, reason=reason) for m in models)
         sensitive = [name for name in schema.names(Role.SENSITIVE) if name in found.columns]
         track = [name for name in tracked_columns(models, sensitive, None) if name in found.columns]
-        counts = found.count(schema, quasi, track)
-    data = counts.data(next(iter(counts.frames)))
+        coded = [found.coded(name, schema, plain=True) for name in quasi]
+        counts = found.count(schema, coded, [found.coded(name, schema) for name in track])
+    sample = counts.sample()
     verdicts = []
     for model in models:
         try:
-            table = shown(counts, model.population_frame(data))
+            table = shown(counts, model.population_frame(sample))
         except NotApplicable as refusal:
             verdicts.append(Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=str(refusal)))
             continue
-        verdicts.append(judge_classes(model, table, data))
+        verdicts.append(judge_classes(model, table, sample))
     return tuple(verdicts)
 
 

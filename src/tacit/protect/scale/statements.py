@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tacit.schema import Kind
 
-__all__ = ["Plan", "base", "counted", "failed_casts", "named", "text", "transformed"]
+__all__ = ["Plan", "base", "counted", "distinct", "estimated", "failed_casts", "named", "text", "transformed"]
 
 _TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
@@ -51,10 +51,37 @@ def failed_casts(source: str, casts: Mapping[str, Kind]) -> str:
     return f"SELECT {', '.join(asked)} FROM {source}"
 
 
-def counted(source: str, columns: Sequence[int]) -> str:
-    """Distinct combinations and how many rows hold each: the one GROUP BY that everything rests on."""
-    chosen = ", ".join(f"c{i}" for i in columns)
-    return f"SELECT {chosen}, COUNT(*) AS n FROM ({source}) AS b GROUP BY {chosen}"
+def distinct(source: str, column: int) -> str:
+    """The distinct values of a column."""
+    return f"SELECT DISTINCT c{column} AS value FROM ({source}) AS b"
+
+
+def counted(source: str, runs: Sequence[Sequence[tuple[int, int, int]]]) -> str:
+    """Distinct combinations and how many rows hold each: the one GROUP BY that everything rests on.
+
+    A run of columns (number, width, number of "no value") is packed into one key, by way of the tables ``code_{i}``
+    (value, code). The last column of a run counts in ones.
+    """
+    names = ", ".join(f"k{position}" for position in range(len(runs)))
+    return f"SELECT {names}, COUNT(*) AS n FROM ({_keyed(source, runs)}) AS g GROUP BY {names}"
+
+
+def estimated(source: str, runs: Sequence[Sequence[tuple[int, int, int]]]) -> str:
+    """About how many distinct combinations there are, without holding them."""
+    names = [f"k{position}" for position in range(len(runs))]
+    key = names[0] if len(runs) == 1 else f"CONCAT_WS('-', {', '.join(names)})"
+    return f"SELECT APPROX_COUNT_DISTINCT({key}) AS n FROM ({_keyed(source, runs)}) AS g"
+
+
+def _keyed(source: str, runs: Sequence[Sequence[tuple[int, int, int]]]) -> str:
+    joins, keys = [], []
+    for position, run in enumerate(runs):
+        key = "CAST(0 AS BIGINT)"
+        for i, width, empty in run:
+            key = f"({key} * {max(width, 1)} + COALESCE(n{i}.code, {empty}))"
+            joins.append(f"LEFT JOIN code_{i} AS n{i} ON b.c{i} = n{i}.value")
+        keys.append(f"{key} AS k{position}")
+    return f"SELECT {', '.join(keys)} FROM ({source}) AS b {' '.join(joins)}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,119 @@
+"""A recipe on Parquet files of growing size: seconds, peak memory, and whether cost grows no faster than rows.
+
+    python benchmarks/scale.py [rows ...]          # 1000000 10000000 by default; 100000000 needs about 20 GB of disk
+    python benchmarks/scale.py --engine spark 1000000
+
+Six quasi-identifiers, k = 5, at most 1 % suppressed, an identifier replaced by its keyed pseudonym, rows reordered by a
+keyed hash. Each size runs in a process of its own, so that its peak memory is its own. Files go to a temporary folder
+and are deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+LIMIT_GB = 8.0
+
+
+def make(path: Path, rows: int) -> None:
+    """Made-up people, reproducible, by DuckDB."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET memory_limit = '4GB'")
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(
+            f"""COPY (SELECT
+                i AS person,
+                CAST(18 + (hash(i, 1) % 40 + hash(i, 2) % 40) % 72 AS INTEGER) AS age,
+                CASE WHEN hash(i, 3) % 2 = 0 THEN 'f' ELSE 'm' END AS sex,
+                CAST(10000 + least(hash(i, 4) % 2000, hash(i, 5) % 2000) AS VARCHAR) AS zip,
+                'e' || CAST(least(hash(i, 6) % 16, hash(i, 12) % 16) AS VARCHAR) AS education,
+                'c' || CAST(CASE WHEN hash(i, 7) % 10 < 9 THEN 0 ELSE hash(i, 8) % 40 END AS VARCHAR) AS country,
+                'm' || CAST(least(hash(i, 9) % 7, hash(i, 13) % 7, hash(i, 14) % 7) AS VARCHAR) AS marital,
+                'd' || CAST(hash(i, 10) % 50 AS VARCHAR) AS diagnosis,
+                round(1000 + (hash(i, 11) % 90000) / 7, 2) AS amount
+            FROM range({rows}) AS t(i)) TO '{path}' (FORMAT parquet, COMPRESSION zstd)"""
+        )
+
+
+def run(rows: int, engine: str, folder: Path) -> None:
+    from tacit.protect.methods.generalize import Generalize
+    from tacit.protect.methods.pseudonymize import Pseudonymize
+    from tacit.protect.models.k_anonymity import KAnonymity
+    from tacit.protect.scale import protect_file
+    from tacit.rng import Rng
+    from tacit.schema import Column, Role, Schema
+    from tacit.schema.hierarchies.groups import Groups
+    from tacit.schema.hierarchies.intervals import Intervals
+    from tacit.schema.hierarchies.mask import Mask
+
+    def fours(letter: str, count: int) -> Groups:
+        return Groups.build({"order": [f"{letter}{v}" for v in range(count)], "sizes": [4]})
+
+    source = folder / "people.parquet"
+    began = time.perf_counter()
+    make(source, rows)
+    print(
+        f"{rows:>12,} rows made in {time.perf_counter() - began:.0f} s, {source.stat().st_size / 1e9:.2f} GB",
+        flush=True,
+    )
+    schema = Schema(
+        columns={
+            "person": Column(role=Role.IDENTIFIER),
+            "age": Column(role=Role.QUASI, hierarchy=Intervals.build([5, 10, 20])),
+            "sex": Column(role=Role.QUASI),
+            "zip": Column(role=Role.QUASI, hierarchy=Mask.build("right")),
+            "education": Column(role=Role.QUASI, hierarchy=fours("e", 16)),
+            "country": Column(role=Role.QUASI, hierarchy=fours("c", 40)),
+            "marital": Column(role=Role.QUASI),
+            "diagnosis": Column(role=Role.SENSITIVE),
+        }
+    )
+    wall = time.perf_counter()
+    done = protect_file(
+        schema=schema,
+        steps=[Pseudonymize(key=folder / "secret.key"), Generalize(suppression=0.01)],
+        models=[KAnonymity(k=5)],
+        source=source,
+        target=folder / "release.parquet",
+        rng=Rng(1),
+        engine=engine,
+        memory="4GB",
+        temporary=folder,
+    )
+    wall = time.perf_counter() - wall
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    peak = usage.ru_maxrss / 1e6
+    assert done.holds
+    print(
+        f"{rows:>12,} rows  {engine}  {wall:7.1f} s wall {usage.ru_utime + usage.ru_stime:7.1f} s CPU "
+        f"{1e6 * wall / rows:6.2f} s per million rows  peak {peak:.1f} GB (limit {LIMIT_GB:.0f}, "
+        f"{'met' if peak <= LIMIT_GB else 'NOT MET'})  levels {done.steps[0]['levels']}  {done.rows:,} rows out",
+        flush=True,
+    )
+
+
+def main(arguments: list[str]) -> None:
+    engine = "duckdb"
+    if arguments[:1] == ["--engine"]:
+        engine, arguments = arguments[1], arguments[2:]
+    if arguments[:1] == ["--one"]:
+        run(int(arguments[1]), engine, Path(arguments[2]))
+        return
+    for rows in arguments or ["1000000", "10000000"]:
+        with tempfile.TemporaryDirectory(prefix="tacit-scale-") as folder:
+            subprocess.run(
+                [sys.executable, __file__, "--engine", engine, "--one", rows.replace("_", ""), folder], check=True
+            )
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
