@@ -11,9 +11,14 @@ __all__ = ["chart", "page"]
 
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem;color:#1c2630}
-h1{font-size:1.6rem}table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{padding:.35rem .6rem;text-align:left;border-bottom:1px solid #e3e6e8;vertical-align:top}td.n{text-align:right;font-variant-numeric:tabular-nums}
-tr.best{background:#eaf2f8}caption{text-align:left;color:#56616c;padding:.5rem 0}summary{cursor:pointer}pre{margin:0}
+h1{font-size:1.6rem}
+table{border-collapse:collapse;width:100%;font-size:.9rem}
+th,td{padding:.35rem .6rem;text-align:left;border-bottom:1px solid #e3e6e8;vertical-align:top}
+td.n{text-align:right;font-variant-numeric:tabular-nums}
+tr.best{background:#eaf2f8}
+caption{text-align:left;color:#56616c;padding:.5rem 0}
+summary{cursor:pointer}
+pre{margin:0}
 """
 
 
@@ -46,7 +51,11 @@ def chart(study: Study) -> dict[str, Any]:
         },
         {
             "mark": {"type": "rule", "color": "#8a949e"},
-            "encoding": {"x": x, "y": {"field": "loss_low", "type": "quantitative"}, "y2": {"field": "loss_high"}},
+            "encoding": {
+                "x": x,
+                "y": {"field": "loss_low", "type": "quantitative", "title": y["title"]},
+                "y2": {"field": "loss_high"},
+            },
         },
         {
             "mark": {"type": "point", "filled": True, "size": 90},
@@ -63,7 +72,13 @@ def chart(study: Study) -> dict[str, Any]:
     ]
     if limit is not None:
         rule = {"type": "rule", "color": "#c4500a"}
-        layers.append({"data": {"values": [{"limit": limit}]}, "mark": rule, "encoding": {"x": {"field": "limit"}}})
+        layers.append(
+            {
+                "data": {"values": [{"limit": limit}]},
+                "mark": rule,
+                "encoding": {"x": {"field": "limit", "type": "quantitative"}},
+            }
+        )
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": 720,
@@ -91,10 +106,12 @@ def page(study: Study) -> str:
             f"<p><strong>Risk at most {document['limit']:g}:</strong> "
             + (f"<b>{escape(best)}</b> loses least.</p>" if best else "no candidate stays below it.</p>")
         )
+    # The drawing library itself contains words like "</body>", so the page is taken apart at its own last marks.
+    start, mark, rest = drawn.rpartition('<div id="vega-chart">')
+    body, close, end = rest.rpartition("</body>")
+    first, opening, later = start.partition("<head>")
     table = _table(study, document["recommended"])
-    return drawn.replace("</head>", head + "</head>", 1).replace("</body>", table + "</body>", 1).replace(
-        "<body>", "<body>" + "".join(words), 1
-    )  # fmt: skip
+    return "".join([first, opening, head, later, *words, mark, body, table, close, end])
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,187 @@
+"""Studies: the grid, the map, resuming, and what is recommended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.cli import main
+from tacit.errors import BadParameter, InvalidRecipe
+from tacit.recipe import Recipe
+from tacit.study import Plan, run_study
+from tacit.study.page import chart, page
+from tacit.study.saving import save_study
+
+PLAN: dict[str, Any] = {
+    "tacit": 1,
+    "seed": 3,
+    "columns": {"x": {"role": "quasi"}, "y": {"role": "quasi"}, "z": {"role": "sensitive"}},
+    "attacks": ["distance-linkage"],
+    "measures": ["correlations", "il1"],
+    "limits": {"risk": 0.5},
+    "study": {
+        "candidates": [
+            {"rank-swap": {"p": {"try": [1, 30]}}},
+            {"microaggregate": {"k": {"try": [2, 20]}}},
+            {"noise": {"variance_ratio": 0.1, "columns": ["nowhere"]}},
+        ],
+        "seeds": 2,
+        "tries": 200,
+    },
+}
+
+
+def table() -> pl.DataFrame:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=150)
+    return pl.DataFrame({"x": x, "y": x + draw.normal(size=150), "z": draw.normal(size=150)})
+
+
+def test_every_combination_is_a_candidate_with_a_recipe() -> None:
+    plan = Plan.parse(PLAN)
+    names = [candidate.name for candidate in plan.candidates]
+    assert names[:4] == ["rank-swap p=1", "rank-swap p=30", "microaggregate k=2", "microaggregate k=20"]
+    assert plan.seeds == (3, 4)
+    recipe = Recipe.parse(plan.recipe_of(plan.candidates[1]).to_plain())
+    assert recipe.steps[0].to_plain()["p"] == 30
+    assert recipe.seed == 3
+
+
+def test_pipelines_bare_values_and_names_that_repeat() -> None:
+    candidates = [
+        [{"round": {"base": 1}}, {"noise": {"try": [0.1, 0.2]}}],
+        {"rank-swap": 5},
+        {"rank-swap": 5},
+    ]
+    plan = Plan.parse({**PLAN, "study": {"candidates": candidates}})
+    assert [c.name for c in plan.candidates] == [
+        "round base=1 + noise variance_ratio=0.1",
+        "round base=1 + noise variance_ratio=0.2",
+        "rank-swap 5",
+        "rank-swap 5 (2)",
+    ]
+    assert len(plan.candidates[0].steps) == 2
+
+
+@pytest.mark.parametrize(
+    ("study", "words"),
+    [
+        (None, "candidates"),
+        ({"candidates": []}, "list of steps"),
+        ({"candidates": [{"rank-swop": {}}]}, "rank-swap"),
+        ({"candidates": [{"rank-swap": {"p": {"try": []}}}]}, "try"),
+        ({"candidates": [{"rank-swap": {"p": 500}}]}, "p"),
+        ({"candidates": [{"rank-swap": 5}], "seeds": 0}, "seeds"),
+        ({"candidates": [{"rank-swap": 5}], "utility": "prosecutor"}, "disclosure"),
+        ({"candidates": [{"rank-swap": 5}], "risk": "nothing"}, "no attack or measure"),
+        ({"candidates": [{"rank-swap": 5}], "methods": []}, "unknown key"),
+        ({"candidates": [{"rank-swap": {"p": {"try": [1 + n / 1000 for n in range(600)]}}}], "seeds": 100}, "most"),
+    ],
+)
+def test_a_bad_plan_is_refused_with_all_its_problems(study: Any, words: str) -> None:
+    with pytest.raises(InvalidRecipe, match=words):
+        Plan.parse({**PLAN, "study": study})
+
+
+def test_map_frontier_and_recommendation() -> None:
+    study = run_study(Plan.parse(PLAN), table(), workers=1)
+    by_name = {point.candidate.name: point for point in study.points}
+    low, high = by_name["rank-swap p=30"], by_name["rank-swap p=1"]
+    assert low.risk is not None and high.risk is not None and low.risk < high.risk  # noqa: PT018
+    assert low.loss is not None and high.loss is not None and low.loss > high.loss  # noqa: PT018
+    missing = by_name["noise variance_ratio=0.1, columns=['nowhere']"]
+    assert missing.risk is None
+    assert "nowhere" in missing.reason
+    for point in study.frontier:
+        others = [p for p in study.points if p.risk is not None and p.loss is not None and p is not point]
+        assert not any(
+            p.risk <= point.risk and p.loss <= point.loss and (p.risk, p.loss) != (point.risk, point.loss)  # type: ignore[operator]
+            for p in others
+        )
+    best = study.recommend(risk=0.5)
+    assert best is not None
+    assert best.risk_high is not None
+    assert best.risk_high <= 0.5
+    assert study.recommend(risk=0.0) is None
+    cheap = study.recommend(loss=high.loss)
+    assert cheap is not None
+    assert cheap.loss is not None
+    assert cheap.loss <= high.loss
+
+
+def test_finished_runs_are_kept_and_a_change_runs_only_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    from tacit.study import running
+
+    original = running.run_cell
+
+    def counting(recipe: Recipe, data: Any, *, tries: int) -> dict[str, Any]:
+        ran.append(recipe.steps[-1].part_name())
+        if len(ran) == 4:
+            raise KeyboardInterrupt
+        return original(recipe, data, tries=tries)
+
+    monkeypatch.setattr(running, "run_cell", counting)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(Plan.parse(PLAN), table(), folder=tmp_path, workers=1)
+    assert len(list((tmp_path / "cells").glob("*.json"))) == 3
+    monkeypatch.setattr(running, "run_cell", original)
+    first = run_study(Plan.parse(PLAN), table(), folder=tmp_path, workers=1)
+    assert first.resumed == 3
+    again = run_study(Plan.parse(PLAN), table(), folder=tmp_path, workers=1)
+    assert again.resumed == 10
+    assert [p.to_plain() for p in again.points] == [p.to_plain() for p in first.points]
+    other = run_study(Plan.parse(PLAN), table().with_columns(pl.col("x") + 1), folder=tmp_path, workers=1)
+    assert other.resumed == 0
+
+
+@pytest.mark.slow
+def test_processes_give_the_same_as_one() -> None:
+    plan = Plan.parse(PLAN)
+    alone, together = run_study(plan, table(), workers=1), run_study(plan, table(), workers=2)
+
+    def without_time(study: Any) -> list[dict[str, Any]]:
+        return [{**p.to_plain(), "seconds": 0} for p in study.points]
+
+    assert without_time(alone) == without_time(together)
+
+
+def test_folder_holds_page_table_and_recipes_that_run(tmp_path: Path) -> None:
+    table().write_csv(tmp_path / "data.csv")
+    plan = Plan.parse({**PLAN, "data": "data.csv"}, base=tmp_path)
+    study = run_study(plan, folder=tmp_path / "out", workers=1)
+    save_study(study, tmp_path / "out")
+    text = (tmp_path / "out" / "study.html").read_text()
+    assert "https://cdn" not in text
+    assert "rank-swap p=30" in text
+    assert pl.read_csv(tmp_path / "out" / "study.csv").height == 5
+    recipe = Recipe.load(sorted((tmp_path / "out" / "recipes").glob("*.yaml"))[0])
+    assert recipe.source is not None
+    assert Path(recipe.source.location).is_file()
+    assert chart(study)["data"]["values"][0]["candidate"] == "rank-swap p=1"
+    assert page(study).count("<tr") == 6
+
+
+def test_command_prints_one_document_and_says_when_no_candidate_keeps_the_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table().write_csv(tmp_path / "data.csv")
+    (tmp_path / "study.yaml").write_text(json.dumps({**PLAN, "data": "data.csv"}))
+    arguments = ["study", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "out"), "--workers", "1", "--json"]
+    assert main(arguments) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["recommended"] in {entry["candidate"] for entry in document["candidates"]}
+    assert main([*arguments, "--risk", "0"]) == 1
+    assert json.loads(capsys.readouterr().out)["recommended"] is None
+
+
+def test_a_study_needs_data() -> None:
+    with pytest.raises(BadParameter, match="no data"):
+        run_study(Plan.parse(PLAN))
