@@ -429,7 +429,8 @@ def broken_sql(draw: Any) -> str:
     return " ".join(tokens)
 
 
-def survives(asked: Session, sql: str) -> None:
+def survives(asked: Session, sql: str) -> bool:
+    """Answered and paid for, or refused at no cost and without a value of the data."""
     before = sum(1 for _ in asked.ledger.entries())
     try:
         answer = asked.ask(sql, epsilon=1, delta="1e-9")
@@ -437,23 +438,22 @@ def survives(asked: Session, sql: str) -> None:
         raise AssertionError(f"the engine failed on: {sql}") from None
     except TacitError as refusal:
         told, answer = str(refusal), None
+    after = sum(1 for _ in asked.ledger.entries())
     if answer is None:
-        assert CANARY not in told or CANARY in sql
-        assert sum(1 for _ in asked.ledger.entries()) == before
-        return
-    assert answer.cached or sum(1 for _ in asked.ledger.entries()) == before + 1
+        return after == before and (CANARY not in told or CANARY in sql)
+    return answer.cached or after == before + 1
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sql=broken_sql())
 def test_broken_sql_is_refused_or_answered_and_paid(sql: str, asked: Session) -> None:
-    survives(asked, sql)
+    assert survives(asked, sql)
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sql=st.one_of(st.text(max_size=60), st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join)))
 def test_noise_is_refused(sql: str, asked: Session) -> None:
-    survives(asked, sql)
+    assert survives(asked, sql)
 
 
 def test_the_plan_is_the_same_for_the_same_question() -> None:

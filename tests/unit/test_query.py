@@ -356,6 +356,8 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visit", 1, 22, "no table `visit`"),
     ("SELECT SUM(age * amount / age) FROM visits", 1, 12, "no public bounds"),
     ("SELECT SUM(person) FROM visits", 1, 12, "no public bounds"),
+    ("SELECT SUM(age * 1e300 * 1e300) FROM visits", 1, 12, "too wide"),
+    ("SELECT MEDIAN(age * 1e200) FROM visits", 1, 15, "too wide"),
     ("SELECT COUNT(*) FROM visits WHERE age = 'x'", 1, 35, "cannot be compared"),
     ("SELECT SUM(sqrt(age)) FROM visits", 1, 12, "not part of the language"),
     ("SELECT SUM(random()) FROM visits", None, None, ""),

@@ -101,7 +101,7 @@ def test_order_of_rows_cannot_matter() -> None:
 
 @pytest.mark.parametrize("tricky", [float("nan"), float("inf"), float("-inf"), 1e308, -1e308, None, 5e-324, -0.0])
 @pytest.mark.parametrize(
-    "item", ["SUM(x)", "AVG(x)", "VARIANCE(x)", "SUM(x * 1e300 * 1e300)", "SUM(CLIP(x * x, 0, 9))"]
+    "item", ["SUM(x)", "AVG(x)", "VARIANCE(x)", "SUM(CLIP(x * 1e300 * 1e300, 0, 9))", "SUM(CLIP(x * x, 0, 9))"]
 )
 def test_special_values_stay_inside_the_bounds(tricky: Any, item: str) -> None:
     """One row with any value moves the exact steps by no more than the stated reach."""

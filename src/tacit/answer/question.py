@@ -21,6 +21,7 @@ __all__ = ["Key", "Question", "Target", "ask"]
 
 _LONGEST = 20_000
 _MOST_GROUPS = 100_000
+_WIDEST = 10**15
 _TAIL = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?P<unit>%?)"
     r"(?:\s+CONFIDENCE\s+(?P<level>\d+(?:\.\d+)?)\s*%)?\s*;?\s*$",
@@ -298,6 +299,8 @@ class _Builder:
                 node, "This number has no public bounds, so no noise could hide a large value.",
                 "Declare a domain for its column, or write CLIP(x, low, high).",
             )  # fmt: skip
+        if scalar.low is not None and scalar.high is not None and max(abs(scalar.low), abs(scalar.high)) > _WIDEST:
+            raise self.no(node, "The bounds of this number are too wide to be of use.", "Write CLIP(x, low, high).")
         return scalar
 
     def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> Output:

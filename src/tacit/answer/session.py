@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cmp_to_key
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import polars as pl
 
@@ -113,13 +115,11 @@ class Session:
         self.pace = pace
         """Answers are given at whole multiples of so many seconds after the question; hides how long a run took."""
         sources = {name: tables[name] for name in catalog.private}
-        sources |= {name: table.frame for name, table in catalog.public.items()}
-        self._engine = (engine or Duckdb()).start(
-            {
-                name: source.to_arrow() if isinstance(source, pl.DataFrame) else source
-                for name, source in sources.items()
-            }
-        )
+        self._sources, self._born = sources, uuid4().hex
+        public = {name: table.frame for name, table in catalog.public.items()}
+        self._public = hashlib.sha256("\n".join(frame.write_csv() for frame in public.values()).encode()).hexdigest()
+        opened = {name: _arrow(source) for name, source in (sources | public).items()}
+        self._engine = (engine or Duckdb()).start(opened)
 
     def explain(
         self,
@@ -198,9 +198,20 @@ class Session:
         cost = approximate(epsilon, delta) if delta else pure(epsilon)
         return choose(question, cost, **limits)
 
+    def _version(self) -> str:
+        """Changes when the data changes: a file by its size and time, a frame with every session."""
+        seen = [self._public]
+        for source in self._sources.values():
+            if isinstance(source, str | Path):
+                facts = Path(source).stat()
+                seen.append(f"{Path(source).resolve()} {facts.st_size} {facts.st_mtime_ns}")
+            else:
+                seen.append(self._born)
+        return "\n".join(seen)
+
     def _key(self, strategy: Strategy) -> str:
         parts = [
-            self.catalog.dataset, self.analyst, self._engine.version(), strategy.question.fingerprint(),
+            self.catalog.dataset, self.analyst, self._version(), strategy.question.fingerprint(),
             repr(strategy.cost), str(strategy.rows), str(strategy.groups), strategy.bounding,
         ]  # fmt: skip
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
@@ -225,6 +236,10 @@ class Session:
             columns=_titles(question), rows=rows, loss=strategy.cost, cached=cached, remaining=self.remaining(),
             explanation=explain(strategy),
         )  # fmt: skip
+
+
+def _arrow(source: Any) -> Any:
+    return source.to_arrow() if isinstance(source, pl.DataFrame) else source
 
 
 def _failed() -> TacitError:

@@ -20,10 +20,6 @@ class Running:
         """The rows of one statement, sealed. Whatever goes wrong is one error with one message."""
 
     @abstractmethod
-    def version(self) -> str:
-        """Changes when the data changes; says nothing else about it."""
-
-    @abstractmethod
     def close(self) -> None:
         """Let go of the tables."""
 

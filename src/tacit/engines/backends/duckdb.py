@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import uuid4
 
 from pydantic import Field
 
@@ -44,11 +42,10 @@ class _RunningDuckdb(Running):
         import duckdb
 
         self._lock = threading.Lock()
-        self._files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
-        self._frames = [uuid4().hex for source in tables.values() if not isinstance(source, str | Path)]
+        files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
         self._connection = duckdb.connect(":memory:")
         run = self._connection.execute
-        for path in self._files:
+        for path in files:
             if not path.is_file():
                 raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
         run("SET python_enable_replacements = false")
@@ -58,7 +55,7 @@ class _RunningDuckdb(Running):
             run(f"SET threads = {setup.threads}")
         if setup.memory is not None:
             run("SET memory_limit = ?", [setup.memory])
-        paths = ", ".join(_text(str(path.resolve())) for path in self._files)
+        paths = ", ".join(_text(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
         for name, source in tables.items():
@@ -77,10 +74,6 @@ class _RunningDuckdb(Running):
                 "The question could not be computed. Its cost stays charged.",
                 fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
             ) from None
-
-    def version(self) -> str:
-        seen = [f"{path.resolve()} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in self._files]
-        return hashlib.sha256("\n".join([*seen, *self._frames]).encode()).hexdigest()[:16]
 
     def close(self) -> None:
         self._connection.close()

@@ -1,0 +1,199 @@
+"""The file an owner writes before questions can be asked: tables, columns, bounds, keys, and what one person is.
+
+.. code-block:: yaml
+
+    tacit: 1
+    dataset: hospital                 # the name budgets are kept under
+    ledger: ledger.db                 # SQLite file or postgresql:// address
+    tables:
+      visits:
+        data: visits.parquet
+        unit: person                  # the column that says whose row it is, or `row`
+        rows: 3                       # rows of one person that count within a group
+        groups: 2                     # groups in which one person counts
+        columns:
+          person: {kind: integer}
+          ward:   {kind: category, domain: {values: [east, west]}}
+          bill:   {kind: number, domain: {low: 0, high: 2000}}
+    public:
+      wards: {data: wards.csv, key: [ward]}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
+from tacit.answer.session import Session
+from tacit.data.table import Table
+from tacit.dp.ledger import Ledger
+from tacit.engines.engine import Engine
+from tacit.errors import FileMissing, InvalidRecipe, Problem
+from tacit.params import plain_message
+from tacit.schema import Column, Kind, Schema
+
+__all__ = ["Metadata", "load", "propose"]
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class TableMetadata(_Declared):
+    """One private table."""
+
+    data: str
+    """Parquet, CSV or JSON file, relative to this file."""
+    unit: str
+    """The column that says whose row it is, or ``row`` if each row is a person."""
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """How many rows of one unit count within one group."""
+    groups: Annotated[int, Field(ge=1)] | None = None
+    """In how many groups one unit counts."""
+    typical: Annotated[int, Field(ge=1)] | None = None
+    """In how many groups a unit usually is; helps to choose how contributions are bounded."""
+    columns: dict[str, Column]
+    """What may be asked about; columns left out cannot be named."""
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _plain_role(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: {"role": "plain", **item} if isinstance(item, dict) else item for name, item in value.items()}
+
+
+class PublicMetadata(_Declared):
+    """One public table."""
+
+    data: str
+    """CSV or Parquet file, relative to this file. Anybody may see all of it."""
+    key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns it is joined on; unique together."""
+
+
+class Metadata(_Declared):
+    """The whole file."""
+
+    tacit: Literal[1]
+    """Version of the file's language."""
+    dataset: Annotated[str, Field(min_length=1)]
+    """The name budgets are kept under."""
+    ledger: str
+    """SQLite file, relative to this file, or a postgresql:// address."""
+    tables: Annotated[dict[str, TableMetadata], Field(min_length=1)]
+    """The private tables."""
+    public: dict[str, PublicMetadata] = {}
+    """The public tables."""
+
+    def session(self, *, base: Path, analyst: str, engine: Engine | None = None, pace: float | None = None) -> Session:
+        """Open the tables and the ledger for one analyst."""
+        private = {
+            name: PrivateTable(
+                name=name,
+                schema=Schema(columns=table.columns, unit=None if table.unit == "row" else table.unit),
+                rows=table.rows,
+                groups=table.groups,
+                typical=table.typical,
+            )
+            for name, table in self.tables.items()
+        }
+        public = {
+            name: PublicTable(name=name, frame=_frame(base / table.data), key=table.key)
+            for name, table in self.public.items()
+        }
+        catalog = Catalog(dataset=self.dataset, private=private, public=public)
+        sources = {name: base / table.data for name, table in self.tables.items()}
+        return Session(
+            catalog, sources, ledger=Ledger.open(self.ledger_place(base)), analyst=analyst, engine=engine, pace=pace
+        )
+
+    def ledger_place(self, base: Path) -> str | Path:
+        """Where the ledger is."""
+        return self.ledger if "://" in self.ledger else base / self.ledger
+
+
+def load(path: Path) -> Metadata:
+    """Read and check the file; every problem is told with its line."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise FileMissing(f"`{path}` cannot be read.", fix="Name the metadata file of the data set.") from None
+    try:
+        tree = YAML(typ="rt").load(text)
+    except YAMLError as failure:
+        mark = getattr(failure, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise InvalidRecipe([Problem(where="", line=line, message="this is not YAML")], source=path.name) from None
+    try:
+        return Metadata.model_validate(_bare(tree), context={"base": path.parent})
+    except ValidationError as failure:
+        problems = [
+            Problem(where=".".join(map(str, e["loc"])), line=_line(tree, e["loc"]), message=plain_message(e))
+            for e in failure.errors()
+        ]
+        raise InvalidRecipe(problems, source=path.name) from None
+
+
+def _bare(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {str(key): _bare(value) for key, value in tree.items()}
+    return [_bare(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def _line(tree: Any, place: tuple[int | str, ...]) -> int | None:
+    line = None
+    for step in place:
+        if not isinstance(tree, dict | list):
+            break
+        try:
+            line = tree.lc.key(step)[0] + 1 if isinstance(tree, dict) else tree.lc.item(step)[0] + 1  # type: ignore
+            tree = tree[step]  # type: ignore[index]
+        except (KeyError, IndexError, AttributeError, TypeError):
+            break
+    return line
+
+
+def _frame(path: Path) -> Any:
+    import polars as pl
+
+    if not path.is_file():
+        raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+    return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+
+
+def propose(table: Table, *, data: str, dataset: str) -> str:
+    """A first draft of the file for a table, to be reviewed by its owner before anybody asks.
+
+    Kinds are read from the table. Bounds and values are *not*: a bound taken from the data gives its largest value
+    away. They are left as questions for the owner, who knows what is possible without looking.
+    """
+    lines = [
+        "tacit: 1",
+        f"dataset: {dataset}",
+        f"ledger: {dataset}-ledger.db",
+        "tables:",
+        f"  {dataset}:",
+        f"    data: {data}",
+        "    unit: row                   # or the column that says whose row it is; then declare rows and groups, too",
+        "    # rows: 3                   # rows of one unit that count within a group",
+        "    # groups: 2                 # groups in which one unit counts",
+        "    columns:                    # delete what nobody may ask about",
+    ]
+    for name in table.columns:
+        kind = Kind.of(table.column(name).dtype)
+        match kind:
+            case Kind.INTEGER | Kind.NUMBER:
+                hint = "  # add domain: {low: ..., high: ...} from what is possible, not from the data"
+            case Kind.CATEGORY:
+                hint = "  # add domain: {values: [...]} if it is to be grouped by"
+            case _:
+                hint = ""
+        lines.append(f"      {name}: {{kind: {kind}}}{hint}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,136 @@
+"""`tacit query` and `tacit ledger`: from a metadata file to a private answer and a checked book."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.answer.demo import patients
+from tacit.answer.metadata import load, propose
+from tacit.cli import main
+from tacit.data.table import Table
+from tacit.errors import InvalidRecipe
+
+pytest.importorskip("sqlglot")
+
+METADATA = """\
+tacit: 1
+dataset: hospital
+ledger: ledger.db
+tables:
+  patients:
+    data: patients.csv
+    unit: row
+    columns:
+      ward: {kind: category, domain: {values: [east, north, south, west]}}
+      age:  {kind: integer, domain: {low: 0, high: 99}}
+      flu:  {kind: boolean}
+public:
+  wards: {data: wards.csv, key: [ward]}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    patients(300).write_csv(tmp_path / "patients.csv")
+    (tmp_path / "wards.csv").write_text("ward,side\neast,sunny\nnorth,shady\nsouth,sunny\nwest,shady\n")
+    (tmp_path / "query.yaml").write_text(METADATA)
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    status = main([str(argument) for argument in arguments])
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def test_a_first_day(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta, book = folder / "query.yaml", folder / "ledger.db"
+    sql = "SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward"
+    status, _, err = run(capsys, "query", meta, sql, "--epsilon", "0.5", "--analyst", "ana")
+    assert status == 2
+    assert "TAC-705" in err
+    assert run(capsys, "ledger", "cap", book, "--dataset", "hospital", "--epsilon", "1")[0] == 0
+    status, out, _ = run(capsys, "query", meta, "EXPLAIN " + sql, "--epsilon", "0.5", "--json")
+    assert status == 0
+    assert json.loads(out)["explanation"]["noise"][0]["error"] == pytest.approx(2 * 2.9957, rel=1e-4)
+    status, out, _ = run(capsys, "query", meta, sql, "--epsilon", "0.5", "--analyst", "ana", "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert [row["ward"]["value"] for row in document["rows"]] == ["east", "north", "south", "west"]
+    assert document["remaining"]["epsilon"] == "1/2"
+    assert document["cached"] is False
+    status, out, err = run(capsys, "query", meta, sql, "--epsilon", "0.5", "--analyst", "ana")
+    assert "Answered before" in err
+    assert "east" in out
+    status, _, err = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", "--epsilon", "0.6")
+    assert status == 1
+    assert "TAC-701" in err
+
+
+def test_ledger_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    book = folder / "ledger.db"
+    run(capsys, "ledger", "cap", book, "--dataset", "hospital", "--epsilon", "1", "--delta", "1e-6")
+    run(
+        capsys, "query", folder / "query.yaml", "SELECT AVG(age) FROM patients", "--epsilon", "0.25", "--analyst", "ana"
+    )
+    status, out, _ = run(capsys, "ledger", "show", book, "--json")
+    accounts = {(a["dataset"], a["analyst"]): a for a in json.loads(out)["accounts"]}
+    assert status == 0
+    assert accounts[("hospital", "")]["left"]["epsilon"] == "3/4"
+    assert accounts[("hospital", "ana")]["spent"]["epsilon"] == "1/4"
+    assert accounts[("hospital", "ana")]["cap"] is None
+    status, out, _ = run(capsys, "ledger", "verify", book, "--json")
+    last = json.loads(out)["last"]
+    assert status == 0
+    assert run(capsys, "ledger", "verify", book, "--last", last)[0] == 0
+    assert run(capsys, "ledger", "verify", book, "--last", "0" * 63 + "1")[0] == 1
+    status, out, _ = run(capsys, "ledger", "export", book)
+    entries = [json.loads(line) for line in out.splitlines()]
+    assert [entry["kind"] for entry in entries] == ["cap", "spend"]
+    assert "age" not in out
+    assert run(capsys, "ledger", "show", book)[1].count("hospital") == 2
+    assert run(capsys, "ledger", "cap", book, "--dataset", "x")[0] == 2
+
+
+def test_a_refusal_has_its_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = run(capsys, "query", folder / "query.yaml", "SELECT COUNT(agee) FROM patients", "--epsilon", 1,
+                           "--json")  # fmt: skip
+    error = json.loads(out)["error"]
+    assert status == 2
+    assert (error["line"], error["column"]) == (1, 14)
+    assert "Did you mean `age`?" in err
+
+
+def test_metadata_problems_have_lines(folder: Path) -> None:
+    path = folder / "bad.yaml"
+    path.write_text(METADATA.replace("unit: row", "unitt: row").replace("kind: boolean", "kind: bool"))
+    with pytest.raises(InvalidRecipe) as failure:
+        load(path)
+    lines = {problem.line for problem in failure.value.problems}
+    assert {7, 11} <= lines
+
+
+def test_a_draft_never_holds_bounds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = Table(frame=patients(300))
+    draft = propose(table, data="patients.csv", dataset="patients")
+    assert "age: {kind: integer}" in draft
+    assert "99" not in draft
+    status, out, _ = run(capsys, "query", folder / "patients.csv", "--propose")
+    assert status == 0
+    assert out == draft
+    (folder / "draft.yaml").write_text(out)
+    assert load(folder / "draft.yaml").dataset == "patients"
+
+
+def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "demo", "query", "--out", folder / "demo", "--json")
+    told = json.loads(out)
+    assert status == 0
+    assert told["exact"][0] - told["exact"][1] == 1
+    assert told["again"] == told["private"][0]
+    assert "left of" in told["over_budget"]
+    assert (folder / "demo" / "query" / "histogram.svg").read_text().startswith("<svg")
