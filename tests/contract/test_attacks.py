@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from people import NUMBERS, QUASI, dataset, frame
 
@@ -15,7 +16,7 @@ from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.release import Lineage, Release
 from tacit.rng import Rng
-from tacit.schema import Dataset
+from tacit.schema import Column, Dataset, Role, Schema
 
 COUNT = 400
 
@@ -56,12 +57,38 @@ def scene(attack: type[Attack], people: Dataset) -> Scene:
     )
 
 
+def events(seed: int = 1) -> Dataset:
+    """A hundred people with a dozen rated films each."""
+    draw = np.random.default_rng(seed)
+    rows = 1200
+    table = pl.DataFrame(
+        {
+            "user": np.repeat(np.arange(100), 12),
+            "film": [f"film {number}" for number in draw.integers(0, 300, rows)],
+            "stars": draw.integers(1, 6, rows),
+            "day": draw.integers(0, 700, rows),
+        }
+    )
+    return Dataset.of(Table(frame=table), Schema(columns={"film": Column(role=Role.QUASI)}, unit="user"))
+
+
+def event_scene(people: Dataset) -> Scene:
+    original = events()
+    pseudonym = np.random.default_rng(5).permutation(100)
+    table = people.table.frame.with_columns(pl.col("user").map_elements(lambda user: int(pseudonym[user]), pl.Int64))
+    return Scene(original=original, release=Release(table=Table(frame=table), manifest={}), aligned=True)
+
+
 def unmasked(attack: type[Attack]) -> Scene:
+    if attack.by_unit:
+        return event_scene(events())
     return scene(attack, dataset(COUNT))
 
 
 def unrelated(attack: type[Attack]) -> Scene:
     """A release about other people, of which the row map claims that it is about ours."""
+    if attack.by_unit:
+        return event_scene(events(seed=9))
     return scene(attack, dataset(COUNT, seed=9))
 
 

@@ -102,6 +102,8 @@ class Attack(Part):
     discloses: ClassVar[Discloses]
     exploits: ClassVar[frozenset[str]] = frozenset()
     """Names of the masking methods whose publication this attack uses; empty for attacks on any release."""
+    by_unit: ClassVar[bool] = False
+    """Whether the attack seeks privacy units with several rows each, instead of rows."""
 
     knows: tuple[str, ...] | None = None
     """Columns the intruder knows of the people sought; all quasi-identifiers when left out."""

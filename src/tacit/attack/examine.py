@@ -40,6 +40,10 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
     """
     if tries < 1:
         raise BadParameter(f"An attack needs at least one try, not {tries}.", tries=tries)
+    if attack.by_unit:
+        from tacit.attack.examine_units import examine_units
+
+        return examine_units(attack, scene, rng.child("attack", attack.part_name()), progress, tries)  # type: ignore
     run: Callable[..., Outcome]
     match attack.discloses:
         case Discloses.IDENTITY:
