@@ -153,5 +153,5 @@ def _put_back(index: Rows, series: pl.Series, drawn: Floats, rows: Rows) -> None
     """The i-th smallest value goes where the i-th smallest drawn score is."""
     present = np.flatnonzero(series.is_not_null().to_numpy())
     by_value = series.arg_sort(nulls_last=True).to_numpy()[: len(present)]
-    by_score = present[np.argsort(drawn[present], kind="stable")]
+    by_score = present[pl.Series(drawn[present]).arg_sort().to_numpy()]
     index[rows[by_score]] = rows[by_value]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +11,14 @@ import polars as pl
 from pydantic import Field
 
 from tacit.errors import BadParameter
-from tacit.protect.methods._masking import ORDERED, Masking, Rows, fitting, refuse_not_finite
+from tacit.protect.methods._masking import ORDERED, Masking, Rows, fitting, refuse_not_finite, split
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset, Kind
 
 __all__ = ["Swap"]
 
-Index = npt.NDArray[np.int64]
+Index = npt.NDArray[Any]
 
 
 class Swap(Masking):
@@ -72,21 +73,21 @@ class Swap(Masking):
         if names is None:
             names = tuple(n for n in data.quasi if n not in self.strata and n != self.household)
         names = fitting(data, names, self.kinds, self.part_name(), self.strata)
-        order, units = self._units(data, context.rng.child("units").generator)
-        donor, partner, alone = _pairs(units, self.rate)
-        here, there = _members(order, units, donor), _members(order, units, partner)
+        units = self._units(data)
+        count = data.rows if units.start is None else len(units.start)
+        here, there, alone = _pairs(units, self.rate, context.rng.generator, count)
+        mine, other = _members(units, here), _members(units, there)
         source = np.arange(data.rows, dtype=np.uint32)
-        source[here], source[there] = there, here
+        source[mine], source[other] = other, mine
         frame = data.table.frame
         masked = [frame.get_column(name).gather(source) for name in names]
         return Change(
             table=data.table.with_frame(frame.with_columns(masked)),
             public=self.public_columns(names),
-            private={"records_swapped": len(here) * 2, "chosen_without_partner": alone},
+            private={"records_swapped": len(mine) * 2, "chosen_without_partner": alone},
         )
 
-    def _units(self, data: Dataset, random: np.random.Generator) -> tuple[Rows, pl.DataFrame]:
-        """Rows ordered by unit (a record or a household), and per unit where its rows start, how many, what it is."""
+    def _units(self, data: Dataset) -> _Units:
         data.table.require((*self.strata, *self.near, *(self.keys or ())))
         frame = data.table.frame
         for name in self.near:
@@ -96,72 +97,113 @@ class Swap(Masking):
         keys = self.keys if self.keys is not None else data.quasi
         if self.target == "risky" and not keys:
             raise BadParameter("swap: there is no quasi-identifier to tell risky records by.", fix="Give `keys`.")
-        risk = pl.len().over(keys) if self.target == "risky" else pl.lit(0, dtype=pl.UInt32)
-        rows = frame.select(
-            pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"),
-            *(pl.col(name).alias(f"stratum {number}") for number, name in enumerate(self.strata)),
-            *(pl.col(name).to_physical().rank("average").alias(f"near {n}") for n, name in enumerate(self.near)),
-            risk.alias("class"),
-        )
-        strata = [f"stratum {number}" for number in range(len(self.strata))]
-        near = pl.sum_horizontal([f"near {n}" for n in range(len(self.near))]) if self.near else pl.lit(0.0)
-        rows = rows.with_columns(near=near)
+        near = classes = None
+        if self.near:
+            ranks = pl.sum_horizontal(pl.col(self.near).to_physical().rank("average").fill_null(0.0))
+            near = frame.select(ranks).to_series().to_numpy()
+        if self.target == "risky":
+            classes = frame.select(pl.len().over(keys)).to_series().to_numpy()
+        stratum = _codes(frame, self.strata) if self.strata else None
         if self.household is None:
-            units = rows.with_columns(first=pl.col("row"), size=pl.lit(1, dtype=pl.UInt32))
-            order = np.arange(data.rows, dtype=np.uint32)
-        else:
-            data.table.require([self.household])
-            home = frame.get_column(self.household)
-            if home.null_count():
-                raise BadParameter(f"swap: household column `{self.household}` has {home.null_count()} gaps.")
-            grouped = rows.with_columns(home=home).group_by("home", maintain_order=True)
-            units = grouped.agg(
-                pl.col("row"), pl.col("class").min(), pl.col("near").mean(), pl.len().alias("size"),
-                *(pl.col(name).first() for name in strata),
-            )  # fmt: skip
-            order = units["row"].explode().to_numpy().astype(np.uint32)
-            units = units.with_columns(first=pl.col("size").cum_sum() - pl.col("size"))
-        units = units.select(
-            "first", "size", "near", "class",
-            stratum=pl.col("first").first().over([*strata, "size"]) if strata or self.household else pl.lit(0),
-        )  # fmt: skip
-        return order, units.with_columns(chance=random.random(units.height)).with_row_index("unit")
+            return _Units(rows=None, start=None, size=None, stratum=stratum, classes=classes, near=near)
+        data.table.require([self.household])
+        gaps = frame.get_column(self.household).null_count()
+        if gaps:
+            raise BadParameter(f"swap: household column `{self.household}` has {gaps} gaps.")
+        homes = split(frame, (self.household,))
+        start = homes.offsets[:-1]
+        size = np.diff(homes.offsets)
+        first = homes.order[start]
+        alike = pl.DataFrame({"size": size, "stratum": np.zeros(len(size)) if stratum is None else stratum[first]})
+        return _Units(
+            rows=homes.order,
+            start=start,
+            size=size,
+            stratum=_codes(alike, ("size", "stratum")),
+            classes=None if classes is None else np.minimum.reduceat(classes[homes.order], start),
+            near=None if near is None else np.add.reduceat(near[homes.order], start) / size,
+        )
 
 
-def _pairs(units: pl.DataFrame, rate: float) -> tuple[Index, Index, int]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Units:
+    """What is exchanged: records, or households as runs of ``rows``. One entry per unit in every other array."""
+
+    rows: Rows | None
+    start: Index | None
+    size: Index | None
+    stratum: npt.NDArray[Any] | None
+    classes: npt.NDArray[Any] | None
+    """How many records share the keys: rare ones are chosen first."""
+    near: npt.NDArray[np.float64] | None
+
+
+def _codes(frame: pl.DataFrame, names: tuple[str, ...]) -> npt.NDArray[Any]:
+    """A number per row that is equal where all the columns are: the first row of its kind."""
+    rows = frame.select(names).with_row_index("row #")
+    return rows.select(pl.col("row #").first().over(names)).to_series().to_numpy()
+
+
+def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) -> tuple[Index, Index, int]:
     """Units that swap, as two lists of partners, and how many were chosen in vain.
 
-    The first half of the share is chosen by risk (then by chance), over the whole table; partners come by chance from
-    the others of the stratum. When a stratum has more chosen ones than others, those left over pair up.
+    Half of the share is chosen by risk (then by chance), over the whole table; partners come by chance from the others
+    of the stratum. When a stratum has more chosen ones than others, those left over pair up.
     """
-    wanted = max(1, round(rate * units.height / 2))
-    # Which unit gets the chance number is random, so the order by chance is a random order.
-    chosen = units.sort("class", "chance").with_row_index("place").with_columns(donor=pl.col("place") < wanted)
-    donors = chosen.filter("donor").with_columns(index=pl.int_range(pl.len()).over("stratum"))
-    others = (
-        chosen.filter(~pl.col("donor"))
-        .sort("chance")
-        .with_columns(index=pl.int_range(pl.len()).over("stratum"), held=pl.len().over("stratum"))
-    )
-    held = others.group_by("stratum").agg(pl.len().alias("held"))
-    asked = donors.group_by("stratum").agg(pl.len().alias("asked"))
-    donors = donors.join(held, on="stratum", how="left").with_columns(pl.col("held").fill_null(0))
-    others = others.join(asked, on="stratum", how="inner").filter(pl.col("index") < pl.col("asked"))
-    met, left = donors.filter(pl.col("index") < pl.col("held")), donors.filter(pl.col("index") >= pl.col("held"))
-    first = met.sort("stratum", "near", "chance")["unit"].to_numpy()
-    second = others.sort("stratum", "near", "chance")["unit"].to_numpy()
-    left = left.sort("stratum", "near", "chance").with_columns(index=pl.int_range(pl.len()).over("stratum"))
-    left = left.with_columns(held=pl.len().over("stratum"))
-    paired = left.filter(pl.col("index") < pl.col("held") // 2 * 2)
-    even = paired.filter(pl.col("index") % 2 == 0)["unit"].to_numpy()
-    odd = paired.filter(pl.col("index") % 2 == 1)["unit"].to_numpy()
-    return np.append(first, even), np.append(second, odd), left.height - paired.height
+    order = random.permutation(np.arange(count, dtype=np.uint32))
+    wanted = max(1, round(rate * count / 2))
+    if units.classes is not None:
+        chosen = order[np.argsort(units.classes[order], kind="stable")[:wanted]]
+        free = np.ones(count, dtype=bool)
+        free[chosen] = False
+        others = order[free[order]]
+    else:
+        chosen, others = order[:wanted], order[wanted:]
+    met, partners, left = _within(units.stratum, chosen, others)
+    met, partners, left = (_sorted(units, part) for part in (met, partners, left))
+    even, odd = _neighbours(units.stratum, left)
+    return np.append(met, even), np.append(partners, odd), len(left) - len(even) - len(odd)
 
 
-def _members(order: Rows, units: pl.DataFrame, chosen: Index) -> Rows:
+def _within(stratum: npt.NDArray[Any] | None, chosen: Rows, others: Rows) -> tuple[Rows, Rows, Rows]:
+    """Chosen units that find a partner in their stratum, as many partners, and the chosen ones left over."""
+    if stratum is None:
+        least = min(len(chosen), len(others))
+        return chosen[:least], others[:least], chosen[least:]
+    chosen = chosen[np.argsort(stratum[chosen], kind="stable")]
+    others = others[np.argsort(stratum[others], kind="stable")]
+    size = int(stratum.max()) + 1
+    asked, held = (np.bincount(stratum[part], minlength=size) for part in (chosen, others))
+    rank_chosen = np.arange(len(chosen)) - (np.cumsum(asked) - asked)[stratum[chosen]]
+    rank_others = np.arange(len(others)) - (np.cumsum(held) - held)[stratum[others]]
+    found = rank_chosen < held[stratum[chosen]]
+    return chosen[found], others[rank_others < asked[stratum[others]]], chosen[~found]
+
+
+def _sorted(units: _Units, part: Rows) -> Rows:
+    """By stratum, then by nearness, so that partners stand at the same place of both lists."""
+    if units.near is None:
+        return part
+    groups = np.zeros(len(part)) if units.stratum is None else units.stratum[part]
+    return part[np.lexsort((units.near[part], groups))]
+
+
+def _neighbours(stratum: npt.NDArray[Any] | None, part: Rows) -> tuple[Rows, Rows]:
+    """Pairs of units that follow each other and are of the same stratum."""
+    even, odd = part[:-1:2], part[1::2]
+    if stratum is None or not len(part):
+        return even[: len(odd)], odd
+    size = np.bincount(stratum[part])
+    rank = np.arange(len(part)) - (np.cumsum(size) - size)[stratum[part]]
+    usable = rank < (size // 2 * 2)[stratum[part]]
+    return part[usable & (rank % 2 == 0)], part[usable & (rank % 2 == 1)]
+
+
+def _members(units: _Units, chosen: Index) -> Rows:
     """The rows of the chosen units, unit by unit."""
-    first, size = units["first"].to_numpy()[chosen], units["size"].to_numpy()[chosen].astype(np.int64)
-    starts = np.cumsum(size) - size
-    within = np.arange(int(size.sum())) - np.repeat(starts, size)
-    rows: Rows = order[np.repeat(first.astype(np.int64), size) + within]
+    if units.rows is None or units.start is None or units.size is None:
+        return chosen.astype(np.uint32)
+    size = units.size[chosen]
+    within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    rows: Rows = units.rows[np.repeat(units.start[chosen], size) + within]
     return rows
