@@ -13,7 +13,6 @@ from tacit.protect.classes import Classes, Groups, number_rows
 from tacit.protect.lattice.optimal import floors, search
 from tacit.protect.lattice.range import Range
 from tacit.protect.lattice.space import Node, Space
-from tacit.protect.metric import LossMetric
 from tacit.protect.model import Closure, Rule
 from tacit.rng import Rng
 
@@ -52,7 +51,7 @@ def lower_bound(
     Many such groups of columns give linear constraints; their cheapest solution is the bound.
     """
     metric = space.metric
-    if type(metric).above is not LossMetric.above:
+    if space.counts_classes:
         sums = np.array(sum(float(part.min()) for part in floors(space, within)))
         return float(metric.above(sums, space.prices, bottom.shape, least=space.least, stay=False))
     alone = np.array([float(part.min()) for part in floors(space, within)])

@@ -20,40 +20,36 @@ def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 
     A key holds the code of each column in bits of its own, in one or more 64-bit words. Change number c lies in word
     ``word[c]`` at bit ``shift[c]`` under ``mask[c]``; ``maps[start[c] + old code]`` is the new code, already shifted. A
-    place of ``slots`` is taken when its upper half is ``stamp``; its lower half is the number of the class.
+    place of ``slots`` is taken when its upper half is ``stamp``, which must be larger in every call; its lower half is
+    the number of the class.
     """
     bits = np.int64(1)
     while (np.int64(1) << bits) < 2 * size.size and (np.int64(1) << bits) < slots.size:
         bits += 1
     back = np.uint64(64 - bits)
     wrap = (np.int64(1) << bits) - 1
-    words = keys.shape[1]
-    changes = word.size
     mark = np.int64(stamp) << np.int64(32)
+    if keys.shape[1] == 1:
+        return _group_one_word(
+            keys, size, people, shift, mask, start, maps, slots, mark, back, wrap, out_keys, out_size, out_people, of
+        )
+    words = keys.shape[1]
     found = np.int64(0)
     with_people = people.size > 0
     for j in range(size.size):
-        if words == 1:
-            key = keys[j, 0]
-            for c in range(changes):
-                field = (key >> shift[c]) & mask[c]
-                key = (key & ~(mask[c] << shift[c])) | maps[start[c] + np.int64(field)]
-            out_keys[found, 0] = key
-            mixed = key
-        else:
-            for w in range(words):
-                out_keys[found, w] = keys[j, w]
-            for c in range(changes):
-                key = out_keys[found, word[c]]
-                field = (key >> shift[c]) & mask[c]
-                out_keys[found, word[c]] = (key & ~(mask[c] << shift[c])) | maps[start[c] + np.int64(field)]
-            mixed = out_keys[found, 0]
-            for w in range(1, words):
-                mixed = (mixed ^ (mixed >> np.uint64(29))) * _FOLD + out_keys[found, w]
+        for w in range(words):
+            out_keys[found, w] = keys[j, w]
+        for c in range(word.size):
+            key = out_keys[found, word[c]]
+            field = (key >> shift[c]) & mask[c]
+            out_keys[found, word[c]] = (key & ~(mask[c] << shift[c])) | maps[start[c] + np.int64(field)]
+        mixed = out_keys[found, 0]
+        for w in range(1, words):
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * _FOLD + out_keys[found, w]
         place = np.int64((mixed * _MIX) >> back)
         while True:
             entry = slots[place]
-            if (entry & ~_LOW) != mark:
+            if entry < mark:
                 slots[place] = mark | found
                 out_size[found] = size[j]
                 if with_people:
@@ -68,6 +64,41 @@ def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
                     same = False
                     break
             if same:
+                out_size[hit] += size[j]
+                if with_people:
+                    out_people[hit] += people[j]
+                of[j] = hit
+                break
+            place = (place + 1) & wrap
+    return found
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _group_one_word(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    keys, size, people, shift, mask, start, maps, slots, mark, back, wrap, out_keys, out_size, out_people, of
+):
+    """The same where a key is one word, which most tables' are: a quarter less work."""
+    found = np.int64(0)
+    with_people = people.size > 0
+    for j in range(size.size):
+        key = keys[j, 0]
+        for c in range(shift.size):
+            field = (key >> shift[c]) & mask[c]
+            key = (key & ~(mask[c] << shift[c])) | maps[start[c] + np.int64(field)]
+        place = np.int64((key * _MIX) >> back)
+        while True:
+            entry = slots[place]
+            if entry < mark:
+                slots[place] = mark | found
+                out_keys[found, 0] = key
+                out_size[found] = size[j]
+                if with_people:
+                    out_people[found] = people[j]
+                of[j] = found
+                found += 1
+                break
+            hit = entry & _LOW
+            if out_keys[hit, 0] == key:
                 out_size[hit] += size[j]
                 if with_people:
                     out_people[hit] += people[j]

@@ -12,7 +12,6 @@ from tacit.progress import SILENT, Progress
 from tacit.protect.lattice import kernels
 from tacit.protect.lattice.range import Found, Range
 from tacit.protect.lattice.space import Node, Space
-from tacit.protect.metric import LossMetric
 from tacit.protect.model import Closure
 
 __all__ = ["LARGEST", "floors", "outer_sum", "search"]
@@ -91,9 +90,8 @@ class _Walk:
         bottom = space.judge(within.low)
         self.sums = outer_sum(floors(space, within))
         self.floor = self._above(self.sums, bottom)
-        self._counts_classes = type(space.metric).above is not LossMetric.above
         # metrics that count classes like fine tables, so failures are found half-way up rather than at the top
-        self._share = 0.5 if self._counts_classes and space.limit else 1.0
+        self._share = 0.5 if space.counts_classes and space.limit else 1.0
         self.open: Floats = self.floor.copy()
         self.order = np.argsort(self.floor, axis=None, kind="stable")
         self.flat = self.open.reshape(-1)
@@ -135,7 +133,7 @@ class _Walk:
             np.maximum(self.open[below], bound, out=self.open[below])
         if node.settled and space.metric.grows:
             kernels.close_box(self.flat, self._strides, at, self._shape - 1)
-        elif self._counts_classes:
+        elif space.counts_classes:
             above = tuple(slice(i, None) for i in here)
             bound = self._above(self.sums[above], node)
             np.maximum(self.open[above], bound, out=self.open[above])

@@ -106,6 +106,8 @@ class Space:
             assert metric.target is not None
             self._columns = tuple(dict.fromkeys((*self._columns, metric.target)))
         self.closure = Closure(min((int(rule.closure) for rule in rules), default=int(Closure.ANY)))
+        self.counts_classes = type(metric).above is not LossMetric.above
+        """Whether the metric bounds coarser tables by the classes of finer ones, even of those that fail."""
         self._absent = any(rule.about_absent for rule in rules)
         if self._absent:
             # a suppressed class would be one that nobody of the population is in, which such a rule forbids
@@ -153,16 +155,23 @@ class Space:
         )
         self._stored: dict[tuple[int, ...], _Stored] = {}
         self._bytes = 0
-        used = [int(np.count_nonzero(rows)) for rows in self.table.frequencies]
         # where nothing may be suppressed, witnesses settle most tables and few are ever grouped
         most = _STORED_TABLES if self.limit else _FEW_TABLES
         self._order = []
         tables = 1
-        for column in np.argsort(used, kind="stable")[::-1].tolist():
+        for column in self._most_reducing():
             tables *= int(self.heights[column]) + 1
             if tables > most:
                 break
             self._order.append(column)
+
+    def _most_reducing(self) -> list[int]:
+        """The columns, first those without which fewest classes are left."""
+        if self.limit == 0:
+            left = [-int(np.count_nonzero(rows)) for rows in self.table.frequencies]
+        else:
+            left = [self._merge(self._root, at) for at in np.diag(self.heights)]
+        return sorted(range(len(left)), key=left.__getitem__)
 
     def judge(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
         """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
@@ -180,6 +189,8 @@ class Space:
         meets = certain <= self.limit
         if self.limit == 0 and not meets:
             self._witnesses.remember(self._smallest(source, size))
+        if not meets and not self.counts_classes:
+            return self._refuted(at)
         extra = self._extra(at, source, kept) if explain and meets and certain and not self._others else None
         term = 0.0
         if meets and (self._others or self._columns):
