@@ -20,7 +20,16 @@ from tacit.schema import Column, Dataset, Role, Schema
 
 COUNT = 400
 
-GENTLE: dict[str, dict[str, Any]] = {"rank-swap": {"p": 0.5}}
+GENTLE: dict[str, dict[str, Any]] = {
+    "rank-swap": {"p": 0.5},
+    "microaggregate": {
+        "groups": [
+            {"columns": ["height", "income"], "k": 2},
+            {"columns": ["rent"], "k": 2},
+            {"columns": ["commute"], "k": 2},
+        ]
+    },
+}
 """Attacks that exploit a method meet it here with parameters that hide next to nothing."""
 
 PARTS = [

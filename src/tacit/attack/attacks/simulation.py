@@ -14,20 +14,16 @@ from pydantic import Field
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
-from tacit.errors import NotApplicable, TacitError
+from tacit.attack.rerun import mask_again, proxy, runnable_steps
+from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
 from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Kind, Role, Schema
+from tacit.schema import Kind
 
 __all__ = ["Simulation"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-_SILENT_STEPS = frozenset({"remove", "pseudonymize"})
-"""Steps that leave the values of quasi-identifiers alone."""
 
 
 class Simulation(Linking):
@@ -58,19 +54,19 @@ class Simulation(Linking):
     """Ranks are counted in this many cells."""
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        steps = _published(view)
+        steps = runnable_steps(view)
         columns = [_Scale.of(view, name, self.cells) for name in view.knows]
         usable = [column for column in columns if column is not None]
         if not usable:
             raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
-        proxy = _proxy(view)
-        rounds = self.rounds or int(np.clip(400_000 // proxy.rows, 20, 400))
+        stand_in = proxy(view)
+        rounds = self.rounds or int(np.clip(400_000 // stand_in.rows, 20, 400))
         counts = [np.zeros((column.size, column.size)) for column in usable]
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
-                masked, origin = _mask(proxy, steps, rng.child("round", number))
+                masked, origin = mask_again(stand_in, steps, rng.child("round", number))
                 for column, count in zip(usable, counts, strict=True):
-                    column.count(count, proxy.table.frame[origin], masked)
+                    column.count(count, stand_in.table.frame[origin], masked)
                 tick(1)
         tables = [_advantage(count) for count in counts]
         width = max(column.size for column in usable)
@@ -89,53 +85,6 @@ class Simulation(Linking):
             "columns": {column.name: float(gain) for column, gain in zip(usable, map(_bits, counts), strict=True)},
         }
         return Guesses.of_rows(row, share, detail)
-
-
-def _published(view: View) -> list[Step]:
-    """The published steps, made runnable again."""
-    if not view.steps:
-        raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
-    found: list[Step] = []
-    for step in view.steps:
-        if step["step"] in _SILENT_STEPS:
-            continue
-        parameters = {**step.get("parameters", {})}
-        if step.get("columns") and "columns" in registry("method").get(step["step"]).model_fields:
-            parameters["columns"] = [name for name in step["columns"] if name in view.knows]
-        try:
-            part = registry("method").get(step["step"]).build(parameters)
-        except TacitError as refusal:
-            raise NotApplicable(f"The published step `{step['step']}` cannot be simulated: {refusal}") from None
-        assert isinstance(part, Step)
-        found.append(part)
-    if not found:
-        raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
-    return found
-
-
-def _proxy(view: View) -> Dataset:
-    """A file like the original: the intruder's own, when it is large enough to be like it, else the release."""
-    many = view.targets.height >= max(200, view.release.table.rows // 2)
-    frame = (view.targets if many else view.release.table.frame).select(view.knows)
-    schema = Schema(columns={name: Column(role=Role.QUASI) for name in view.knows})
-    return Dataset(table=view.release.table.with_frame(frame), schema=schema)
-
-
-def _mask(data: Dataset, steps: list[Step], rng: Rng) -> tuple[pl.DataFrame, Ints]:
-    """Run the steps once; the masked values and, per row, the row it came from."""
-    origin = np.arange(data.rows, dtype=np.int64)
-    for number, step in enumerate(steps):
-        try:
-            change = step.apply(data, Context(rng=rng.child(number)))
-        except TacitError as refusal:
-            raise NotApplicable(
-                f"The published step `{step.part_name()}` cannot be simulated on what the intruder knows: {refusal}"
-            ) from None
-        if change.rows is not None:
-            origin = np.where(change.rows >= 0, origin[change.rows], -1)
-        data = Dataset(table=change.table, schema=data.schema)
-    kept = origin >= 0
-    return data.table.frame.filter(pl.Series(kept)), origin[kept]
 
 
 class _Scale:

@@ -1,0 +1,79 @@
+"""The published steps, run again by the intruder on a file like the original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.attack.attack import View
+from tacit.errors import NotApplicable, TacitError
+from tacit.protect.step import Context, Step
+from tacit.registry import registry
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+__all__ = ["mask_again", "proxy", "runnable_steps"]
+
+_SILENT_STEPS = frozenset({"remove", "pseudonymize"})
+"""Steps that leave the values of quasi-identifiers alone."""
+
+
+def runnable_steps(view: View) -> list[Step]:
+    """The published steps, made runnable on the columns the intruder knows."""
+    if not view.steps:
+        raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
+    found: list[Step] = []
+    for step in view.steps:
+        if step["step"] in _SILENT_STEPS:
+            continue
+        try:
+            part = registry("method").get(step["step"]).build(_known_part(step, view.knows))
+        except TacitError as refusal:
+            raise NotApplicable(f"The published step `{step['step']}` cannot be simulated: {refusal}") from None
+        assert isinstance(part, Step)
+        found.append(part)
+    if not found:
+        raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
+    return found
+
+
+def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, Any]:
+    """The step's parameters, with columns that the intruder does not know left out."""
+    parameters = dict(step.get("parameters", {}))
+    if parameters.get("groups"):
+        groups = [
+            {**group, "columns": [name for name in group["columns"] if name in knows]} for group in parameters["groups"]
+        ]
+        parameters["groups"] = [group for group in groups if group["columns"]]
+    elif step.get("columns") and "columns" in registry("method").get(step["step"]).model_fields:
+        parameters["columns"] = [name for name in step["columns"] if name in knows]
+    return parameters
+
+
+def proxy(view: View) -> Dataset:
+    """A file like the original: the intruder's own, when it is large enough to be like it, else the release."""
+    many = view.targets.height >= max(200, view.release.table.rows // 2)
+    frame = (view.targets if many else view.release.table.frame).select(view.knows)
+    schema = Schema(columns={name: Column(role=Role.QUASI) for name in view.knows})
+    return Dataset(table=view.release.table.with_frame(frame), schema=schema)
+
+
+def mask_again(data: Dataset, steps: list[Step], rng: Rng) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+    """Run the steps once; the masked values and, per row, the row it came from."""
+    origin = np.arange(data.rows, dtype=np.int64)
+    for number, step in enumerate(steps):
+        try:
+            change = step.apply(data, Context(rng=rng.child(number)))
+        except TacitError as refusal:
+            raise NotApplicable(
+                f"The published step `{step.part_name()}` cannot be simulated on what the intruder knows: {refusal}"
+            ) from None
+        if change.rows is not None:
+            origin = np.where(change.rows >= 0, origin[change.rows], -1)
+        data = Dataset(table=change.table, schema=data.schema)
+    kept = origin >= 0
+    return data.table.frame.filter(pl.Series(kept)), origin[kept]
