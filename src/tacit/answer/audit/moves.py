@@ -1,0 +1,85 @@
+"""The shortest ways to another solution: four atoms exchange two values and no answer notices.
+
+If the questions of atoms a and d together are those of b and c together (each counted as often), one person in a and
+one in d may take value s for value v while one in b and one in c take v for s: every question keeps its counts. People
+in no question count as an atom that can take part with any value. Such rectangles are found by hashing and then checked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.answer.audit.crowd import Flags, Ints
+from tacit.answer.audit.found import Found
+from tacit.answer.audit.system import System
+
+__all__ = ["rectangle_moves"]
+
+_CHUNKS = (24, 256, 2048)
+"""How many atoms are tried as the neighbour b, nearest first; further ones only if these do not suffice."""
+
+
+class _Atoms:
+    """The questions of each atom, the atom of no question last, with a hash that adds up as they do."""
+
+    def __init__(self, member: Flags) -> None:
+        self.count = member.shape[1] + 1
+        self.columns = np.zeros((self.count, member.shape[0]), np.int8)
+        self.columns[:-1] = member.T
+        words = np.random.default_rng(20051).integers(0, 2**63, member.shape[0], dtype=np.uint64)
+        self.mark = self.columns.astype(np.uint64) @ words if len(words) else np.zeros(self.count, np.uint64)
+        self.order = np.argsort(self.mark, kind="stable")
+        self.ranked = self.mark[self.order]
+
+    def near(self, atom: int) -> Ints:
+        """The other atoms, those that differ in the fewest questions first."""
+        apart = (self.columns != self.columns[atom]).sum(axis=1)
+        return np.argsort(apart, kind="stable")[1:]
+
+    def corners(self, atom: int, others: Ints) -> Ints:
+        """All (b, c, d), b among ``others``, with questions of ``atom`` + d = questions of b + c."""
+        b, d = np.repeat(others, self.count), np.tile(np.arange(self.count), len(others))
+        target = self.mark[atom] + self.mark[d] - self.mark[b]
+        place = np.searchsorted(self.ranked, target)
+        hit = (place < self.count) & (d != atom) & (b != d)
+        hit[hit] = self.ranked[place[hit]] == target[hit]
+        b, c, d = b[hit], self.order[place[hit]], d[hit]
+        keep = (c != atom) & (c != d)
+        b, c, d = b[keep], c[keep], d[keep]
+        same = self.columns[atom][None, :] + self.columns[d] == self.columns[b] + self.columns[c]
+        true = same.all(axis=1)
+        return np.stack([b[true], c[true], d[true]], axis=1)
+
+
+def rectangle_moves(system: System, found: Found, wanted: Flags, need: int | None) -> None:
+    """Prove wanted pairs by rectangles; what they do not prove stays open."""
+    wide = system.known.shape[1]
+    # People in no question may have any value; a rectangle takes two of them at most.
+    stock = np.vstack([system.known, np.full((1, wide), 2, np.int64)])
+    atoms = _Atoms(system.member)
+    for atom in np.flatnonzero(wanted.any(axis=1)):
+        near, tried = atoms.near(int(atom)), 0
+        for chunk in _CHUNKS:
+            open_ = np.flatnonzero(wanted[atom] & ~found.yes[atom])
+            if not len(open_) or (need is not None and found.yes[atom].sum() >= need) or tried >= len(near):
+                break
+            corners = atoms.corners(int(atom), near[tried:chunk])
+            tried = chunk
+            for value in open_:
+                _prove(system, found, stock, int(atom), int(value), corners)
+
+
+def _prove(system: System, found: Found, stock: Ints, atom: int, value: int, corners: Ints) -> None:
+    if found.yes[atom, value] or not len(corners):
+        return
+    b, c, d = corners.T
+    gives = np.minimum(stock[b, value], stock[c, value]) >= 1 + (b == c)
+    for held in np.flatnonzero(system.known[atom]):
+        fit = np.flatnonzero(gives & (stock[d, held] >= 1))
+        if len(fit):
+            x = stock.copy()
+            for place, sign in ((atom, 1), (d[fit[0]], 1), (b[fit[0]], -1), (c[fit[0]], -1)):
+                x[place, value] += sign
+                x[place, held] -= sign
+            found.learn(x[:-1])
+            return

@@ -1,0 +1,144 @@
+"""Δ2-matchings: the polynomial approximation that keeps only worlds in which each answer differs from the truth by a swap.
+
+A matching is the set of people whose value differs from their true one. A new question is met case by case: a matching
+that changes nobody in it stays; one that changes two people who exchange their values stays; one that changes a single
+person is extended by every partner in the question who holds the value taken (or by a counterfeit of that value); all
+others are deleted. A partner whom earlier questions touch brings a stored matching of his own along.
+
+Every matching that is kept is a world that agrees with all answers, so a value it shows is truly possible: this auditor
+may refuse needlessly, and never says yes where the exact one says no.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Matching", "SwapAuditor"]
+
+Matching = frozenset[tuple[int, int]]
+"""Changed people, each with the value taken instead of the true one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    people: frozenset[int]
+    fakes: Mapping[int, int]
+
+
+class SwapAuditor:
+    """k-assign anonymity by Δ2-matchings. For tables of hundreds of people; ``most`` bounds what is stored.
+
+    Matchings beyond ``most`` for one pair of person and value are not kept, which can only make it refuse more.
+    """
+
+    def __init__(self, secrets: npt.ArrayLike, *, values: int, most: int = 200) -> None:
+        self.secrets = np.asarray(secrets).tolist()
+        self.values = values
+        self.most = most
+        self._questions: list[_Question] = []
+        self._touched: set[int] = set()
+        self._matchings: set[Matching] = set()
+
+    def after(self, people: Sequence[int], fakes: Sequence[int] = ()) -> set[Matching]:
+        """The matchings that one more answer would leave; nothing is changed."""
+        question = _Question(people=frozenset(people), fakes=Counter(fakes))
+        by_pair: dict[tuple[int, int], list[Matching]] = defaultdict(list)
+        for matching in self._matchings:
+            for pair in matching:
+                by_pair[pair].append(matching)
+        holders: dict[int, list[int]] = defaultdict(list)
+        for person in sorted(question.people):
+            holders[self.secrets[person]].append(person)
+        kept: set[Matching] = set()
+        for matching in sorted(self._matchings, key=sorted):
+            kept.update(self._meet(matching, question, holders, by_pair))
+        fresh = question.people - self._touched
+        for person in fresh:
+            mine = self.secrets[person]
+            for value in range(self.values):
+                if value != mine and question.fakes.get(value):
+                    kept.add(frozenset({(person, value)}))
+                for partner in holders[value] if value > mine else ():
+                    if partner in fresh:
+                        kept.add(frozenset({(person, value), (partner, mine)}))
+        return self._trim(kept)
+
+    def accept(self, people: Sequence[int], fakes: Sequence[int] = ()) -> None:
+        """Take the answer as given."""
+        self._matchings = self.after(people, fakes)
+        self._questions.append(_Question(people=frozenset(people), fakes=Counter(fakes)))
+        self._touched.update(people)
+
+    def table(self, matchings: set[Matching] | None = None, people: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
+        """People by values: what the matchings show to be possible; untouched people may have any value."""
+        shown = np.ones((len(self.secrets), self.values), np.bool_)
+        touched = sorted(self._touched | set(people))
+        shown[touched] = False
+        shown[touched, [self.secrets[person] for person in touched]] = True
+        for matching in self._matchings if matchings is None else matchings:
+            for person, value in matching:
+                shown[person, value] = True
+        return shown
+
+    def safe(self, people: Sequence[int], k: int, fakes: Sequence[int] = ()) -> bool:
+        """Whether everyone would surely keep k values after this answer."""
+        return bool((self.table(self.after(people, fakes), people).sum(axis=1) >= k).all())
+
+    def _meet(
+        self,
+        matching: Matching,
+        question: _Question,
+        holders: Mapping[int, Sequence[int]],
+        by_pair: Mapping[tuple[int, int], Sequence[Matching]],
+    ) -> list[Matching]:
+        inside = [(person, value) for person, value in matching if person in question.people]
+        changed = {person for person, _ in matching}
+        if not inside:
+            return [matching]
+        if len(inside) == 2:
+            (p, s), (q, t) = inside
+            return [matching] if s == self.secrets[q] and t == self.secrets[p] else []
+        if len(inside) > 2:
+            return []
+        person, value = inside[0]
+        gone = self.secrets[person]
+        made = [matching] if question.fakes.get(value) else []
+        for partner in holders.get(value, ()):
+            if partner in changed:
+                continue
+            if partner not in self._touched:
+                made.append(matching | {(partner, gone)})
+                continue
+            for other in by_pair.get((partner, gone), ()):
+                joined = matching | other
+                apart = not changed & {p for p, _ in other}
+                alone = sum(p in question.people for p, _ in other) == 1
+                if apart and alone and all(self._agrees(joined, old) for old in self._questions):
+                    made.append(joined)
+        return made
+
+    def _agrees(self, matching: Matching, question: _Question) -> bool:
+        """Whether an earlier answer differs by one swap at most."""
+        inside = [(person, value) for person, value in matching if person in question.people]
+        if len(inside) > 2:
+            return False
+        change: Counter[int] = Counter()
+        for person, value in inside:
+            change[value] += 1
+            change[self.secrets[person]] -= 1
+        return all(count <= question.fakes.get(value, 0) for value, count in change.items())
+
+    def _trim(self, matchings: set[Matching]) -> set[Matching]:
+        """Short matchings first, so many for each pair."""
+        count: Counter[tuple[int, int]] = Counter()
+        kept = set()
+        for matching in sorted(matchings, key=lambda m: (len(m), sorted(m))):
+            if any(count[pair] < self.most for pair in matching):
+                kept.add(matching)
+                count.update(matching)
+        return kept
