@@ -23,7 +23,7 @@ from tacit.protect.models.l_diversity import LDiversity
 from tacit.protect.models.t_closeness import TCloseness
 from tacit.protect.shown import look
 from tacit.protect.verify import verify
-from tacit.release import State
+from tacit.release import Release, State
 from tacit.schema import Column, Dataset, Role, Schema
 from tacit.verbs import protect
 
@@ -183,3 +183,28 @@ def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
     shown = look(frame(), quasi=("age",))
     [unknown] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
     assert unknown.state is State.NOT_CHECKED
+
+
+def test_two_releases_that_are_diverse_alone_may_not_be_together(tmp_path: Path) -> None:
+    """Age in one, sex in the other: everybody has two possible values in each; two people have one in both."""
+    people = pl.DataFrame(
+        {"age": [20, 20, 30, 30], "sex": ["F", "M", "F", "M"], "s": ["a", "b", "c", "a"]},
+    )
+    columns: dict[str, Any] = {"age": {"role": "quasi"}, "sex": {"role": "quasi"}, "s": {"role": "sensitive"}}
+    manifest = {"columns": columns, "models": [{"l-diversity": {"l": 2}}]}
+    people.write_csv(tmp_path / "people.csv")
+    first = Release(table=Table(frame=people.with_columns(pl.lit("*").alias("sex"))), manifest=manifest)
+    second = Release(table=Table(frame=people.with_columns(pl.lit("*").alias("age"))), manifest=manifest)
+    original = tmp_path / "people.csv"
+    assert [v.state for v in check_release(first, original=original)] == [State.HOLDS]
+    diverse, together = check_release(second, original=original, earlier=[first])
+    assert diverse.holds
+    assert (together.state, together.worst, together.failing) == (State.FAILS, 1, 2)
+    assert check_release(first, original=original, earlier=[first])[1].holds
+    assert check_release(first, earlier=[second])[1].state is State.NOT_CHECKED
+    other = Release(table=Table(frame=people.drop("s")), manifest={})
+    assert check_release(first, original=original, earlier=[other])[1].state is State.NOT_CHECKED
+    local = Release(
+        table=Table(frame=people.with_columns(pl.Series("age", ["20", "*", "30-40", "30-40"]))), manifest={}
+    )
+    assert check_release(first, original=original, earlier=[local])[1].state is State.NOT_CHECKED

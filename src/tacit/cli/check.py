@@ -14,17 +14,26 @@ from tacit.cli._console import emit_json, json_option, typed_path
 @click.option("--original", type=typed_path, default=None, help="The data it was made of: the reference distribution.")
 @click.option("--population", type=typed_path, default=None, help="The population table, for models that count people.")
 @click.option("--recipe", type=typed_path, default=None, help="Roles and models, for a release without a manifest.")
+@click.option("--earlier", type=typed_path, multiple=True, help="An earlier release of the same people; repeatable.")
 @json_option
-def command(release: Path, original: Path | None, population: Path | None, recipe: Path | None, as_json: bool) -> int:
+def command(
+    release: Path,
+    original: Path | None,
+    population: Path | None,
+    recipe: Path | None,
+    earlier: tuple[Path, ...],
+    as_json: bool,
+) -> int:
     """Check RELEASE, a folder that `tacit protect` wrote or any table, by plain GROUP BY statements.
 
     The code shares nothing with the search that made the release. Models that compare with the distribution of the
-    whole table take it from --original, or else from the release itself. Exit code 1 when a model fails or could not be
+    whole table take it from --original, or else from the release itself. With --earlier (and --original) it also judges
+    what this release and earlier ones of the same people tell together. Exit code 1 when a model fails or could not be
     checked.
     """
     from tacit.checking import check_release
 
-    verdicts = check_release(release, original=original, population=population, recipe=recipe)
+    verdicts = check_release(release, original=original, population=population, recipe=recipe, earlier=earlier)
     document = {"release": str(release), "verdicts": [verdict.to_plain() for verdict in verdicts]}
     if as_json:
         emit_json(document)
