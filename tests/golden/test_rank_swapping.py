@@ -105,3 +105,19 @@ def test_probabilistic_linkage_comes_third(census: Dataset) -> None:
     shares = [linked(census, step, attack) for attack in (RankWindow(), DistanceLinkage(), ProbabilisticLinkage())]
     assert shares == sorted(shares, reverse=True)
     assert shares[2] == pytest.approx(71.28, abs=6)
+
+
+def test_columns_left_alone_must_agree(census: Dataset) -> None:
+    """One swapped column and one untouched, known to a person: the window alone is wide, both together are narrow."""
+    step = RankSwap(p=5, columns=("AGI",))
+    change = step.apply(census, Context(rng=Rng(3)))
+    steps = [{"step": "rank-swap", "parameters": step.public(), "truthful": False, **change.public}]
+    scene = Scene(
+        original=census,
+        release=Release(table=change.table, manifest={"steps": steps}),
+        aligned=True,
+        knows=("AFNLWGT", "AGI"),
+    )
+    outcome = examine(RankWindow(), scene, rng=Rng(1))
+    assert outcome.detail["exact"] == ["AFNLWGT"]
+    assert outcome.main.rate > 0.95

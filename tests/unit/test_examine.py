@@ -178,3 +178,15 @@ def test_risk_uses_the_level() -> None:
     scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
     outcome = examine(AttributeLinkage(), scene, rng=Rng(1))
     assert risk(outcome, 0.5).high - risk(outcome, 0.5).low < risk(outcome).high - risk(outcome).low
+
+
+def test_perturbed_columns_are_not_linked_on() -> None:
+    """A published step that swapped the ages: the intruder who knows it links on the ZIP code alone."""
+    steps = [{"step": "rank-swap", "parameters": {"p": 50}, "truthful": False, "columns": ["age"]}]
+    swapped = PLAIN.with_columns(pl.col("age").reverse())
+    scene = Scene(original=ORIGINAL, release=release(swapped, steps=steps), aligned=True)
+    assert examine(Linkage(), scene, rng=Rng(1)).claims == 12
+    both = [{"step": "noise", "parameters": {}, "truthful": False, "columns": ["age", "zip"]}]
+    noisy = Scene(original=ORIGINAL, release=release(swapped, steps=both), aligned=True)
+    with pytest.raises(NotApplicable, match="distance-linkage"):
+        examine(Linkage(), noisy, rng=Rng(1))

@@ -60,6 +60,18 @@ class View:
         """The published steps, or nothing for an intruder who does not know the method."""
         return tuple(self.release.manifest.get("steps", ())) if self.transparent else ()
 
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """Known columns that no published step perturbed: what they say of a row is true of its person.
+
+        A step that does not say which columns it changed is taken to have changed all, unless it is truthful.
+        """
+        perturbed: set[str] = set()
+        for step in self.steps:
+            if not step.get("truthful", False):
+                perturbed.update(step.get("columns", self.knows))
+        return tuple(name for name in self.knows if name not in perturbed)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate:

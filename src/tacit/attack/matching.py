@@ -139,15 +139,22 @@ def _keep(found: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pra
 
 
 def match(view: View) -> Match:
-    """Compare the targets with the release on ``view.knows``."""
+    """Compare the targets with the release on what the intruder knows and no published step perturbed."""
     if not view.knows:
         raise NotApplicable("The intruder knows no column of the release.", fix="Name columns with `knows`.")
+    names = view.untouched
+    if not names:
+        raise NotApplicable(
+            "Every column the intruder knows was perturbed, so no row can be expected to fit.",
+            fix="Use an attack for perturbed data such as `distance-linkage`.",
+            columns=view.knows,
+        )
     published = view.release.manifest.get("columns", {}) if view.transparent else {}
     columns = tuple(
         compare(
             view.targets.get_column(name), view.release.table.column(name), published.get(name, {}).get("hierarchy")
         )
-        for name in view.knows
+        for name in names
     )
     person, codes = _distinct([column.known for column in columns])
     classes, class_codes = _distinct([column.released for column in columns])

@@ -41,8 +41,10 @@ class AttributeLinkage(Linking):
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None
         votes = Votes.of(view)
-        best = np.full(view.targets.height, -1, dtype=np.int64)
-        confidence = np.zeros(view.targets.height)
+        # Who fits no row still gets a guess, the most frequent value: saying nothing is no better for the intruder.
+        common = int(np.argmax(votes.prior))
+        best = np.full(view.targets.height, common, dtype=np.int64)
+        confidence = np.full(view.targets.height, votes.prior[common])
         with progress.task("attribute linkage", votes.matched.persons) as tick:
             for targets, values, count in votes.cast():
                 tick(1)
@@ -52,5 +54,5 @@ class AttributeLinkage(Linking):
                 top = int(np.argmax(count + 1e-9 * count.sum() * votes.prior[values]))
                 best[targets] = values[top]
                 confidence[targets] = count[top] / count.sum()
-        value = votes.index.gather(np.maximum(best, 0)).alias(view.secret)
-        return Guesses(value=value, made=best >= 0, confidence=confidence)
+        value = votes.index.gather(best).alias(view.secret)
+        return Guesses(value=value, made=np.ones(len(best), dtype=np.bool_), confidence=confidence)

@@ -44,7 +44,6 @@ class LearnedLinkage(Linking):
     examples: ClassVar = (
         {"distance": "weighted", "taught": 1.0, "knows": ["height", "income", "rent", "commute"]},
         {"distance": "bilinear", "taught": 0.5, "knows": ["height", "income", "rent", "commute"]},
-        {"distance": "choquet", "taught": 1.0, "knows": ["height", "income", "rent"]},
     )
     reference: ClassVar[str] = (
         "Abril, D., Navarro-Arribas, G., Torra, V. (2012). Improving record linkage with supervised learning for "

@@ -22,8 +22,8 @@ class Linkage(Linking):
     known ones: published hierarchies, masks, ranges, sets and date parts are read. Of the rows that fit, those that say
     most are preferred (a suppressed cell fits everybody and says nothing), and one of them is named at random.
 
-    A row that is the only one to fit is a *certain* match. The attack does not apply where values were perturbed
-    (noise, swapping, microaggregation); distance linkage does.
+    A row that is the only one to fit is a *certain* match. Columns that a published step perturbed (noise, swapping,
+    microaggregation) are left out; where all were, the attack does not apply, and distance linkage does.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY

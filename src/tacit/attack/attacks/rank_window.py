@@ -6,10 +6,12 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from numba import njit
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
 from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress
@@ -27,7 +29,8 @@ class RankWindow(Linking):
     A value swapped within p percent of the ranks has its masked version in a window of ranks around its own, which the
     intruder computes from the release alone, because swapping keeps every column's values. For each known column the
     rows whose value lies in the window may be the person's; the intersection over columns is small, and a certain match
-    when it holds one row. Among several the nearest is named (RSLD). An upper bound on p is enough.
+    when it holds one row. Among several the nearest is named (RSLD). An upper bound on p is enough. Known columns that
+    no step perturbed must agree exactly.
 
     Variants without a fixed window (p-buckets, p-distribution) can move a value out of it; then the true row is missed.
     """
@@ -49,6 +52,13 @@ class RankWindow(Linking):
         released = np.column_stack([_as_numbers(view.release.table.column(name), name) for name in names])
         targets = np.column_stack([_as_numbers(view.targets.get_column(name), name) for name in names])
         low, high = windows(targets, released, percent)
+        # Columns that were not swapped must agree: a window of no width.
+        exact = [name for name in view.untouched if name not in names] if view.steps else []
+        for name in exact:
+            known, seen = _same_codes(view.targets.get_column(name), view.release.table.column(name))
+            targets, released = np.column_stack([targets, known]), np.column_stack([released, seen])
+            low = np.column_stack([low, np.where(np.isnan(known), -np.inf, known)])
+            high = np.column_stack([high, np.where(np.isnan(known), np.inf, known)])
         scale = released.std(axis=0)
         if not (scale > 0).any():
             raise NotApplicable("Every swapped column the intruder knows is constant.", columns=names)
@@ -69,6 +79,7 @@ class RankWindow(Linking):
         detail: dict[str, Any] = {
             "p": percent,
             "columns": list(names),
+            "exact": exact,
             "alone": int((size == 1).sum()),
             "median_candidates": float(np.median(size)),
         }
@@ -105,6 +116,19 @@ def _as_numbers(series: Any, name: str) -> Floats:
     if found is None:
         raise NotApplicable(f"Column `{name}` holds no numbers.", columns=(name,))
     return found
+
+
+def _same_codes(known: pl.Series, released: pl.Series) -> tuple[Floats, Floats]:
+    """Both columns as numbers that are equal where the values are; NaN where the known value is missing."""
+    left, right = canonical(known), canonical(released)
+    values = pl.concat([left, right]).unique().drop_nulls().sort().to_list()
+    codes = {value: float(code) for code, value in enumerate(values)}
+
+    def coded(series: pl.Series) -> Floats:
+        return series.replace_strict(codes, default=np.nan, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
+
+    # A released blank agrees with nobody: it was there before.
+    return coded(left), np.nan_to_num(coded(right), nan=-1.0)
 
 
 def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, Floats]:
