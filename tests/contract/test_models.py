@@ -155,6 +155,21 @@ def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str,
     assert states
 
 
+@every
+def test_dropping_a_class_hurts_no_other(kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path) -> None:
+    """Where a rule says so: what it makes of a class, and of all classes together, survives the loss of any other."""
+    table, rule = bound(built(kind, parameters, tmp_path), dataset())
+    groups = table.groups(columns=rule.columns)
+    groups = groups.take(groups.sizes > 0)
+    passed = rule.passes(groups)
+    for gone in range(len(groups)):
+        rest = np.arange(len(groups)) != gone
+        assert (rule.passes(groups.take(rest)) == passed[rest]).all()
+        if rule.shrinks and rule.table_holds(groups):
+            assert rule.table_holds(groups.take(rest))
+    assert rule.shrinks is not rule.about_table
+
+
 def test_a_sensitive_column_must_be_named_when_there_are_two() -> None:
     data = dataset()
     columns = {**data.schema.columns, "sex": Column(role=Role.SENSITIVE)}

@@ -68,4 +68,4 @@ def plain_judgement(space: Space, levels: tuple[int, ...]) -> tuple[bool, float,
         cells[column] = price @ sizes
     shape = Shape(rows=space.rows, suppressed=suppressed, classes=len(sizes), term=term)
     score = space.metric.score(cells, space.prices, shape)
-    return suppressed <= space.limit, score, shape, groups
+    return suppressed <= space.limit and len(sizes) > 0, score, shape, groups

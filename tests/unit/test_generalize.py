@@ -168,6 +168,11 @@ def test_more_values_than_there_are() -> None:
     assert refusal.value.closest == {"l-diversity": 3.0}  # type: ignore[attr-defined]
 
 
+def test_an_empty_table_is_no_answer() -> None:
+    with pytest.raises(Unmet, match=r"100\.0% of the rows"):
+        run(people(), LDiversity(l=4), suppression=1.0)
+
+
 def test_a_distance_below_what_the_highest_levels_reach() -> None:
     with pytest.raises(Unmet, match="t-closeness wants <= 0 and the coarsest table gives"):
         run(people(), TCloseness(t=0), highest={"sex": 0})

@@ -87,10 +87,6 @@ class Rule(ABC):
             return float("nan")
         return float(values.max() if self.smaller_is_better else values.min())
 
-    def closest(self) -> float | None:
-        """The best value of the quantity that any generalization of the table can reach, if it is known."""
-        return None
-
 
 class PrivacyModel(Part):
     """A condition on a table: it holds, fails, or could not be checked."""

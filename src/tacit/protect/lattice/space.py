@@ -201,7 +201,8 @@ class Space:
             int(self.metric.class_term), self._cells,
         )  # fmt: skip
         shape = Shape(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
-        meets = meets and suppressed <= self.limit
+        # an empty table hides everybody and helps nobody
+        meets = meets and suppressed <= self.limit and classes > 0
         everyone = self._cells + suppressed * self.prices.star
         parts = float(self.metric.columns(everyone, self.prices).sum())
         monotone = self.closure is Closure.ANY or (self.limit == 0 and self.closure is Closure.PASSING)
