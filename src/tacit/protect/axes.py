@@ -182,6 +182,7 @@ def _axis(ladder: Ladder, kind: Kind) -> Axis:
         position = np.arange(count) / max(count - 1, 1)
         groups = np.zeros((0, count), dtype=np.int32)
     else:
+        assert ladder.levels[-1].size == 1, "two values must meet, at the root at the latest"
         keys = [level.codes for level in ladder.levels]
         leaf = np.lexsort(keys).astype(np.int32)
         position = np.zeros(0)

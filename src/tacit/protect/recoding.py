@@ -97,6 +97,7 @@ def forest(table: Classes, cells: Sequence[Sequence[Floats]], weights: Floats) -
     prices: list[Floats] = []
     place = 0
     for column, ladder in enumerate(table.ladders):
+        assert ladder.levels[-1].size == 1, "compiled loops climb until two values meet, at the root at the latest"
         for number in range(deepest):
             level = ladder.levels[min(number, ladder.height)]
             groups[:, column, number] = level.codes[table.codes[:, column]]
