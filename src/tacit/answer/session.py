@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -21,12 +21,14 @@ from uuid import uuid4
 
 import polars as pl
 
+from tacit.answer.builder import Builder
 from tacit.answer.catalog import Catalog
 from tacit.answer.compute import Released, compute
 from tacit.answer.explanation import Explanation, explain
 from tacit.answer.output import Noisy, Output, evaluate
 from tacit.answer.question import Question, ask
 from tacit.answer.strategy import Strategy, choose
+from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, concentrated, pure
 from tacit.engines.backends.duckdb import Duckdb
@@ -172,6 +174,26 @@ class Session:
             if self.pace:
                 spent = time.monotonic() - started
                 time.sleep(-(-spent // self.pace) * self.pace - spent)
+
+    def table(self, name: str) -> Builder:
+        """Start a question without SQL: ``session.table("patients").by("ward").count().ask(epsilon=1)``."""
+        return Builder(session=self, source=name)
+
+    def workload(
+        self,
+        queries: Sequence[str],
+        *,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        rho: Number | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+    ) -> WorkloadAnswer:
+        """Many counts for one cost, measured together in whatever way is most exact; the answer says which way."""
+        if (epsilon is None) == (rho is None):
+            raise BadParameter("a workload needs its cost.", fix="Pass epsilon or rho.")
+        cost = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
+        return answer_workload(self, plan_workload(self, queries, cost, rows=rows, groups=groups))
 
     def remaining(self) -> Loss | None:
         """The smallest of what is left to the data set, to this analyst on it, and to this analyst."""

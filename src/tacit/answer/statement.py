@@ -11,7 +11,7 @@ from tacit.answer.question import Question
 from tacit.answer.scalar import text_sql
 from tacit.answer.strategy import Strategy, refinement
 
-__all__ = ["additive", "cells", "distinct", "group_columns"]
+__all__ = ["additive", "cells", "distinct", "group_columns", "value_sql"]
 
 _FEW = 4
 """Up to so many groups of a unit are chosen by passes; more by a window."""
@@ -21,7 +21,7 @@ _SAFE = 1 - 2.0**-40
 of the result below the bound whatever the rounding."""
 
 
-def _value(value: Any) -> str:
+def value_sql(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, datetime):
@@ -46,7 +46,7 @@ def _source(question: Question, columns: list[str]) -> str:
         number, joins = "", ""
         for i, key in enumerate(question.keys):
             values = key.values or ()
-            listed = ", ".join(f"({_value(value)}, {place})" for place, value in enumerate(values))
+            listed = ", ".join(f"({value_sql(value)}, {place})" for place, value in enumerate(values))
             joins += f" JOIN (VALUES {listed}) AS v{i}(name{i}, code{i}) ON {key.scalar.sql} = name{i}"
             number = f"({number} * {len(values)} + code{i})" if number else f"CAST(code{i} AS BIGINT)"
         return f"SELECT {', '.join([*unit, f'{number} AS g', *columns])} FROM {rows}{joins}"
@@ -57,7 +57,7 @@ def _source(question: Question, columns: list[str]) -> str:
         if key.values is None:
             tests.append(f"k{i} IS NOT NULL")
         else:
-            tests.append(f"k{i} IN ({', '.join(_value(value) for value in key.values)})")
+            tests.append(f"k{i} IN ({', '.join(value_sql(value) for value in key.values)})")
     return f"SELECT * FROM ({inner}) WHERE {' AND '.join(tests)}" if tests else inner
 
 
