@@ -91,6 +91,8 @@ class LossMetric(Part):
     class_term: ClassVar[ClassTerm] = ClassTerm.NONE
     grows: ClassVar[bool] = True
     """Without suppression, a coarser table never scores lower than a finer one."""
+    by_width: ClassVar[bool] = False
+    """Prices of numbers depend on the width of their range."""
     by_level: ClassVar[bool] = False
     """Prices depend on the level, so it has no meaning for partitions whose values have none."""
 
@@ -159,7 +161,7 @@ class LossMetric(Part):
             levels = []
             for number, level in enumerate(table.ladders[position].levels):
                 covered = np.bincount(level.codes, weights=facts.frequency, minlength=level.size).astype(np.int64)
-                widths = _widths(table.ladders[position], number) if facts.numeric else None
+                widths = _widths(table.ladders[position], number) if self.by_width and facts.numeric else None
                 priced = self.price(facts, level.leaves_under, covered, number, widths)
                 levels.append(np.asarray(priced, dtype=np.float64))
             cells.append(tuple(levels))

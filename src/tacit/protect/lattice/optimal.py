@@ -104,6 +104,9 @@ class _Walk:
         """Open combinations by rising first bound, with how many come before each; one is given until it is closed."""
         number = 0
         while True:
+            number = self.space.skip(
+                self.flat, self.order, number, self.best_score, self._shape, self._strides, self.low
+            )
             number = int(kernels.next_open(self.flat, self.order, number, self.best_score))
             if number == len(self.order):
                 return

@@ -181,6 +181,14 @@ class Space:
             return self._refuted(at)
         return self._judge(at, explain=explain)
 
+    def skip(self, bounds: npt.NDArray[np.float64], order: Ints, start: int, limit: float, *lattice: Ints) -> int:
+        """Where nothing may be suppressed: close what rare rows refute, up to the next open place that they do not."""
+        if self.limit:
+            return start
+        place, refuted = self._witnesses.skip(bounds, order, start, limit, *lattice)
+        self.judged += refuted
+        return place
+
     def _judge(self, at: Ints, *, explain: bool = False) -> Node:
         source, count = self._group(at)
         size, kept = self._size[:count], self._kept[:count]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from numba import njit
 
 from tacit.protect.classes import Classes
+from tacit.protect.lattice.kernels import climb, close_box, next_open
 
 __all__ = ["Witnesses"]
 
@@ -57,6 +58,28 @@ class Witnesses:
             # nearer to the front, because the next table is often like this one
             self._known[[0, found]] = self._known[[found, 0]]
         return found >= 0
+
+    def skip(
+        self,
+        bounds: npt.NDArray[np.float64],
+        order: npt.NDArray[np.int64],
+        start: int,
+        limit: float,
+        shape: npt.NDArray[np.int64],
+        strides: npt.NDArray[np.int64],
+        low: npt.NDArray[np.int64],
+    ) -> tuple[int, int]:
+        """Close everything that witnesses refute on the way to the next open combination that they do not.
+
+        Gives its position in ``order`` and how many combinations were refuted.
+        """
+        if not self.active:
+            return start, 0
+        place, refuted = _skip(
+            bounds, order, start, limit, shape, strides, low,
+            self._bits, self._codes, self._sets, self._starts, self._known, self._count, self._sizes, self._least,
+        )  # fmt: skip
+        return int(place), int(refuted)
 
     def remember(self, combination: int) -> None:
         """Keep a combination whose class was too small."""
@@ -106,3 +129,27 @@ def _rare(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         if total < least:
             return number
     return -1
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _skip(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    bounds, order, start, limit, shape, strides, low, bits, codes, sets, starts, known, count, sizes, least
+):
+    refuted = 0
+    at = np.empty(shape.size, dtype=np.int64)
+    top = np.empty(shape.size, dtype=np.int64)
+    bottom = np.zeros(shape.size, dtype=np.int64)
+    position = next_open(bounds, order, start, limit)
+    while position < order.size:
+        for i in range(shape.size):
+            at[i] = order[position] // strides[i] % shape[i]
+        climb(bounds, shape, strides, at, limit, 1.0, top)
+        found = _rare(bits, codes, sets, starts, known, count, top + low, sizes, least)
+        if found < 0:
+            break
+        if found > 0:
+            known[0], known[found] = known[found], known[0]
+        close_box(bounds, strides, bottom, top)
+        refuted += 1
+        position = next_open(bounds, order, position, limit)
+    return position, refuted

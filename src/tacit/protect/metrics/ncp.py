@@ -16,6 +16,7 @@ class Ncp(LossMetric):
     hierarchy's leaves under it, and nothing when it is a single leaf.
     """
 
+    by_width: ClassVar[bool] = True
     reference: ClassVar[str] = "Xu et al. (2006), doi:10.1145/1150402.1150504"
 
     def price(
