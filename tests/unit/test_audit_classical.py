@@ -1,0 +1,99 @@
+"""Sums by exact linear algebra, extremes by search: each against the plain way."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from tacit.answer.audit.extremes import Extreme, ExtremeAuditor
+from tacit.answer.audit.linear import SumAuditor, in_span, intervals
+from tacit.errors import BadParameter
+
+
+def test_sums_against_fractions() -> None:
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(300):
+        n = int(rng.integers(2, 9))
+        auditor, told = SumAuditor(n), []
+        for _ in range(8):
+            row = (rng.random(n) < rng.choice([0.3, 0.5, 0.8])).astype(int)
+            safe, exposed, state = auditor.judge(np.flatnonzero(row))
+            truth = [i for i in range(n) if in_span([*told, row.tolist()], np.eye(n, dtype=int)[i].tolist())]
+            assert exposed.tolist() == truth
+            assert safe == (not truth)
+            if safe:
+                auditor.accept(state)
+                told.append(row.tolist())
+            else:
+                refused += 1
+    assert refused > 100
+
+
+def test_sum_of_all_but_one() -> None:
+    auditor = SumAuditor(1000)
+    safe, _, state = auditor.judge(range(1000))
+    assert safe
+    auditor.accept(state)
+    safe, exposed, _ = auditor.judge(np.arange(1000) != 17)
+    assert not safe
+    assert exposed.tolist() == [17]
+    with pytest.raises(BadParameter, match="judge again"):
+        auditor.accept(state)
+
+
+def test_narrow_intervals() -> None:
+    questions = [np.array([0, 1, 2]), np.array([2, 3])]
+    wide = intervals(questions, [15.0, 10.0], people=5, low=0, high=10)
+    assert wide.low.tolist() == pytest.approx([0, 0, 0, 0, 0])
+    assert wide.high.tolist() == pytest.approx([10, 10, 10, 10, 10])
+    narrow = intervals(questions, [30.0, 12.0], people=5, low=0, high=10)  # three times the largest value
+    assert (narrow.high - narrow.low).tolist() == pytest.approx([0, 0, 0, 0, 10])
+    with pytest.raises(BadParameter, match="these sums"):
+        intervals(questions, [31.0, 12.0], people=5, low=0, high=10)
+
+
+def fixed_by_enumeration(answers: list[Extreme], n: int) -> list[int] | None:
+    """Values in halves between -1 and 4 are enough when answers are whole numbers 0 to 3."""
+    worlds = [
+        world
+        for world in product(np.arange(-1, 4.5, 0.5), repeat=n)
+        if all((max if a.kind == "max" else min)(world[i] for i in a.people) == a.value for a in answers)
+    ]
+    return [i for i in range(n) if len({world[i] for world in worlds}) == 1] if worlds else None
+
+
+@pytest.mark.parametrize("kinds", [("max",), ("min",), ("max", "min")])
+def test_extremes_against_enumeration(kinds: tuple[str, ...]) -> None:
+    if len(kinds) == 2:
+        pytest.importorskip("ortools")
+    rng = np.random.default_rng(2)
+    some = 0
+    for _ in range(25):
+        n = 4
+        world = rng.integers(0, 4, n)
+        answers = []
+        for _ in range(int(rng.integers(1, 5))):
+            people = tuple(np.flatnonzero(rng.random(n) < 0.6).tolist()) or (0,)
+            kind = str(rng.choice(kinds))
+            value = (max if kind == "max" else min)(world[list(people)])
+            answers.append(Extreme(kind=kind, people=people, value=float(value)))  # type: ignore[arg-type]
+        found = ExtremeAuditor(n).exposed(*answers)
+        assert found is not None
+        assert found.tolist() == fixed_by_enumeration(answers, n), answers
+        some += len(found) > 0
+    assert some > 3
+    impossible = [Extreme(kind="max", people=(0, 1), value=1), Extreme(kind="max", people=(0, 1), value=2)]
+    assert ExtremeAuditor(2).exposed(*impossible) is None
+
+
+def test_a_refused_maximum_tells_unless_it_is_simulatable() -> None:
+    auditor = ExtremeAuditor(3)
+    auditor.accept(Extreme(kind="max", people=(0, 1, 2), value=9))
+    below = Extreme(kind="max", people=(0, 1), value=5)
+    assert not auditor.safe(below)  # the third person would have the 9: the refusal says that it is so
+    assert auditor.safe(Extreme(kind="max", people=(0, 1), value=9))
+    assert not auditor.simulatable("max", (0, 1))  # refused whatever the answer is
+    assert auditor.simulatable("max", (0, 1, 2))
