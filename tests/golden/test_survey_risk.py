@@ -112,9 +112,20 @@ def test_special_uniques_by_brute_force() -> None:
 
 def test_special_uniques_of_the_survey(survey: Pair) -> None:
     found = run("suda", survey)
-    # Every sample unique has at least one minimal sample unique; ours are exhaustive (see docs/measures.md).
     assert found.detail["rows"] == 157
     assert found.value == pytest.approx(0.678143, abs=1e-6)
+
+
+def test_special_uniques_with_a_missing_code() -> None:
+    """sdcMicro's 101 records and largest score 0.4624549: its run took the code 3 for "missing"."""
+    frame = pl.read_csv(DATA / "sdcmicro" / "testdata.csv").select(
+        pl.when(pl.col(name) == 3).then(None).otherwise(pl.col(name)).alias(name) for name in KEYS
+    )
+    schema = Schema(columns={name: Column(role=Role.QUASI, missing="wildcard") for name in KEYS})
+    original = Dataset.of(Table(frame=frame), schema)
+    found = run("suda", Pair(original=original, release=Release(table=original.table, manifest={})))
+    assert found.detail["rows"] == 101
+    assert found.value == pytest.approx(0.4624549, abs=5e-7)
 
 
 def test_wildcards_are_counted_in_every_class_they_fit() -> None:

@@ -29,7 +29,8 @@ class Suda(Measure):
 
     A minimal sample unique is a set of columns on which a row is unique while it is not on any smaller one. The fewer
     columns it takes, and the more such sets a row has, the higher its score. ``columns`` says what share of all scores
-    each column contributes: what to coarsen first. All sets of columns up to ``size`` are searched, from small to
+    each column contributes: what to coarsen first. In columns whose missing values are a wildcard or suppressed, a
+    blank cell takes part in no minimal sample unique. All sets of columns up to ``size`` are searched, from small to
     large, and a set is skipped for rows that are unique on a part of it.
     """
 
@@ -55,8 +56,10 @@ class Suda(Measure):
             raise NotApplicable(
                 f"{len(names)} columns have {sets:,} sets of up to {depth}.", fix="Search fewer with `size`."
             )
+        schema = pair.original.schema
+        blank = [pair.masked[name].is_null().to_numpy() & (schema.column(name).missing != "category") for name in names]
         with progress.task("special uniques", sets) as tick:
-            found, share = scores(codes, depth, self.score, tick)
+            found, share = scores(codes, blank, depth, self.score, tick)
         rare = found > 0
         dis = dis_scores(found, codes, self.fraction)
         detail = {
@@ -75,8 +78,13 @@ class Suda(Measure):
         return Measurement(measure=self.part_name(), value=float(dis.max()), columns=contribution, detail=detail)
 
 
-def scores(codes: list[Ints], depth: int, kind: str, tick: Tick) -> tuple[Floats, Floats]:
-    """SUDA score of each row, and the share of all scores in which each column takes part."""
+def scores(
+    codes: list[Ints], blank: list[npt.NDArray[np.bool_]], depth: int, kind: str, tick: Tick
+) -> tuple[Floats, Floats]:
+    """SUDA score of each row, and the share of all scores in which each column takes part.
+
+    A blank cell that means "unknown" cannot be part of what makes a row unique.
+    """
     rows, width = len(codes[0]), len(codes)
     score = np.zeros(rows)
     part = np.zeros(width)
@@ -93,6 +101,8 @@ def scores(codes: list[Ints], depth: int, kind: str, tick: Tick) -> tuple[Floats
             unique = np.bincount(label)[label[special]] == 1
             here[chosen] = unique
             minimal = unique.copy()
+            for column in chosen:
+                minimal &= ~blank[column][special]
             if size > 1:
                 for left_out in chosen:
                     minimal &= ~before[tuple(column for column in chosen if column != left_out)]
