@@ -59,6 +59,12 @@ def split(frame: pl.DataFrame, names: tuple[str, ...]) -> Strata:
     return Strata(order=grouped.explode().to_numpy().astype(np.uint32, copy=False), offsets=offsets)
 
 
+def sorted_rows(series: pl.Series) -> Rows:
+    """Numbers of the rows that have a value, by value; equal values in the order of the rows, on any machine."""
+    order = pl.DataFrame([series.alias("x")]).select(pl.arg_sort_by("x", nulls_last=True, maintain_order=True))
+    return order.to_series().to_numpy()[: len(series) - series.null_count()].astype(np.uint32, copy=False)
+
+
 def refuse_not_finite(series: pl.Series) -> None:
     """Refuse a column with NaN or infinity: neither is a number nor declared missing."""
     if series.dtype.is_float():

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from tacit.protect.methods._masking import ORDERED, Masking, Rows, refuse_not_finite
+from tacit.protect.methods._masking import ORDERED, Masking, Rows, refuse_not_finite, sorted_rows
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset
@@ -106,7 +106,7 @@ def _sorted_rows(series: pl.Series, stratum: Rows | None) -> tuple[Rows, npt.NDA
     """Numbers of the rows that have a value, by stratum and then by value, and where each stratum starts."""
     count = len(series) - series.null_count()
     if stratum is None:
-        return series.arg_sort(nulls_last=True).to_numpy()[:count], np.array([0, count])
+        return sorted_rows(series), np.array([0, count])
     frame = (
         pl.DataFrame({"stratum": stratum, "value": series}).with_row_index("row").filter(pl.col("value").is_not_null())
     )

@@ -7,7 +7,7 @@ import polars as pl
 
 from tacit.errors import BadParameter, TooFewRows
 from tacit.protect.methods._covariance import square_root
-from tacit.protect.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite
+from tacit.protect.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite, sorted_rows
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset
@@ -152,6 +152,5 @@ def _design(part: pl.DataFrame, given: tuple[str, ...], categorical: set[str]) -
 def _put_back(index: Rows, series: pl.Series, drawn: Floats, rows: Rows) -> None:
     """The i-th smallest value goes where the i-th smallest drawn score is."""
     present = np.flatnonzero(series.is_not_null().to_numpy())
-    by_value = series.arg_sort(nulls_last=True).to_numpy()[: len(present)]
-    by_score = present[pl.Series(drawn[present]).arg_sort().to_numpy()]
+    by_value, by_score = sorted_rows(series), present[sorted_rows(pl.Series(drawn[present]))]
     index[rows[by_score]] = rows[by_value]

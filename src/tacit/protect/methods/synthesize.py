@@ -11,14 +11,17 @@ from pydantic import Field
 
 from tacit.errors import ExtraMissing, TooFewRows
 from tacit.protect.methods._covariance import square_root
-from tacit.protect.methods._masking import Floats, Masking, refuse_not_finite
+from tacit.protect.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset, Kind
 
 __all__ = ["Synthesize"]
 
-Index = npt.NDArray[np.int64]
+Index = npt.NDArray[Any]
+
+_CHUNK = 1 << 18
+"""Rows that are drawn at a time."""
 
 
 class Synthesize(Masking):
@@ -124,17 +127,27 @@ def _copula(part: pl.DataFrame, names: tuple[str, ...], count: int, random: np.r
     from scipy.special import ndtr, ndtri
 
     n = part.height
-    scores = np.empty((n, len(names)))
+    scores = np.empty((n, len(names)), dtype=np.float32, order="F")
     orders = []
+    scale = ndtri((np.arange(n) + 0.5) / n).astype(np.float32)
     for j, name in enumerate(names):
         values, _ = _coded(part.get_column(name))
-        order = np.lexsort((random.random(n), values))  # ties at random: a category fills its stretch of the scale
-        scores[order, j] = ndtri((np.arange(n) + 0.5) / n)
+        # Ties stand in a random order, so that a category fills its stretch of the scale.
+        mixed = random.permutation(np.arange(n, dtype=np.uint32))
+        order = mixed[sorted_rows(pl.Series(values[mixed]))]
+        scores[order, j] = scale
         orders.append(order)
-    root = square_root(np.atleast_2d(np.corrcoef(scores, rowvar=False)))
-    drawn = ndtr(random.standard_normal((count, len(names))) @ root.T)
-    places = np.minimum((drawn * n).astype(np.int64), n - 1)
-    return {name: order[places[:, j]] for j, (name, order) in enumerate(zip(names, orders, strict=True))}
+    spread = float((scale.astype(np.float64) ** 2).mean())
+    root = square_root(np.atleast_2d(scores.T @ scores).astype(np.float64) / (n * spread))
+    del scores
+    index = {name: np.empty(count, dtype=np.uint32) for name in names}
+    for start in range(0, count, _CHUNK):
+        rows = slice(start, min(start + _CHUNK, count))
+        drawn = ndtr(random.standard_normal((rows.stop - start, len(names))) @ root.T)
+        places = np.minimum((drawn * n).astype(np.int64), n - 1)
+        for j, (name, order) in enumerate(zip(names, orders, strict=True)):
+            index[name][rows] = order[places[:, j]]
+    return index
 
 
 def _trees(
