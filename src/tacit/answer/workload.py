@@ -56,6 +56,8 @@ class Workload:
     name: str
     """Which measurement was chosen: "cells", "questions" or a tree of ranges."""
     measured: Matrix
+    solver: Matrix
+    """Turns the measured sums into answers: least squares."""
     mechanism: Laplace | Gaussian
     sensitivity: Fraction
     """L1 distance, or squared L2 distance, over all measured sums."""
@@ -101,11 +103,15 @@ def plan_workload(session: Session, queries: Sequence[str], cost: Loss, **limits
     if not options:
         raise QueryRefused("No question of the workload can count anybody.")
     plans = {name: _noise(measured, bounds, cost) for name, measured in options.items()}
-    errors = {name: _expected(matrix, measured, plans[name][0].variance) for name, measured in options.items()}
+    solvers = {name: _solver(matrix, measured, name) for name, measured in options.items()}
+    errors = {
+        name: float(np.sqrt((solver**2).sum() * float(plans[name][0].variance) / len(matrix)))
+        for name, solver in solvers.items()
+    }
     best = min(errors, key=lambda name: errors[name])
     mechanism, sensitivity = plans[best]
     return Workload(
-        question=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], mechanism=mechanism,
+        question=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best], mechanism=mechanism,
         sensitivity=sensitivity, cost=cost, errors=errors,
     )  # fmt: skip
 
@@ -137,7 +143,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
         except Exception:
             raise AnswerFailed("The question could not be computed. Its cost stays charged.") from None
         kept = session.ledger.remember(key, json.dumps([int(value) for value in noisy]))
-    solver = workload.matrix @ np.linalg.pinv(workload.measured)
+    solver = workload.solver
     values = solver @ np.array(json.loads(kept), dtype=np.float64)
     reach = _intervals(solver, workload.mechanism)
     cells_out = tuple(
@@ -239,11 +245,14 @@ def _noise(measured: Matrix, bounds: Strategy, cost: Loss) -> tuple[Laplace | Ga
     return min(found, key=lambda pair: float(pair[0].variance))
 
 
-def _expected(matrix: Matrix, measured: Matrix, variance: float | Fraction) -> float:
-    solver = matrix @ np.linalg.pinv(measured)
-    if not np.allclose(solver @ measured, matrix, atol=1e-6):
-        return float("inf")
-    return float(np.sqrt((solver**2).sum() * float(variance) / len(matrix)))
+def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
+    """The matrix that gives the questions' least-squares answers from the measured sums."""
+    if name == "cells":
+        return matrix
+    if name == "questions":
+        # Each question is one of the measured sums (or counts nobody), and is answered by it.
+        return np.asarray((matrix[:, None, :] == measured[None, :, :]).all(axis=2), dtype=np.float64)
+    return np.asarray(matrix @ np.linalg.solve(measured.T @ measured, measured.T))
 
 
 def _intervals(solver: Matrix, mechanism: Laplace | Gaussian) -> Matrix:
