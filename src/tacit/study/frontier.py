@@ -133,9 +133,11 @@ def _point(plan: Plan, candidate: Candidate, cells: list[Mapping[str, Any]]) -> 
     complete = not refused and len(judged) == len(lost) == len(cells)
     reason = refused[0] if refused else ""
     if not complete and not reason:
-        reason = f"{plan.risk or 'no attack on identity'} applies" if len(judged) < len(cells) else ""
-        reason = reason and f"The risk could not be judged: {reason.replace(' applies', '')} did not apply."
-        reason = reason or f"The measure {plan.utility} did not apply."
+        if len(judged) < len(cells):
+            who = "no attack on identity applies" if plan.risk is None else f"{plan.risk} does not apply"
+            reason = f"The risk could not be judged: {who}."
+        else:
+            reason = f"The measure {plan.utility} did not apply."
     names = [name for _, _, name in judged]
     return Point(
         candidate=candidate,
