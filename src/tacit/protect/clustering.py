@@ -52,9 +52,7 @@ def cluster_units(
         part = woods.take(units)
         groups = np.ascontiguousarray(part.groups[:, dearest])
         offset = np.ascontiguousarray(part.offset[dearest])
-        place = np.full(len(woods), -1, dtype=np.int64)
-        place[units] = np.arange(len(units))
-        near = np.where(home[units] >= 0, place[home[units]], -1)
+        near = _places(home[units], units)
         cluster, count = _grow(groups, offset, part.price, part.rows, near, k)
         return _repair(groups, offset, part.price, part.rows, k, cluster, count, passes)
 
@@ -67,6 +65,13 @@ def cluster_units(
             count += len(distinct)
             tick(len(units))
     return cluster, count
+
+
+def _places(wanted: Ints, units: npt.NDArray[np.intp]) -> Ints:
+    """Where each wanted unit stands among ``units``; -1 where it does not."""
+    order = np.argsort(units, kind="stable")
+    found = np.minimum(np.searchsorted(units, wanted, sorter=order), len(units) - 1)
+    return np.where(units[order[found]] == wanted, order[found], -1)
 
 
 def split_into_blocks(woods: Forest, block: int, k: int) -> list[npt.NDArray[np.intp]]:
