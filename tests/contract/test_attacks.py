@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from people import NUMBERS, QUASI, dataset, frame
 from tacit.attack import Attack, Discloses, Outcome, Scene, examine, risk
 from tacit.attack.intervals import wilson
 from tacit.data.table import Table
+from tacit.errors import TacitError
 from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.release import Lineage, Release
@@ -151,7 +153,7 @@ def test_counts_are_sound(kind: type[Attack], parameters: dict[str, Any]) -> Non
         assert 0 <= arm.hits <= arm.tries
     assert outcome.certain_hits <= outcome.certain <= outcome.claims <= outcome.main.tries
     assert outcome.certain_hits <= outcome.main.hits
-    plain = outcome.to_plain()
+    plain = json.loads(json.dumps(outcome.to_plain(), allow_nan=False))
     assert plain["low"] <= plain["risk"] <= plain["high"]
     assert plain["attack"] == kind.part_name()
     assert plain["discloses"] == kind.discloses.value
@@ -162,3 +164,65 @@ def test_counts_are_sound(kind: type[Attack], parameters: dict[str, Any]) -> Non
 def test_threat_model_is_written_down(kind: type[Attack]) -> None:
     assert len(kind.summary()) > 40
     assert set(NUMBERS) <= set(QUASI)
+
+
+def constant(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.lit(1.0).alias(name) for name in NUMBERS)
+
+
+def as_text(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.all().cast(pl.String))
+
+
+def starred(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.lit("*").alias(name) for name in QUASI)
+
+
+def emptied(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in QUASI)
+
+
+def holed(table: pl.DataFrame) -> pl.DataFrame:
+    hole = pl.int_range(pl.len()) % 5 == 0
+    return table.with_columns(pl.when(hole).then(None).otherwise(pl.col(name)).alias(name) for name in QUASI)
+
+
+def one_row(table: pl.DataFrame) -> pl.DataFrame:
+    return table.head(1)
+
+
+def other_names(table: pl.DataFrame) -> pl.DataFrame:
+    return table.rename({name: f"{name}_2" for name in QUASI})
+
+
+def other_units(table: pl.DataFrame) -> pl.DataFrame:
+    return table.with_columns(pl.lit("somewhere").alias(name) for name in QUASI)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [constant, as_text, starred, emptied, holed, one_row, other_names, other_units],
+    ids=lambda spoil: spoil.__name__,
+)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in registry("attack") if not kind.by_unit], ids=lambda kind: kind.part_name()
+)
+def test_bad_releases_are_judged_or_refused(kind: type[Attack], spoil: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+    """Whatever the release looks like, there is a sound outcome or a refusal that says why; never a crash."""
+    where = unmasked(kind)
+    table = spoil(where.release.table.frame)
+    assert where.lineage is not None
+    spoilt = Scene(
+        original=where.original,
+        release=Release(table=Table(frame=table), manifest=where.release.manifest),
+        lineage=Lineage(where.lineage.rows[: table.height]),
+        control=where.control,
+    )
+    try:
+        outcome = examine(kind.build(kind.examples[0]), spoilt, rng=Rng(1), tries=60)
+    except TacitError as refusal:
+        said = str(refusal)
+    else:
+        assert 0 <= outcome.main.hits <= outcome.main.tries
+        said = json.dumps(outcome.to_plain(), allow_nan=False)
+    assert len(said) > 20

@@ -96,8 +96,9 @@ class ProbabilisticLinkage(Linking):
             numeric = known.dtype.is_numeric() or known.dtype.is_temporal()
             before, after = (numbers(known), numbers(released)) if numeric else (None, None)
             if before is not None and after is not None:
-                middle, spread = float(np.nanmean(after)), float(np.nanstd(after))
-                if np.isfinite(spread) and spread > 0:
+                held = after[np.isfinite(after)]
+                middle, spread = (float(held.mean()), float(held.std())) if len(held) else (0.0, 0.0)
+                if spread > 0:
                     left.append((np.nan_to_num(before, nan=middle) - middle) / spread)
                     right.append((np.nan_to_num(after, nan=middle) - middle) / spread)
                     near.append(name)

@@ -59,7 +59,7 @@ class RankWindow(Linking):
             targets, released = np.column_stack([targets, known]), np.column_stack([released, seen])
             low = np.column_stack([low, np.where(np.isnan(known), -np.inf, known)])
             high = np.column_stack([high, np.where(np.isnan(known), np.inf, known)])
-        scale = released.std(axis=0)
+        scale = np.nanstd(released, axis=0)
         if not (scale > 0).any():
             raise NotApplicable("Every swapped column the intruder knows is constant.", columns=names)
         scale[scale == 0] = 1.0
@@ -108,7 +108,8 @@ class RankWindow(Linking):
 
 def _is_number(view: View, name: str) -> bool:
     known, released = view.targets.get_column(name).dtype, view.release.table.column(name).dtype
-    return all(kind.is_numeric() or kind.is_temporal() for kind in (known, released))
+    numeric = all(kind.is_numeric() or kind.is_temporal() for kind in (known, released))
+    return numeric and view.release.table.column(name).null_count() < view.release.table.rows
 
 
 def _as_numbers(series: Any, name: str) -> Floats:
@@ -172,7 +173,8 @@ def _link(
             total = 0.0
             for axis in range(width):
                 value = released[row, axis]
-                if value < low[index, axis] or value > high[index, axis]:
+                # A released gap was a gap before, so it is not the row of somebody whose value is known.
+                if high[index, axis] < np.inf and not (low[index, axis] <= value <= high[index, axis]):
                     inside = False
                     break
                 gap = value - targets[index, axis]
