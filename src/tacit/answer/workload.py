@@ -111,8 +111,8 @@ def plan_workload(session: Session, queries: Sequence[str], cost: Loss, **limits
     best = min(errors, key=lambda name: errors[name])
     mechanism, sensitivity = plans[best]
     return Workload(
-        question=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best], mechanism=mechanism,
-        sensitivity=sensitivity, cost=cost, errors=errors,
+        question=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best],
+        mechanism=mechanism, sensitivity=sensitivity, cost=cost, errors=errors,
     )  # fmt: skip
 
 
@@ -259,5 +259,5 @@ def _intervals(solver: Matrix, mechanism: Laplace | Gaussian) -> Matrix:
     """Half widths at 95 %: exact for Gaussian noise, by simulation of the (public) noise for Laplace."""
     if isinstance(mechanism, Gaussian):
         return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * float(mechanism.variance)))
-    draws = np.random.default_rng(0).laplace(0.0, float(mechanism.scale), (20_000, solver.shape[1]))
+    draws = np.random.default_rng(0).laplace(0.0, float(mechanism.scale), (5_000, solver.shape[1]))
     return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0))
