@@ -27,6 +27,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "model": ("tacit.protect.models",),
     "metric": ("tacit.protect.metrics",),
     "attack": ("tacit.attack.attacks",),
+    "policy": ("tacit.answer.policies",),
+    "query-attack": ("tacit.attack.query_attacks",),
     "measure": ("tacit.measure.utility", "tacit.measure.disclosure"),
     "demo": ("tacit.demos.stories",),
 }
