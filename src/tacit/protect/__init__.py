@@ -2,5 +2,4 @@
 
 from tacit.verbal import make_callable
 
-
 make_callable(__name__)
