@@ -2,6 +2,7 @@
 
     python benchmarks/generalize.py                       # 9 quasi-identifiers, 12,960 combinations of levels
     python benchmarks/generalize.py --rows 1000000        # a bootstrap of Adult, a tenth of the cells redrawn
+    python benchmarks/generalize.py --wide 20             # 20 quasi-identifiers, 20 seconds, distance to the bound
     python benchmarks/generalize.py --arx libarx-3.9.2.jar
 
 Prints CPU milliseconds of the search alone (the compressed table is at hand, as ARX's encoded data is), the median of
@@ -27,11 +28,13 @@ import polars as pl
 from tacit.data.table import Table
 from tacit.exact import floor_share
 from tacit.protect.classes import Classes, compress
+from tacit.protect.lattice.heuristic import search as look
 from tacit.protect.lattice.optimal import search
 from tacit.protect.lattice.range import Found, Range
 from tacit.protect.lattice.space import Space
 from tacit.protect.metrics.loss import Loss
 from tacit.protect.models.k_anonymity import KAnonymity
+from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
 
 ADULT = Path(__file__).parents[1] / "tests" / "data" / "adult"
@@ -73,8 +76,12 @@ def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rows", type=int, default=None)
     arguments.add_argument("--runs", type=int, default=7)
+    arguments.add_argument("--wide", type=float, default=None, metavar="SECONDS")
     arguments.add_argument("--arx", type=Path, default=None, help="ARX's jar")
     given = arguments.parse_args()
+    if given.wide is not None:
+        wide(given.wide)
+        return
     rows = frame(given.rows)
     data = dataset(rows)
     compress(data)
@@ -104,6 +111,33 @@ def main() -> None:
             line = f"{k:3}  {share:5.0%}  {levels:18} {best.shape.suppressed:10,} {best.score:11.9f}"
             line += f" {runs[0][1].judged:6,}  {ours:8.1f} ({min(ms for ms, _ in runs):.1f})"
             print(line + (f"  {peer:10,.0f}  {peer / ours:6.1f}" if peer else "           -       -"))
+
+
+def wide(seconds: float) -> None:
+    """Adult beside bootstraps of itself: 20 columns, 1.7 billion combinations of levels."""
+    parts = [frame(None), frame(30_162), frame(30_162).reverse()]
+    table = pl.concat(
+        [part.rename({n: f"{n} {i}" for n in part.columns}) for i, part in enumerate(parts)], how="horizontal"
+    )
+    table = table.select(table.columns[:20])
+    columns = {
+        name: Column(role=Role.QUASI, hierarchy={"file": str(ADULT / f"adult_hierarchy_{name.split()[0]}.csv")})
+        for name in table.columns
+    }
+    classes = compress(Dataset.of(Table(frame=table), Schema(columns=columns)))
+    within = Range(low=(0,) * len(classes.columns), high=classes.heights)
+    print(
+        f"{classes.rows:,} rows, {len(classes.columns)} quasi-identifiers, {within.nodes:,} combinations, {seconds:g} s"
+    )
+    for share in (0.0, 0.05, 1.0):
+        space = Space(classes, (KAnonymity(k=5).bind(classes),), Loss(), limit=floor_share(share, classes.rows))
+        started = time.perf_counter()
+        found = look(space, within, seconds=seconds, rng=Rng(1))
+        assert found.best is not None
+        print(
+            f"  k=5, {share:4.0%}: loss {found.best.score:.4f}, no combination below {found.bound:.4f}; "
+            f"{found.judged:,} judged in {time.perf_counter() - started:.1f} s"
+        )
 
 
 # --- the peer -------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from tacit.data.table import Table
 from tacit.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from tacit.protect.classes import compress
-from tacit.protect.lattice import optimal
+from tacit.protect.lattice import bound, optimal
 from tacit.protect.lattice.range import Range
 from tacit.protect.lattice.space import Space
 from tacit.protect.methods.generalize import Generalize
@@ -275,6 +275,19 @@ def test_a_lattice_too_big_to_prove_asks_for_the_heuristic(monkeypatch: pytest.M
     with pytest.raises(BadParameter, match="heuristic"):
         run(people())
     assert run(people(), search="heuristic", seconds=5).public["optimal"] is True
+
+
+@pytest.mark.parametrize("metric", ["loss", "ncp", "entropy", "precision"])
+def test_groups_of_columns_that_are_not_searched_to_the_end_still_bound(
+    metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = space(metric)
+    exact = optimal.search(space(metric), whole(judged))
+    assert exact.best is not None
+    searched = optimal.search
+    monkeypatch.setattr(bound, "search", lambda small, part, seconds: searched(small, part, seconds=1e-9))
+    given = bound.lower_bound(judged, whole(judged), judged.judge(whole(judged).low), seconds=0.02, rng=Rng(1))
+    assert 0 <= given <= exact.best.score * (1 + 1e-9)
 
 
 def test_progress_is_told() -> None:

@@ -13,13 +13,14 @@ from tacit.protect.classes import Classes, Groups, number_rows
 from tacit.protect.lattice.optimal import floors, search
 from tacit.protect.lattice.range import Range
 from tacit.protect.lattice.space import Node, Space
+from tacit.protect.metric import Shape
 from tacit.protect.model import Closure, Rule
 from tacit.rng import Rng
 
 __all__ = ["lower_bound"]
 
-_GROUP_NODES = 4000
-"""Combinations of levels of a group of columns that is searched to the end."""
+_FIRST, _LARGEST = 4_000, 2_000_000
+"""Combinations of levels of the first groups of columns, and of the largest ones that are tried."""
 
 
 class _AtLeast(Rule):
@@ -57,8 +58,9 @@ def lower_bound(
     alone = np.array([float(part.min()) for part in floors(space, within)])
     groups: list[tuple[list[int], float]] = []
     stop = clock() + seconds
+    nodes = _FIRST
     while clock() < stop:
-        for columns in _partition(within, rng):
+        for columns in _partition(within, rng, nodes):
             value = _best_of(space, within, columns, left=max(stop - clock(), 0.01))
             if value == float("inf"):
                 return value
@@ -67,17 +69,19 @@ def lower_bound(
                 break
         if any(len(columns) == len(alone) for columns, _ in groups):
             break
+        # larger groups say more; small ones come first so that there is an answer at any time
+        nodes = min(5 * nodes, _LARGEST)
     total = _cheapest(alone, groups)
     return float(metric.below(np.array(total), space.prices, replace(bottom.shape, suppressed=0), least=space.least))
 
 
-def _partition(within: Range, rng: Rng) -> list[list[int]]:
-    """All columns in random groups, each small enough to search."""
+def _partition(within: Range, rng: Rng, most: int) -> list[list[int]]:
+    """All columns in random groups, each with at most so many combinations of levels."""
     groups: list[list[int]] = [[]]
     nodes = 1
     for column in rng.generator.permutation(len(within.low)).tolist():
         levels = within.high[column] - within.low[column] + 1
-        if groups[-1] and nodes * levels > _GROUP_NODES:
+        if groups[-1] and nodes * levels > most:
             groups.append([])
             nodes = 1
         groups[-1].append(column)
@@ -94,9 +98,27 @@ def _best_of(space: Space, within: Range, columns: list[int], *, left: float) ->
     small = Space(table, (_AtLeast(space.least),), space.metric, limit=space.limit, weights=weights)
     part = Range(low=tuple(within.low[i] for i in columns), high=tuple(within.high[i] for i in columns))
     found = search(small, part, seconds=left)
-    if not found.optimal:
-        return float(sum(float(p.min()) for p in floors(small, part)))
-    return float("inf") if found.best is None else found.best.parts
+    if found.optimal:
+        return float("inf") if found.best is None else found.best.parts
+    return _parts_below(small, found.bound, float(sum(float(p.min()) for p in floors(small, part))))
+
+
+def _parts_below(space: Space, score: float, low: float) -> float:
+    """The sum of columns' parts that gives this score, from below: no table that scores as much has less."""
+    if not np.isfinite(score):
+        return low
+    shape = Shape(rows=space.rows, suppressed=0, classes=1, term=0.0)
+
+    def total(parts: float) -> float:
+        return float(space.metric.total(np.asarray(parts), space.prices, shape))
+
+    high = low + 1.0
+    while total(high) < score:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if total(middle) <= score else (low, middle)
+    return low
 
 
 def _only(table: Classes, columns: list[int]) -> Classes:
