@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from people import dataset, frame
+from people import NUMBERS, QUASI, dataset, frame
 
 from tacit.data.table import Table
+from tacit.errors import TacitError
 from tacit.measure import About, Measure, Pair, judge
 from tacit.registry import registry
 from tacit.release import Lineage, Release
@@ -65,3 +66,28 @@ def test_unchanged_release_loses_no_utility(kind: type[Measure], parameters: dic
     assert clean.value is not None
     if dirty.value is not None:
         assert dirty.value >= clean.value if kind.better == "low" else dirty.value <= clean.value
+
+
+SPOILT = {
+    "constant": lambda table: table.with_columns(pl.lit(1.0).alias(name) for name in NUMBERS),
+    "text": lambda table: table.with_columns(pl.all().cast(pl.String)),
+    "starred": lambda table: table.with_columns(pl.lit("*").alias(name) for name in QUASI),
+    "emptied": lambda table: table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in QUASI),
+    "one row": lambda table: table.head(1),
+    "other names": lambda table: table.rename({name: f"{name}_2" for name in QUASI}),
+}
+
+
+@pytest.mark.parametrize("spoil", list(SPOILT))
+@pytest.mark.parametrize("kind", [kind for kind in registry("measure") if kind.about is About.DISCLOSURE])
+def test_bad_releases_are_judged_or_refused(kind: type[Measure], spoil: str) -> None:
+    """Whatever the release looks like, a measure of disclosure gives a finite value or a reason; never a crash."""
+    table = SPOILT[spoil](frame().drop("name"))
+    try:
+        found = judge(kind.build(kind.examples[0]), pair(table), rng=Rng(1))
+    except TacitError as refusal:
+        said = str(refusal)
+    else:
+        said = json.dumps(found.to_plain(), allow_nan=False)
+        assert (found.value is None) == bool(found.reason)
+    assert len(said) > 20

@@ -136,3 +136,15 @@ def test_without_quasi_identifiers_there_is_a_reason_and_no_number() -> None:
         found = run(name, pair(before, before, a="plain"))
         assert found.value is None
         assert "quasi" in found.reason
+
+
+def test_people_become_unique_with_the_things_known() -> None:
+    """Three people: one thing never tells them apart, all their things do for two of them."""
+    frame = pl.DataFrame({"who": [1, 1, 2, 2, 3, 3], "film": ["a", "b", "a", "c", "a", "c"]})
+    schema = Schema(columns={"film": Column(role=Role.QUASI)}, unit="who")
+    original = Dataset.of(Table(frame=frame), schema)
+    where = Pair(original=original, release=Release(table=original.table, manifest={}))
+    found = run("item-uniqueness", where, item="film", events=2)
+    assert found.value == pytest.approx(1 / 3)
+    assert found.low is not None
+    assert found.low < 1 / 3

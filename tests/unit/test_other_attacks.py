@@ -17,6 +17,8 @@ from tacit.attack.attacks.singling_out import SinglingOut
 from tacit.attack.predicates import isolated
 from tacit.data.table import Table
 from tacit.errors import NotApplicable
+from tacit.protect.methods.rank_swap import RankSwap
+from tacit.protect.step import Context
 from tacit.release import Lineage, Release
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
@@ -108,6 +110,22 @@ def test_membership_is_seen_in_copies_and_not_in_strangers() -> None:
     far = Scene(original=data, release=strange, aligned=True, control=control)
     found = examine(Membership(knows=("age", "weight", "zip")), far, rng=Rng(1))
     assert abs(found.main.rate - 0.5) < 0.08
+
+
+def test_shadow_releases_teach_the_threshold() -> None:
+    data = original()
+    step = RankSwap(p=0.5)
+    masked = step.apply(data, Context(rng=Rng(3)))
+    steps = [{"step": "rank-swap", "parameters": step.public(), "truthful": False, **masked.public}]
+    scene = Scene(
+        original=data,
+        release=Release(table=masked.table, manifest={"steps": steps}),
+        aligned=True,
+        control=Table(frame=people(600, seed=77)),
+    )
+    outcome = examine(Membership(knows=("age", "weight", "zip"), shadows=5), scene, rng=Rng(1))
+    assert outcome.main.rate > 0.75
+    assert outcome.detail["shadows"] == 5
 
 
 def test_membership_needs_people_outside() -> None:

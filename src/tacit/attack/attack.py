@@ -114,6 +114,8 @@ class Attack(Part):
     discloses: ClassVar[Discloses]
     exploits: ClassVar[frozenset[str]] = frozenset()
     """Names of the masking methods whose publication this attack uses; empty for attacks on any release."""
+    pairwise: ClassVar[bool] = False
+    """Whether every person is compared with every row; then fewer people are tried on very large releases."""
     by_unit: ClassVar[bool] = False
     """Whether the attack seeks privacy units with several rows each, instead of rows."""
 

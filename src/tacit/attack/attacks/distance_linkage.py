@@ -28,6 +28,7 @@ class DistanceLinkage(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    pairwise: ClassVar[bool] = True
     main: ClassVar[str] = "metric"
     examples: ClassVar = ({}, {"metric": "mahalanobis", "knows": ["height", "income", "rent", "commute"]})
     reference: ClassVar[str] = (

@@ -40,6 +40,7 @@ class LearnedLinkage(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    pairwise: ClassVar[bool] = True
     main: ClassVar[str] = "distance"
     examples: ClassVar = (
         {"distance": "weighted", "taught": 1.0, "knows": ["height", "income", "rent", "commute"]},

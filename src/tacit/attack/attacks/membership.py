@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
 from tacit.attack.attack import Attack, Discloses, Guesses, View
 from tacit.attack.features import points
 from tacit.attack.nearest import nearest
-from tacit.progress import SILENT, Progress
+from tacit.attack.rerun import mask_again, runnable_steps
+from tacit.progress import SILENT, Progress, Tick
+from tacit.release import Release
 from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
 
 __all__ = ["Membership"]
 
@@ -21,11 +26,14 @@ class Membership(Attack):
 
     For synthetic and perturbed releases, where being in the file is itself the secret (a register of patients). A
     person's distance to the nearest row is compared with the distances of that row's neighbourhood, so that people in
-    crowded places are not taken for members. The nearest ``share`` of the targets are said to be members. Half of
+    crowded places are not taken for members. The nearest ``share`` of the targets are said to be members; with
+    ``shadows`` the intruder runs the published steps on random halves of the people he knows, sees how near members
+    and others come to what such a half would have given, and takes the threshold that tells them apart best. Half of
     those tried are members; an intruder without the release is right about half.
     """
 
     discloses: ClassVar[Discloses] = Discloses.MEMBERSHIP
+    pairwise: ClassVar[bool] = True
     examples: ClassVar = ({"knows": ["height", "income", "rent", "commute"]},)
     reference: ClassVar[str] = (
         "Houssiau, F. et al. (2022). TAPAS: a toolbox for adversarial privacy auditing of synthetic data. "
@@ -36,15 +44,22 @@ class Membership(Attack):
     """What share of the people sought the intruder believes to be members."""
     local: bool = True
     """Whether distances are compared with those usual around the row."""
+    shadows: Annotated[int, Field(ge=0, le=1000)] = 0
+    """How many shadow releases are made to learn the threshold; 0 uses ``share``. Needs published steps."""
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        found = points(view, own=False)
-        with progress.task("membership", 1) as tick:
-            near = nearest(found.targets, found.released, rng.generator)
-            score = np.sqrt(near.distance)
-            if self.local:
-                score = score / (_usual(found.released, near.row, rng) + 1e-12)
+        with progress.task("membership", 1 + self.shadows) as tick:
+            score = self._score(view, rng)
             tick(1)
+            if self.shadows:
+                limit = self._threshold(view, rng, tick)
+                gap = np.abs(score - limit) / (np.abs(score - limit).max() + 1e-12)
+                return Guesses(
+                    member=score <= limit,
+                    made=np.ones(len(score), dtype=np.bool_),
+                    confidence=gap,
+                    detail={"shadows": self.shadows},
+                )
         # Ties at the threshold are drawn, so that a release that says nothing gives half.
         order = np.lexsort((rng.child("ties").generator.random(len(score)), score))
         member = np.zeros(len(score), dtype=np.bool_)
@@ -55,8 +70,39 @@ class Membership(Attack):
             member=member, made=np.ones(len(score), dtype=np.bool_), confidence=np.abs(place - self.share).clip(0, 1)
         )
 
+    def _score(self, view: View, rng: Rng) -> npt.NDArray[np.float64]:
+        """Distance to the nearest released row, over the distance usual there."""
+        found = points(view, own=False)
+        near = nearest(found.targets, found.released, rng.generator)
+        score: npt.NDArray[np.float64] = np.sqrt(near.distance)
+        return score / (_usual(found.released, near.row) + 1e-12) if self.local else score
 
-def _usual(released: Any, rows: Any, rng: Rng) -> Any:
+    def _threshold(self, view: View, rng: Rng, tick: Tick) -> float:
+        """The score that best separates members of shadow releases from people left out of them."""
+        steps = runnable_steps(view)
+        schema = Schema(columns={name: Column(role=Role.QUASI) for name in view.knows})
+        inside: list[npt.NDArray[np.float64]] = []
+        outside: list[npt.NDArray[np.float64]] = []
+        people = view.targets.select(view.knows)
+        for number in range(self.shadows):
+            own = rng.child("shadow", number)
+            half = np.sort(own.generator.permutation(people.height)[: people.height // 2])
+            data = Dataset(table=view.release.table.with_frame(people[half]), schema=schema)
+            masked, _ = mask_again(data, steps, own)
+            release = Release(table=view.release.table.with_frame(masked), manifest=view.release.manifest)
+            score = self._score(replace(view, release=release, targets=people), own)
+            member = np.zeros(len(score), dtype=np.bool_)
+            member[half] = True
+            inside.append(score[member])
+            outside.append(score[~member])
+            tick(1)
+        left, right = np.sort(np.concatenate(inside)), np.sort(np.concatenate(outside))
+        cuts = np.unique(np.concatenate([left, right]))
+        gain = np.searchsorted(left, cuts, "right") / len(left) - np.searchsorted(right, cuts, "right") / len(right)
+        return float(cuts[int(np.argmax(gain))])
+
+
+def _usual(released: Any, rows: Any) -> Any:
     """Distance of each of these rows to its nearest other row of the release."""
     from scipy.spatial import cKDTree
 

@@ -40,6 +40,7 @@ class ProbabilisticLinkage(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    pairwise: ClassVar[bool] = True
     examples: ClassVar = ({}, {"block": ["sex"], "knows": ["sex", "height", "income", "rent", "commute"]})
     reference: ClassVar[str] = (
         "Fellegi, I. P., Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical "

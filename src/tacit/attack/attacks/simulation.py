@@ -39,6 +39,7 @@ class Simulation(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    pairwise: ClassVar[bool] = True
     exploits: ClassVar[frozenset[str]] = frozenset(
         {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code"}
     )
