@@ -76,7 +76,7 @@ def at_scale(folder: Path, frame: pl.DataFrame, *steps: Step, models: Any = MODE
     return protect_file(steps=steps, models=models, source=source, **more)
 
 
-def alike(left: pl.DataFrame, right: pl.DataFrame) -> None:
+def assert_alike(left: pl.DataFrame, right: pl.DataFrame) -> None:
     assert_frame_equal(left.sort(left.columns), right.sort(right.columns))
 
 
@@ -95,7 +95,7 @@ def test_duckdb_writes_the_release_that_memory_gives(tmp_path: Path, settings: d
     expected = in_memory(people(), step)
     done = at_scale(tmp_path, people(), step)
     found = pl.read_parquet(done.path)
-    alike(found, expected.data.table.frame)
+    assert_alike(found, expected.data.table.frame)
     assert done.rows == found.height
     assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
     assert done.private[0]["suppressed_whole"] == expected.done[0].change.private["suppressed_whole"]
@@ -111,14 +111,14 @@ def test_a_csv_file_gives_the_same_release(tmp_path: Path) -> None:
         schema=SCHEMA, steps=[step], models=MODELS, source=source, target=tmp_path / "out.csv", rng=Rng(7), threads=1
     )
     write(in_memory(people(), step).data.table, tmp_path / "expected.csv")
-    alike(read(done.path).frame, read(tmp_path / "expected.csv").frame)
+    assert_alike(read(done.path).frame, read(tmp_path / "expected.csv").frame)
 
 
 def test_pseudonyms_are_those_of_the_step_in_memory(tmp_path: Path) -> None:
     steps = (Pseudonymize(key=tmp_path / "secret.key"), Generalize(suppression=0.1))
     expected = in_memory(people(), *steps)
     done = at_scale(tmp_path, people(), *steps)
-    alike(pl.read_parquet(done.path), expected.data.table.frame)
+    assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
     assert "person" not in pl.read_parquet(done.path)["name"].str.join().item()
     assert (tmp_path / "secret.key").read_text().strip() not in str(done.steps)
 
@@ -163,7 +163,7 @@ def test_the_check_sees_a_file_that_is_not_protected(tmp_path: Path) -> None:
 def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
     texts = people().with_columns(pl.col("age").cast(pl.String))
     step = Generalize(suppression=0.1)
-    alike(pl.read_parquet(at_scale(tmp_path, texts, step).path), in_memory(people(), step).data.table.frame)
+    assert_alike(pl.read_parquet(at_scale(tmp_path, texts, step).path), in_memory(people(), step).data.table.frame)
     broken = texts.with_columns(pl.when(pl.int_range(pl.len()) == 5).then(pl.lit("abc")).otherwise("age").alias("age"))
     with pytest.raises(WrongKind, match="1 of its values") as refusal:
         at_scale(tmp_path, broken, step, force=True)
@@ -179,7 +179,7 @@ def test_too_many_combinations_start_at_coarser_levels_and_say_so(tmp_path: Path
     assert all(done.steps[0]["levels"][name] >= level for name, level in done.steps[0]["raised"].items())
     # the same levels, asked for from the start, give the same release
     expected = in_memory(people(), Generalize(suppression=0.1, lowest=done.steps[0]["raised"]))
-    alike(pl.read_parquet(done.path), expected.data.table.frame)
+    assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_spark_writes_the_release_that_duckdb_writes(tmp_path: Path) -> None:
             first = at_scale(tmp_path, people(), *steps, target=tmp_path / f"duckdb{number}.parquet")
             target = tmp_path / f"spark{number}.parquet"
             second = at_scale(tmp_path, people(), *steps, target=target, engine="spark", session=session)
-            alike(pl.read_parquet(first.path), pl.read_parquet(second.path))
+            assert_alike(pl.read_parquet(first.path), pl.read_parquet(second.path))
             assert first.steps == second.steps
             assert [v.to_plain() for v in first.verdicts] == [v.to_plain() for v in second.verdicts]
             assert second.holds
