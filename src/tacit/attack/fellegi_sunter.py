@@ -108,7 +108,9 @@ def fit(comparison: Comparison, *, rounds: int = 200, draw: np.random.Generator)
 def link(comparison: Comparison, model: Model, draw: np.random.Generator) -> tuple[Ints, Floats]:
     """For each person the row of highest weight (ties at random), and its probability among all rows."""
     seeds = draw.integers(1, 2**62, size=len(comparison.known), dtype=np.int64)
-    return _best(
+    # Small blocks are done before two threads have started.
+    best = _best if len(comparison.known) * len(comparison.released) > 2_000_000 else _best_alone
+    return best(
         comparison.known,
         comparison.released,
         comparison.cuts,
@@ -175,7 +177,7 @@ def _best(
                 best = score
                 found[person] = row
                 ties = 1
-            else:
+            elif score > best - 40.0:
                 total += np.exp(score - best)
                 if score == best:
                     ties += 1
@@ -186,3 +188,6 @@ def _best(
                         found[person] = row
         share[person] = 1.0 / total
     return found, share
+
+
+_best_alone = njit(cache=True)(_best.py_func)
