@@ -249,9 +249,39 @@ def test_files_are_read_where_they_lie(tmp_path: Path) -> None:
     table(n=[5, 6]).write_csv(path)
     (tmp_path / "other.csv").write_text("a\n1\n")
     running = Duckdb().start({"t": path})
-    assert running.run("SELECT SUM(n) FROM t").open(Permit("a test")) == [(11,)]
+    assert running.run("SELECT SUM(TRY_CAST(n AS BIGINT)) FROM t").open(Permit("a test")) == [(11,)]
     with pytest.raises(AnswerFailed):
         running.run(f"SELECT * FROM read_csv('{tmp_path / 'other.csv'}')")
+
+
+def test_one_row_does_not_change_how_others_are_read(tmp_path: Path) -> None:
+    """Guessing types or separators from the rows would let one person's row turn everybody's values into others."""
+    honest = ["1,a,2024-01-02", "2,b,2024-03-04", "3,c,2024-05-06"]
+    counts = []
+    for extra in ([], ["x;y;z"], ['4,"d",not a date,more,columns'], [",,"], ["5,5,5"], ["9\t9\t9"]):
+        path = tmp_path / f"{len(counts)}.csv"
+        path.write_text("\n".join(["n,kind,day", *honest, *extra]) + "\n")
+        running = Duckdb().start({"t": path})
+        counts.append(running.run("SELECT COUNT(TRY_CAST(n AS BIGINT)), COUNT(TRY_CAST(day AS DATE)) FROM t")
+                      .open(Permit("a test"))[0])  # fmt: skip
+    assert all(3 <= numbers <= 4 and dates == 3 for numbers, dates in counts)
+
+
+def test_sums_per_person_are_exact_in_any_order() -> None:
+    values = [0.1, 1e-9, 9.999999, 3.3333333, 7.7] * 40
+    totals = set()
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        rng.shuffle(values)
+        book = Ledger.open(":memory:")
+        book.set_cap(pure(1), dataset="d")
+        private = PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit="person"), rows=1, groups=1)
+        frame = table(x=values, person=[1] * len(values))
+        asked = Session(Catalog(dataset="d", private={"t": private}), {"t": frame}, ledger=book, analyst="a")
+        sql = "SELECT SUM(CLIP(s, 0, 900)) FROM (SELECT person, SUM(x) AS s FROM t GROUP BY person) AS q"
+        strategy = choose(ask(sql, asked.catalog), pure(1))
+        totals.add(asked._engine.run(additive(strategy, 1)).open(Permit("a test"))[0])
+    assert len(totals) == 1
 
 
 def test_true_values_travel_sealed() -> None:

@@ -46,7 +46,7 @@ class TableMetadata(_Declared):
     """One private table."""
 
     data: str
-    """Parquet, CSV or JSON file, relative to this file."""
+    """Parquet or CSV file, relative to this file."""
     unit: str
     """The column that says whose row it is, or ``row`` if each row is a person."""
     rows: Annotated[int, Field(ge=1)] | None = None

@@ -122,7 +122,7 @@ def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
                 return None
             return (one, made) if order == 1 else (made, one)
         if {one.kind, other.kind} == {Kind.DATE, Kind.DATETIME}:
-            casts = [s if s.kind is Kind.DATETIME else Scalar(sql=f"CAST({s.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
+            casts = [s if s.kind is Kind.DATETIME else Scalar(sql=f"TRY_CAST({s.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
                      for s in (a, b)]  # fmt: skip
             return casts[0], casts[1]
     return None

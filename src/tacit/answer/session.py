@@ -240,20 +240,19 @@ class Session:
 
     def _answer(self, strategy: Strategy, released: Released, *, cached: bool) -> Answer:
         question = strategy.question
-        chosen = []
-        for place, key in enumerate(released.keys):
-            if question.having is None or _cell(question.having, strategy, released, place, key).value:
-                chosen.append((place, key))
+        shown = _Shown(strategy, released)
+        chosen = [
+            (place, key)
+            for place, key in enumerate(released.keys)
+            if question.having is None or shown.cell(question.having, place, key).value
+        ]
         for output, descending in reversed(question.order):
-            sortable = [(_cell(output, strategy, released, place, key).value, (place, key)) for place, key in chosen]
+            sortable = [(shown.cell(output, place, key).value, (place, key)) for place, key in chosen]
             sortable.sort(key=_by_value, reverse=descending)
             chosen = [item for _, item in sortable]
         if question.limit is not None:
             chosen = chosen[: question.limit]
-        rows = tuple(
-            tuple(_cell(output, strategy, released, place, key) for _, output in question.outputs)
-            for place, key in chosen
-        )
+        rows = tuple(tuple(shown.cell(output, place, key) for _, output in question.outputs) for place, key in chosen)
         return Answer(
             columns=_titles(question), rows=rows, loss=strategy.cost, cached=cached, remaining=self.remaining(),
             explanation=explain(strategy),
@@ -271,19 +270,32 @@ def _failed() -> TacitError:
     )
 
 
-def _cell(output: Output, strategy: Strategy, released: Released, place: int, key: tuple[Any, ...]) -> Noisy:
-    used = output.used()
-    level = 1 - Fraction(1, 20) / max(1, len(used))
+class _Shown:
+    """Noisy numbers with the intervals of their noise; the radius of each is computed once for all groups."""
 
-    def measured(index: int) -> Noisy:
-        value = released.values[index][place]
-        draw = strategy.of(index)
-        if draw.mechanism.part_name() == "quantile":
-            return Noisy(value=value)
-        radius = draw.error(level)
-        return Noisy(value=value, low=value - radius, high=value + radius)
+    def __init__(self, strategy: Strategy, released: Released) -> None:
+        self._strategy = strategy
+        self._released = released
+        self._radius: dict[tuple[int, int], float | None] = {}
 
-    return evaluate(output, key, measured)
+    def cell(self, output: Output, place: int, key: tuple[Any, ...]) -> Noisy:
+        """One output for one group; an output that rests on several numbers shares its 5 % among them."""
+        parts = max(1, len(output.used()))
+
+        def measured(index: int) -> Noisy:
+            value, radius = self._released.values[index][place], self._of(index, parts)
+            if radius is None:
+                return Noisy(value=value)
+            return Noisy(value=value, low=value - radius, high=value + radius)
+
+        return evaluate(output, key, measured)
+
+    def _of(self, index: int, parts: int) -> float | None:
+        if (index, parts) not in self._radius:
+            draw = self._strategy.of(index)
+            quantile = draw.mechanism.part_name() == "quantile"
+            self._radius[(index, parts)] = None if quantile else draw.error(1 - Fraction(1, 20) / parts)
+        return self._radius[(index, parts)]
 
 
 def _compare(a: Any, b: Any) -> int:

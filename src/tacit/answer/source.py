@@ -9,6 +9,7 @@ from typing import Any
 
 from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
 from tacit.answer.expression import TYPES, Columns, Reader
+from tacit.answer.measurement import present, sum_of
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Attach, Filter, Pair, PerUnit, Rows, Scan, Stack, Trim
 from tacit.answer.scalar import Scalar
@@ -348,25 +349,41 @@ def _unit_count(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scala
     return sql, Scalar(sql="", kind=Kind.INTEGER, low=Fraction(0))
 
 
-def _unit_value(function: str) -> Any:
+def _unit_extreme(function: str) -> Any:
     def rule(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
         scalar = reader.number(node.this)
-        known = (scalar.low, scalar.high) if function != "sum" else (None, None)
-        # NaN and infinity are dropped, and a sum in floating point has no overflow that could raise.
         x = scalar.as_double()
-        return f"{function}(CASE WHEN isfinite({x}) THEN {x} END)", Scalar(
-            sql="", kind=Kind.NUMBER, low=known[0], high=known[1]
-        )
+        known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
+        return f"{function}(CASE WHEN NOT isnan({x}) THEN {x} END)", known
+
+    return rule
+
+
+def _unit_sum(mean: bool) -> Any:
+    """Sums are of whole steps, exact in any order: a float sum could change with rows of *other* units."""
+
+    def rule(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
+        scalar = reader.number(node.this)
+        if not scalar.bounded:
+            raise sources.no(
+                node, "This number has no public bounds.", "Write CLIP(x, low, high) inside the aggregate."
+            )
+        measured, _ = sum_of(scalar, "TRUE")
+        total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
+        if not mean:
+            return f"({total})", Scalar(sql="", kind=Kind.NUMBER)
+        known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
+        return f"({total}) / NULLIF(COUNT(*) FILTER (WHERE {present(scalar)}), 0)", known
 
     return rule
 
 
 _UNIT_AGGREGATES = {
     "Count": _unit_count,
-    "Sum": _unit_value("sum"),
-    "Avg": _unit_value("avg"),
-    "Min": _unit_value("min"),
-    "Max": _unit_value("max"),
+    "Sum": _unit_sum(mean=False),
+    "Avg": _unit_sum(mean=True),
+    "Min": _unit_extreme("min"),
+    "Max": _unit_extreme("max"),
 }
 
 

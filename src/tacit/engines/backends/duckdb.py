@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +16,9 @@ from tacit.sealed import Sealed
 
 __all__ = ["Duckdb"]
 
-_READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv", ".gz": "read_csv", ".json": "read_json"}
-
 
 class Duckdb(Engine):
-    """Answer from Parquet, CSV or JSON files, DuckDB tables copied to Parquet, or any frame that speaks Arrow.
+    """Answer from Parquet and CSV files, or any frame that speaks Arrow.
 
     The connection is locked before the first question: no other file can be opened, no extension loaded, no setting
     changed. Files are read where they lie and are never copied.
@@ -88,9 +87,22 @@ def _name(value: str) -> str:
 
 
 def _reader(path: Path) -> str:
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise UnknownFormat(
-            f"Questions cannot be asked of `{path.name}`.", fix="Use a Parquet, CSV or JSON file, or pass a frame."
-        )
-    return f"{reader}({_text(str(path.resolve()))})"
+    """How a file is read. Nothing about it is guessed from its rows: one person's row must not change how others are
+    read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself."""
+    place = _text(str(path.resolve()))
+    match path.suffix.lower():
+        case ".parquet":
+            return f"read_parquet({place})"
+        case ".csv" | ".tsv":
+            mark = "\t" if path.suffix.lower() == ".tsv" else ","
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                header = next(csv.reader(file, delimiter=mark), [])
+            columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
+            return (
+                f"read_csv({place}, auto_detect = false, header = true, delim = {_text(mark)}, quote = '\"', "
+                f"escape = '\"', null_padding = true, ignore_errors = true, columns = {{{columns}}})"
+            )
+        case _:
+            raise UnknownFormat(
+                f"Questions cannot be asked of `{path.name}`.", fix="Use a Parquet or CSV file, or pass a frame."
+            )
