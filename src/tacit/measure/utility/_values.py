@@ -7,6 +7,8 @@ do who has nothing but the release.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,17 @@ from tacit.measure.measure import Pair
 from tacit.measure.utility._spread import comparable, spread
 from tacit.schema import Kind
 
-__all__ = ["Coded", "aligned", "coded", "features", "need_sklearn", "number_columns", "number_matrix", "numbers"]
+__all__ = [
+    "Coded",
+    "aligned",
+    "coded",
+    "features",
+    "modest_threads",
+    "need_sklearn",
+    "number_columns",
+    "number_matrix",
+    "numbers",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -145,6 +157,15 @@ def aligned(pair: Pair) -> tuple[Ints, Ints]:
     if not len(known):
         raise NotApplicable("No row of the release comes from a row of the original.")
     return pair.lineage.rows[known], known
+
+
+@contextmanager
+def modest_threads(rows: int) -> Iterator[None]:
+    """One thread for small tables: waking more costs longer than the work, above all on a busy machine."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1 if rows < 50_000 else None):
+        yield
 
 
 def need_sklearn(part: str) -> None:

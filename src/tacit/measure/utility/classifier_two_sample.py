@@ -11,7 +11,7 @@ from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
 from tacit.measure.utility._selection import auc, auc_error, persons, take
 from tacit.measure.utility._spread import comparable
-from tacit.measure.utility._values import features, need_sklearn
+from tacit.measure.utility._values import features, modest_threads, need_sklearn
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -51,7 +51,7 @@ class ClassifierTwoSample(Measure):
         group = np.concatenate([who[left], whose[right]])
         fold = random.integers(self.folds, size=int(group.max()) + 1)[group]
         score = np.full(len(truth), 0.5)
-        with progress.task("classifier two-sample", self.folds) as tick:
+        with progress.task("classifier two-sample", self.folds) as tick, modest_threads(len(truth)):
             for part in range(self.folds):
                 train, test = fold != part, fold == part
                 if len(np.unique(truth[train])) == 2 and test.any():

@@ -11,7 +11,7 @@ from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
 from tacit.measure.utility._selection import take
 from tacit.measure.utility._spread import comparable
-from tacit.measure.utility._values import features, need_sklearn
+from tacit.measure.utility._values import features, modest_threads, need_sklearn
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -55,7 +55,7 @@ class Clustering(Measure):
             raise NotApplicable(f"One of the tables has fewer than {self.clusters} different rows to cluster.")
         agreement, stability = [], []
         last = None
-        with progress.task("clustering", self.repeats) as tick:
+        with progress.task("clustering", self.repeats) as tick, modest_threads(len(before)):
             for _ in range(self.repeats):
                 seed = int(random.integers(2**31))
                 old, new = (KMeans(self.clusters, n_init=3, random_state=seed).fit(x) for x in (before, after))

@@ -11,7 +11,7 @@ from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
 from tacit.measure.utility._selection import auc, persons, take
 from tacit.measure.utility._spread import comparable
-from tacit.measure.utility._values import Floats, Ints, coded, features, need_sklearn, numbers
+from tacit.measure.utility._values import Floats, Ints, coded, features, modest_threads, need_sklearn, numbers
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 from tacit.schema import Kind
@@ -57,7 +57,7 @@ class Learning(Measure):
         held = random.random(int(max(who.max(), whose.max())) + 1) < self.test
         found, detail = {}, {}
         bootstrap = []
-        with progress.task("learning", len(targets)) as tick:
+        with progress.task("learning", len(targets)) as tick, modest_threads(self.rows):
             for target in targets:
                 others = tuple(name for name in names if name != target)
                 before, after = features(pair, others, random, one_hot=self.model == "linear")

@@ -21,9 +21,10 @@ __all__ = ["Propensity"]
 class Propensity(Measure):
     """Mean squared propensity score (pMSE) of a logistic regression that tells release from original.
 
-    Scaled to 0..1: 0 when no row can be told apart, 1 when every row can. The detail gives the plain pMSE, the value
-    it has in expectation when the release is a fresh sample of the same population (``null``) and their ratio: about
-    1 is as good as new data, a masked copy of the same people can lie below. Main effects of all columns, and their
+    Scaled to 0..1: 0 when no row can be told apart, 1 when every row can. The detail gives the plain pMSE, its
+    expectation when the release is drawn from a correct model of the original (``null``, Snoke et al.) and their ratio,
+    about 1 for a perfect synthesis; a fresh sample of the same population has ``null_fresh`` in expectation (twice as
+    much for tables of the same size). A masked copy of the same people can lie below both. Main effects of all columns, and their
     products with ``interactions``.
     """
 
@@ -57,7 +58,8 @@ class Propensity(Measure):
         share = float(truth.mean())
         scores, rank = logistic(design, truth)
         pmse = float(((scores - share) ** 2).mean())
-        null = (rank - 1) * (1 - share) ** 2 * share / len(truth)
+        fresh = (rank - 1) * (1 - share) * share / len(truth)
+        null = fresh * (1 - share)
         scale = share * (1 - share)
         repeated = []
         with progress.task("propensity", self.repeats) as tick:
@@ -75,7 +77,13 @@ class Propensity(Measure):
             value=centre,
             low=None if spread is None else max(0.0, centre - 1.96 * spread),
             high=None if spread is None else min(1.0, centre + 1.96 * spread),
-            detail={"pmse": pmse, "null": null, "ratio": pmse / null if null > 0 else None, "parameters": rank},
+            detail={
+                "pmse": pmse,
+                "null": null,
+                "ratio": pmse / null if null > 0 else None,
+                "null_fresh": fresh,
+                "parameters": rank,
+            },
         )
 
 
