@@ -130,6 +130,21 @@ def test_recursive_diversity_by_hand() -> None:
     assert worst(l=3, healthy=("a",)) == pytest.approx(3 / 2)
 
 
+def test_many_values_are_judged_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(2)
+    rows = [(str(draw.integers(0, 9)), "FM"[row % 2], str(draw.integers(0, 40))) for row in range(300)]
+    data = table(rows)  # type: ignore[arg-type]
+    models = (LDiversity(l=13), TCloseness(t=0.6), DeltaDisclosure(delta=4.0), LDiversity(l=2, kind="recursive", c=0.2))
+    whole = [model.check(data) for model in models]
+    monkeypatch.setattr("tacit.protect.classes._BLOCK", 100)
+    assert [model.check(data) for model in models] == whole
+    blank = data.with_frame(data.table.frame.with_columns(pl.when(pl.col("zip") != "0").then(pl.col("zip"))))
+    schema = table(rows, "wildcard").schema  # type: ignore[arg-type]
+    overlapping = LDiversity(l=2).check(Dataset(table=blank.table, schema=schema))
+    assert overlapping.state is State.NOT_CHECKED
+    assert "overlap" in overlapping.reason
+
+
 # --- tacit check ----------------------------------------------------------------------------------------------------
 
 RECIPE = {

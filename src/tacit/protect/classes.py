@@ -6,7 +6,7 @@ classes of a coarser table are sums of the classes of a finer one, so rows are r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -204,6 +204,17 @@ class Classes:
             where, values, counts = where[inside], values[inside], counts[inside]
         flat = np.bincount(where * width + values, weights=counts, minlength=count * width)
         return flat.astype(np.int64).reshape(count, width)
+
+    def in_blocks(
+        self, of: npt.NDArray[np.integer[Any]], chosen: Mask, columns: Sequence[str]
+    ) -> Iterator[tuple[npt.NDArray[np.intp], Groups]]:
+        """The chosen sets of a partition a block at a time, with their numbers, so that histograms stay small."""
+        numbers = np.flatnonzero(chosen)
+        step = self.blocks(len(numbers), columns)
+        for start in range(0, len(numbers), step):
+            block = np.zeros_like(chosen)
+            block[numbers[start : start + step]] = True
+            yield numbers[start : start + step], self.groups(of, len(chosen), columns=columns, chosen=block)
 
     def blocks(self, count: int, columns: Iterable[str]) -> int:
         """How many classes may be judged at once so that their histograms stay small."""

@@ -18,7 +18,7 @@ from tacit.schema import Column, Dataset, Role, Schema
 from tacit.schema.hierarchy import ROOT, Ladder, root_only, with_missing
 
 if TYPE_CHECKING:
-    from tacit.protect.model import PrivacyModel
+    from tacit.protect.model import PrivacyModel, Rule
 
 __all__ = ["classes_as_shown", "crowds", "judge", "judge_classes", "suppressed_rows"]
 
@@ -44,22 +44,44 @@ def judge_classes(model: PrivacyModel, table: Classes, data: Dataset) -> Verdict
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
     if table.rows == 0:
         return Verdict(model=name, state=State.NOT_CHECKED, reason="Every row is suppressed; there is no class.")
-    groups = crowds(table, data, columns=rule.columns)
-    judged = np.ones(len(groups), dtype=np.bool_) if rule.about_absent else groups.sizes > 0
-    groups, rows = groups.take(judged), table.sizes[judged]
-    passed = rule.passes(groups) & (groups.sizes >= rule.least)
-    holds = bool(passed.all()) and rule.table_holds(groups)
+    try:
+        passed, worst, rows, holds = _judged(rule, table, data)
+    except NotApplicable as refusal:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
     failing = int(rows[~passed].sum())
-    reason = "" if holds else f"{int((~passed).sum())} of {len(groups)} classes fail."
+    reason = "" if holds else f"{int((~passed).sum())} of {len(passed)} classes fail."
     if not holds and passed.all():
         failing, reason = int(rows.sum()), "Every class passes, but not all of them together."
     return Verdict(
         model=name,
         state=State.HOLDS if holds else State.FAILS,
-        worst=_plain(rule.worst(groups)),
+        worst=_plain(worst),
         wanted=_plain(rule.wanted),
         failing=failing,
         reason=reason,
+    )
+
+
+def _judged(
+    rule: Rule, table: Classes, data: Dataset
+) -> tuple[npt.NDArray[np.bool_], float, npt.NDArray[np.int64], bool]:
+    """Which classes pass, the worst value, the rows of each class, and whether the whole table holds."""
+    chosen = np.ones(len(table), dtype=np.bool_) if rule.about_absent else table.sizes > 0
+    if not rule.columns or _overlaps(table, data).any():
+        groups = crowds(table, data, columns=rule.columns).take(chosen)
+        passed = rule.passes(groups) & (groups.sizes >= rule.least)
+        return passed, rule.worst(groups), table.sizes[chosen], bool(passed.all()) and rule.table_holds(groups)
+    good = np.zeros(len(table), dtype=np.bool_)
+    worst: list[float] = []
+    for numbers, groups in table.in_blocks(np.arange(len(table)), chosen, rule.columns):
+        good[numbers] = rule.passes(groups) & (groups.sizes >= rule.least)
+        worst.append(rule.worst(groups))
+    known = [value for value in worst if not np.isnan(value)] or [float("nan")]
+    return (
+        good[chosen],
+        max(known) if rule.smaller_is_better else min(known),
+        table.sizes[chosen],
+        bool(good[chosen].all()),
     )
 
 
@@ -154,6 +176,15 @@ def _generalized_like(
     return pl.DataFrame(out)
 
 
+def _overlaps(table: Classes, data: Dataset) -> npt.NDArray[np.bool_]:
+    """(class, column): whether the cell is empty and matches everything."""
+    empty = np.zeros(table.codes.shape, dtype=np.bool_)
+    for position, ladder in enumerate(table.ladders):
+        if data.schema.column(ladder.column).missing != "category" and ladder.leaves.null_count():
+            empty[:, position] = table.codes[:, position] == int(ladder.leaves.is_null().arg_true()[0])
+    return empty
+
+
 def crowds(table: Classes, data: Dataset, *, columns: Iterable[str]) -> Groups:
     """What each class hides in. With empty cells that match everything, crowds overlap and are larger than classes.
 
@@ -161,11 +192,10 @@ def crowds(table: Classes, data: Dataset, *, columns: Iterable[str]) -> Groups:
     other columns. The crowd of a class are all rows that agree with it wherever neither has such a cell.
     """
     columns = tuple(columns)
+    empty = _overlaps(table, data)
+    if empty.any() and table.blocks(len(table), columns) < len(table):
+        raise NotApplicable("Crowds overlap, and the sensitive column has too many values to count them in each.")
     own = table.groups(columns=columns)
-    empty = np.zeros(table.codes.shape, dtype=np.bool_)
-    for position, ladder in enumerate(table.ladders):
-        if data.schema.column(ladder.column).missing != "category" and ladder.leaves.null_count():
-            empty[:, position] = table.codes[:, position] == int(ladder.leaves.is_null().arg_true()[0])
     if not empty.any():
         return own
     masks, mask_of = np.unique(empty, axis=0, return_inverse=True)

@@ -7,7 +7,7 @@ A model is a condition on classes of rows that look alike. :meth:`PrivacyModel.b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
@@ -86,6 +86,13 @@ class Rule(ABC):
         if not len(values):
             return float("nan")
         return float(values.max() if self.smaller_is_better else values.min())
+
+    def worst_of(self, values: Sequence[float]) -> float:
+        """The worst of several blocks of classes; those that say nothing are left out."""
+        known = [value for value in values if not np.isnan(value)]
+        if not known:
+            return float("nan")
+        return max(known) if self.smaller_is_better else min(known)
 
 
 class PrivacyModel(Part):

@@ -256,8 +256,9 @@ class Space:
     def worst(self, rule: Rule, levels: npt.ArrayLike) -> float:
         """A model's own quantity over all classes at ``levels``, with nothing suppressed."""
         of, count = self.table.partition(tuple(np.asarray(levels).tolist()))
-        groups = self.table.groups(of, count, columns=rule.columns)
-        return rule.worst(groups if rule.about_absent else groups.take(groups.sizes > 0))
+        sizes = np.bincount(of, weights=self.table.sizes, minlength=count)
+        chosen = np.ones(count, dtype=np.bool_) if rule.about_absent else sizes > 0
+        return rule.worst_of([rule.worst(groups) for _, groups in self.table.in_blocks(of, chosen, rule.columns)])
 
     def _group(self, at: Ints) -> tuple[_Stored, int]:
         source = self._source(at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from pydantic import Field, field_validator
 
 from tacit.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, did_you_mean
 from tacit.exact import floor_share
-from tacit.protect.classes import Classes, compress
+from tacit.protect.classes import Classes, compress, number_rows
 from tacit.protect.lattice.range import Range
 from tacit.protect.lattice.space import Node, Space
 from tacit.protect.metric import LossMetric
@@ -228,26 +229,28 @@ def _passing_with_stars(
 ) -> npt.NDArray[np.bool_]:
     """Which of the failed combinations pass among themselves once ``only`` shows ``*``."""
     table = space.table
-    top = tuple(
-        ladder.height if name in only else level
-        for name, ladder, level in zip(table.columns, table.ladders, best.levels, strict=True)
-    )
-    of, count = table.partition(top)
-    inside = np.flatnonzero(failed)
+    if any(rule.about_table or rule.about_absent for rule in space.rules):
+        return np.zeros(len(table), dtype=np.bool_)
     part = _only(table, failed)
-    groups = part.groups(of[inside], count)
-    good = groups.sizes >= max(1, space.least)
-    for rule in space.rules:
-        if rule.about_table or rule.about_absent:
-            return np.zeros(len(table), dtype=np.bool_)
-        good &= rule.passes(groups)
-    return failed & good[of]
+    others = [i for i, name in enumerate(table.columns) if name not in only]
+    of, count = np.zeros(len(part), dtype=np.intp), 1
+    if others:
+        levels = [table.ladders[i].levels[best.levels[i]] for i in others]
+        codes = [level.codes[part.codes[:, i]] for i, level in zip(others, levels, strict=True)]
+        of, count = number_rows(codes, [level.size for level in levels])
+    good = np.zeros(count, dtype=np.bool_)
+    columns = tuple(dict.fromkeys(name for rule in space.rules for name in rule.columns))
+    for numbers, groups in part.in_blocks(of, np.ones(count, dtype=np.bool_), columns):
+        good[numbers] = groups.sizes >= max(1, space.least)
+        for rule in space.rules:
+            good[numbers] &= rule.passes(groups)
+    partly = np.zeros(len(table), dtype=np.bool_)
+    partly[np.flatnonzero(failed)] = good[of]
+    return partly
 
 
 def _only(table: Classes, chosen: npt.NDArray[np.bool_]) -> Classes:
     """Some of the combinations as a table of their own; the whole table stays the reference."""
-    from dataclasses import replace
-
     place = np.cumsum(chosen) - 1
     tracked = {}
     for name, column in table.tracked.items():
