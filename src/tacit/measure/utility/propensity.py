@@ -24,8 +24,8 @@ class Propensity(Measure):
     Scaled to 0..1: 0 when no row can be told apart, 1 when every row can. The detail gives the plain pMSE, its
     expectation when the release is drawn from a correct model of the original (``null``, Snoke et al.) and their ratio,
     about 1 for a perfect synthesis; a fresh sample of the same population has ``null_fresh`` in expectation (twice as
-    much for tables of the same size). A masked copy of the same people can lie below both. Main effects of all columns, and their
-    products with ``interactions``.
+    much for tables of the same size). A masked copy of the same people can lie below both. The model has main effects
+    of all columns, and their products with ``interactions``.
     """
 
     about: ClassVar[About] = About.UTILITY
