@@ -70,7 +70,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS tacit_ledger")
+        connection.execute("DROP TABLE IF EXISTS tacit_ledger, tacit_answers")
     return Ledger.open(url)
 
 
@@ -152,6 +152,13 @@ def test_a_lower_cap_does_not_forget(ledger: Ledger) -> None:
     spend(ledger, pure("0.2"))
     with pytest.raises(OverBudget):
         spend(ledger, pure("1e-9"))
+
+
+def test_answers_are_kept_once(ledger: Ledger) -> None:
+    assert ledger.recall("some question") is None
+    assert ledger.remember("some question", "[1]") == "[1]"
+    assert ledger.remember("some question", "[2]") == "[1]"
+    assert ledger.recall("some question") == "[1]"
 
 
 def test_receipt_covers_what_was_charged(ledger: Ledger) -> None:

@@ -1,0 +1,73 @@
+"""What every engine promises: exact numbers, sealed; nothing but its own tables; one message for every failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tacit.engines.engine import Engine, Running
+from tacit.errors import AnswerFailed, FileMissing, UnknownFormat
+from tacit.registry import registry
+from tacit.sealed import Permit, Sealed
+
+PARTS = [kind.build(example) for kind in registry("engine") for example in kind.examples]
+FRAME = pl.DataFrame(
+    {"n": [1, 2, None, 4], "x": [0.5, float("nan"), None, float("inf")], "word": ["a", "b", None, "a"]}
+)
+
+
+@pytest.fixture(params=PARTS, ids=lambda part: f"{part.part_name()} {part.to_plain()}")
+def engine(request: pytest.FixtureRequest) -> Engine:
+    part = request.param
+    assert isinstance(part, Engine)
+    return part
+
+
+def opened(running: Running, sql: str) -> list[tuple[object, ...]]:
+    return running.run(sql).open(Permit("a test"))
+
+
+def test_numbers_are_exact_and_sealed(engine: Engine) -> None:
+    running = engine.start({"t": FRAME.to_arrow()})
+    assert isinstance(running.run("SELECT COUNT(*) FROM t"), Sealed)
+    assert opened(running, "SELECT COUNT(*), SUM(n), COUNT(x) FROM t") == [(4, 7, 3)]
+    assert opened(running, "SELECT word, COUNT(*) FROM t WHERE word IS NOT NULL GROUP BY word ORDER BY word") == [
+        ("a", 2),
+        ("b", 1),
+    ]
+
+
+def test_files_and_frames_agree(engine: Engine, tmp_path: Path) -> None:
+    FRAME.write_parquet(tmp_path / "t.parquet")
+    FRAME.write_csv(tmp_path / "t.csv")
+    sql = "SELECT SUM(TRY_CAST(n AS BIGINT)), COUNT(TRY_CAST(word AS VARCHAR)) FROM t"
+    sources = [FRAME.to_arrow(), tmp_path / "t.parquet", tmp_path / "t.csv", str(tmp_path / "t.csv")]
+    assert {opened(engine.start({"t": source}), sql)[0] for source in sources} == {(7, 3)}
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT error('x')", "SELECT * FROM elsewhere", "not sql", "SELECT * FROM '/etc/passwd'"]
+)
+def test_every_failure_sounds_the_same(engine: Engine, sql: str) -> None:
+    running = engine.start({"t": FRAME.to_arrow()})
+    with pytest.raises(AnswerFailed) as failure:
+        running.run(sql)
+    assert str(failure.value).startswith("The question could not be computed.")
+    assert failure.value.__suppress_context__
+
+
+def test_what_is_not_there_is_refused_at_the_start(engine: Engine, tmp_path: Path) -> None:
+    with pytest.raises(FileMissing):
+        engine.start({"t": tmp_path / "none.parquet"})
+    (tmp_path / "t.doc").write_text("x")
+    with pytest.raises(UnknownFormat):
+        engine.start({"t": tmp_path / "t.doc"})
+
+
+def test_closing_lets_go(engine: Engine) -> None:
+    running = engine.start({"t": FRAME.to_arrow()})
+    running.close()
+    with pytest.raises(AnswerFailed):
+        running.run("SELECT 1")
