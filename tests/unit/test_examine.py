@@ -190,3 +190,10 @@ def test_perturbed_columns_are_not_linked_on() -> None:
     noisy = Scene(original=ORIGINAL, release=release(swapped, steps=both), aligned=True)
     with pytest.raises(NotApplicable, match="distance-linkage"):
         examine(Linkage(), noisy, rng=Rng(1))
+
+
+def test_battery_for_a_perturbed_release() -> None:
+    steps = [{"step": "noise", "parameters": {}, "truthful": False, "columns": ["age", "zip"]}]
+    scene = Scene(original=ORIGINAL, release=release(PLAIN, steps=steps), aligned=True)
+    names = [attack.part_name() for attack in battery(scene)]
+    assert names == ["model-inference", "distance-linkage", "simulation"]

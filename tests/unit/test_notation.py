@@ -43,6 +43,9 @@ def test_reading(label: str, values: list[object], fits: list[bool]) -> None:
     read = reader(label)
     assert read is not None
     assert read(Known(values=pl.Series(values))).tolist() == fits
+    # The quick look that decides which labels are read at all must not miss any.
+    compared = compare(pl.Series("x", values), pl.Series("x", [label, "something else"]))
+    assert [0 in _fits(compared, place) for place in range(len(values))] == fits
 
 
 @pytest.mark.parametrize("label", ["Golf", "02139", "17", "never-married", "HS-grad", "", "United-States"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.attack.attack import Attack
+from tacit.attack.attack import Attack, View
 from tacit.attack.scene import Scene
 from tacit.registry import registry
 
@@ -12,8 +12,8 @@ __all__ = ["battery"]
 def battery(scene: Scene) -> tuple[Attack, ...]:
     """A sensible set for this release.
 
-    Linkage, one attribute attack per sensitive column, distance linkage where numbers are known, and every attack that
-    exploits a published step.
+    Linkage and one attribute attack per sensitive column (by a model where every known column was perturbed), distance
+    linkage where numbers are known, and every attack that exploits a published step.
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -24,15 +24,15 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
             assert isinstance(part, Attack)
             chosen.append(part)
 
-    add("linkage")
+    released = scene.release.table
+    known = tuple(name for name in (scene.knows or scene.original.quasi) if name in released.columns)
+    exact = View(release=scene.release, targets=released.frame.clear(), knows=known).untouched
+    if exact or not known:
+        add("linkage")
     for name in scene.original.sensitive:
-        if name in scene.release.table.columns:
-            add("attribute-linkage", secret=name)
-    numeric = [
-        name
-        for name in (scene.knows or scene.original.quasi)
-        if name in scene.release.table.columns and scene.release.table.column(name).dtype.is_numeric()
-    ]
+        if name in released.columns and name not in known:
+            add("attribute-linkage" if exact else "model-inference", secret=name)
+    numeric = [name for name in known if released.column(name).dtype.is_numeric()]
     steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
     if numeric:
         add("distance-linkage")

@@ -113,7 +113,9 @@ def _outcome(
         certain_hits=int((certain & hit).sum()),
         knows=people.knows,
         parameters={
-            name: value for name, value in attack.to_plain().items() if name not in ("auxiliary", "identity", "knows")
+            name: value
+            for name, value in attack.to_plain().items()
+            if name not in ("auxiliary", "identity", "knows", "releases")
         },
         detail=detail,
         threat=attack.summary(),
@@ -331,7 +333,7 @@ def _membership(attack: Attack, scene: Scene, rng: Rng, progress: Progress, trie
     count = min(len(members), frame.height, max(1, tries // 2))
     inside = _sample(rng, "targets", members, count)
     absent = _sample(rng, "control", np.arange(frame.height), count)
-    targets = pl.concat([people.frame[inside], frame[absent].cast(people.frame.schema)])
+    targets = pl.concat([people.frame[inside], frame[absent].cast(people.frame.schema, strict=False)])
     shuffle = rng.child("shuffle").generator.permutation(targets.height)
     view = View(release=scene.release, targets=targets[shuffle], knows=people.knows, transparent=attack.transparent)
     guesses = attack.guess(view, rng.child("guess"), progress)

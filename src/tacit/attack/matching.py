@@ -214,10 +214,12 @@ def compare(targets: pl.Series, released: pl.Series, declared: object = None) ->
     text = canonical(labels)
     pairs = _equal(known, text)
     special = _special(known, text, declared, plain=labels.dtype != pl.String)
-    for code, fits in special.items():
-        pairs = pairs[pairs[:, 1] != code]
-        hit = np.flatnonzero(fits)
-        pairs = np.concatenate([pairs, np.column_stack([hit, np.full(len(hit), code)])])
+    if special:
+        read = np.zeros(len(labels), dtype=np.bool_)
+        read[list(special)] = True
+        lengths = [len(fits) for fits in special.values()]
+        more = np.column_stack([np.concatenate(list(special.values())), np.repeat(list(special), lengths)])
+        pairs = np.concatenate([pairs[~read[pairs[:, 1]]], more])
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
     # "Anything" says less than any set of values, even when the intruder knows a single one.
@@ -241,28 +243,38 @@ def _equal(known: Known, text: pl.Series) -> Ints:
     return joined.select(pl.col("known", "label").cast(pl.Int64)).to_numpy()
 
 
-def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) -> dict[int, npt.NDArray[np.bool_]]:
-    """For released labels that stand for more than themselves: which known values they fit."""
-    fits: dict[int, npt.NDArray[np.bool_]] = {}
+_NOTATION = (
+    r"[*?{}<>≤≥\[\]()+–]|\.\.|^-?\d[\d.eE+-]*\s*(-|to)\s*-?\d|^\d{3}0s$|^\d{4}(-\d{2}|-?Q[1-4])?$|^"
+    + "$|^".join(sorted(label for label in ROOTS if label.isalpha()))
+    + "$"
+)
+"""Labels that could be a notation; the others stand for themselves and need not be read one by one."""
+
+
+def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) -> dict[int, Ints]:
+    """For released labels that stand for more than themselves: the places of the known values they fit."""
+    fits: dict[int, Ints] = {}
     levels = _published(declared, known.values)
     if text.null_count():
         # A suppressed cell may hide anything.
-        fits[int(text.is_null().arg_true()[0])] = np.ones(len(known.values), dtype=np.bool_)
+        fits[int(text.is_null().arg_true()[0])] = np.arange(len(known.values))
     if plain and not levels:
         return fits
-    for code, label in enumerate(text.to_list()):
-        if label is None:
-            continue
+    notable = text.is_in(list(levels)) if levels else pl.repeat(False, len(text), eager=True)
+    if not plain:
+        notable = notable | text.str.contains(_NOTATION)
+    for code in notable.fill_null(False).arg_true().to_list():
+        label = text[code]
         found = levels.get(label)
-        if found is None:
-            read = reader(label) if not plain else None
-            found = read(known) if read is not None else None
+        if found is None and not plain:
+            read = reader(label)
+            found = np.flatnonzero(read(known)) if read is not None else None
         if found is not None:
             fits[code] = found
     return fits
 
 
-def _published(declared: object, values: pl.Series) -> dict[str, npt.NDArray[np.bool_]]:
+def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
     """Labels above the leaves of the published hierarchy, and which of the intruder's values each covers."""
     if not declared:
         return {}
@@ -276,14 +288,16 @@ def _published(declared: object, values: pl.Series) -> dict[str, npt.NDArray[np.
         # An outsider may lack the file, or know values it has no line for; notations are read instead.
         return {}
     places = values.is_not_null().arg_true().to_numpy()
-    found: dict[str, npt.NDArray[np.bool_]] = {}
+    found: dict[str, Ints] = {}
     for level in ladder.levels[1:]:
         codes = level.codes[leaves]
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(level.size + 1))
         for code, label in enumerate(level.labels.to_list()):
             if label is None:
                 continue
-            fits = found.setdefault(label, np.zeros(len(values), dtype=np.bool_))
-            fits[places[codes == code]] = True
-            if label in ROOTS:
-                fits[:] = True
+            covered = places[order[edges[code] : edges[code + 1]]].astype(np.int64)
+            found[label] = np.union1d(found[label], covered) if label in found else covered
+    for label in ROOTS & set(found):
+        found[label] = np.arange(len(values))
     return found

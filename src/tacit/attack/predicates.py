@@ -39,7 +39,10 @@ def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Tab
                 held[owner[comparison.fits == code]] = True
                 fits &= held[comparison.known]
             elif sign in ("<=", ">="):
-                side = frame[column] <= value if sign == "<=" else frame[column] >= value
+                level = frame[column]
+                if level.dtype.is_numeric() != isinstance(value, int | float):
+                    level = level.cast(pl.Float64, strict=False)
+                side = level <= value if sign == "<=" else level >= value
                 fits &= side.fill_null(False).to_numpy()
             else:
                 raise BadParameter(f"A condition has the sign =, <= or >=, not {sign!r}.", sign=sign)
