@@ -11,6 +11,9 @@ __all__ = ["equal_distance", "hierarchical_distance", "ordered_distance"]
 
 Floats = npt.NDArray[np.float64]
 
+_SMALL = 100_000
+"""Values times groups up to which a product of matrices is the quickest sum."""
+
 
 def equal_distance(shares: Floats, reference: Floats) -> Floats:
     """All values are equally far apart: half the sum of differences.
@@ -41,7 +44,7 @@ def hierarchical_distance(shares: Floats, reference: Floats, ladder: Ladder) -> 
     surplus = shares - reference
     cost = np.zeros(surplus.shape[:-1])
     codes = ladder.levels[0].codes
-    extra = _by_group(surplus, codes, ladder.levels[0].size)
+    extra = surplus
     for number in range(1, ladder.height + 1):
         level = ladder.levels[number]
         parent = np.zeros(extra.shape[-1], dtype=np.int64)
@@ -54,7 +57,12 @@ def hierarchical_distance(shares: Floats, reference: Floats, ladder: Ladder) -> 
     return np.asarray(cost + np.maximum(extra, 0.0).sum(axis=-1))
 
 
-def _by_group(values: Floats, group: npt.NDArray[np.integer], count: int) -> Floats:  # type: ignore[type-arg]
+def _by_group(values: Floats, group: npt.NDArray[np.int64], count: int) -> Floats:
+    """Sums of columns by group."""
+    if values.shape[-1] * count <= _SMALL:
+        member = np.zeros((values.shape[-1], count))
+        member[np.arange(values.shape[-1]), group] = 1.0
+        return values @ member
     out = np.zeros((*values.shape[:-1], count))
     np.add.at(out.T, group, values.T)
     return out

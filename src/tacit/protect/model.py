@@ -24,6 +24,7 @@ __all__ = ["Closure", "PrivacyModel", "Rule"]
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 
 
 class Closure(IntEnum):
@@ -73,6 +74,20 @@ class Rule(ABC):
         slack = 1e-9 * max(1.0, abs(self.wanted))
         return values <= self.wanted + slack if self.smaller_is_better else values >= self.wanted - slack
 
+    def due(self, groups: Groups, passed: Mask) -> Counts:
+        """For each class, how many of its rows every finer table must suppress at least; 0 where it passed.
+
+        What a finer table keeps of a class is a union of classes that pass. With closure under such unions, some row
+        of a class that fails must go; models that know more say more.
+        """
+        match self.closure:
+            case Closure.ANY:
+                return np.where(passed, 0, groups.sizes)
+            case Closure.PASSING:
+                return np.where(passed, 0, 1)
+            case Closure.NONE:
+                return np.zeros(len(groups), dtype=np.int64)
+
     def table_holds(self, groups: Groups) -> bool:
         """A condition on all classes together, such as an average. Asked only of classes that pass."""
         return True
@@ -119,6 +134,12 @@ class PrivacyModel(Part):
         from tacit.protect.judge import judge
 
         return judge(self, data, original=original)
+
+
+def whole_rows(least: Floats, passed: Mask, sizes: Counts) -> Counts:
+    """At least so many rows, in whole ones, at least one and at most all, where a class failed."""
+    rows = np.ceil(np.minimum(least, sizes) - 1e-6).astype(np.int64)
+    return np.where(passed, 0, np.clip(rows, 1, np.maximum(sizes, 1)))
 
 
 def sensitive_column(model: str, table: Classes, column: str | None) -> str:

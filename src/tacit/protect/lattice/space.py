@@ -202,7 +202,8 @@ class Space:
         extra = self._extra(at, source, kept) if explain and meets and certain and not self._others else None
         term = 0.0
         if meets and (self._others or self._columns):
-            meets, term = self._test(source, kept)
+            meets, term, due = self._test(source, kept)
+            certain += due
         pack = self._packing
         suppressed, classes, smallest, summed = kernels.sums(
             self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._prices, size, kept,
@@ -332,8 +333,13 @@ class Space:
             population=self._people[numbers] if len(self._people) else None,
         )
 
-    def _test(self, source: _Stored, kept: Mask) -> tuple[bool, float]:
-        """Unmark the classes that fail; whether the rest can pass, and the class term that needs histograms."""
+    def _test(self, source: _Stored, kept: Mask) -> tuple[bool, float, int]:
+        """Unmark the classes that fail.
+
+        Gives whether the rest can pass, the class term that needs histograms, and how many of the rows that it tested
+        every finer table must suppress.
+        """
+        due = 0
         size = self._size[: len(kept)]
         numbers = np.flatnonzero(kept | (size == 0) if self._absent else kept)
         step = self.table.blocks(len(numbers), self._columns)
@@ -341,15 +347,20 @@ class Space:
             block = numbers[start : start + step]
             groups = self._groups(source, block, self._columns)
             good = np.ones(len(block), dtype=np.bool_)
+            least = np.zeros(len(block), dtype=np.int64)
             for rule in self._others:
-                good &= rule.passes(groups)
+                passed = rule.passes(groups)
+                good &= passed
+                if self.limit and not passed.all():
+                    least = np.maximum(least, rule.due(groups, passed))
             if self._absent and (groups.sizes[~good] == 0).any():
-                return False, 0.0
+                return False, 0.0, due
             kept[block[~good]] = False
+            due += int(least.sum())
         together = tuple(rule for rule in self._others if rule.about_table)
         if together and not self._suppress_smallest(together, kept):
-            return False, 0.0
-        return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0
+            return False, 0.0, due
+        return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0, due
 
     def _suppress_smallest(self, rules: tuple[Rule, ...], kept: Mask) -> bool:
         """Unmark as few of the smallest classes as the rules about the whole table need."""

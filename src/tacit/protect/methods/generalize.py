@@ -65,7 +65,8 @@ class Generalize(Step):
     minimal: bool = False
     """Also report every minimal combination of levels: one that meets the models while nothing below it does."""
     seconds: Annotated[float, Field(gt=0)] | None = None
-    """Stop after so long with the best so far, and say how far from the best possible it may be."""
+    """Stop after so long with the best so far, and say how far from the best possible it may be. Left out, a proof
+    takes as long as it takes, and the heuristic 30 seconds."""
 
     @field_validator("metric")
     @classmethod

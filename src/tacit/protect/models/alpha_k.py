@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from tacit.protect.classes import Classes, Groups
-from tacit.protect.model import Closure, Floats, PrivacyModel, Rule, sensitive_column
+from tacit.protect.model import Closure, Counts, Floats, Mask, PrivacyModel, Rule, sensitive_column, whole_rows
 from tacit.protect.models.l_diversity import secret_values
 
 
@@ -47,3 +47,8 @@ class _Share(Rule):
         counts = groups.histograms[self.columns[0]]
         counts = counts if self.secret is None else counts[:, self.secret]
         return np.asarray(counts.max(axis=1, initial=0) / np.maximum(groups.sizes, 1))
+
+    def due(self, groups: Groups, passed: Mask) -> Counts:
+        # only rows with the frequent value lower its share, (m - x) / (n - x)
+        surplus = groups.sizes * (self.values(groups) - self.wanted)
+        return whole_rows(surplus / max(1 - self.wanted, 1e-9), passed, groups.sizes)

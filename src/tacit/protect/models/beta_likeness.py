@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from tacit.protect.classes import Classes, Groups
-from tacit.protect.model import Closure, Floats, Mask, PrivacyModel, Rule, sensitive_column
+from tacit.protect.model import Closure, Counts, Floats, Mask, PrivacyModel, Rule, sensitive_column, whole_rows
 
 
 class BetaLikeness(PrivacyModel):
@@ -52,6 +52,13 @@ class _Gain(Rule):
 
     def values(self, groups: Groups) -> Floats:
         return np.asarray(self._gains(groups).max(axis=1, initial=0.0))
+
+    def due(self, groups: Groups, passed: Mask) -> Counts:
+        # only rows with a value that gained too much lower its share, (m - x) / (n - x)
+        largest = np.minimum(self.shares * (1 + self.limits), 1.0)
+        shares = self.shares * (1 + self._gains(groups))
+        surplus = groups.sizes[:, None] * (shares - largest) / np.maximum(1 - largest, 1e-9)
+        return whole_rows(surplus.max(axis=1, initial=0.0), passed, groups.sizes)
 
     def passes(self, groups: Groups) -> Mask:
         return np.asarray((self._gains(groups) <= self.limits + 1e-9).all(axis=1))

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from tacit.protect.classes import Classes, Groups
-from tacit.protect.model import Closure, Floats, Mask, PrivacyModel, Rule, sensitive_column
+from tacit.protect.model import Closure, Counts, Floats, Mask, PrivacyModel, Rule, sensitive_column, whole_rows
 
 
 class DeltaDisclosure(PrivacyModel):
@@ -47,6 +47,10 @@ class _LogRatio(Rule):
         ratio = np.full(shares.shape, np.inf)
         np.log2(shares / self.shares, out=ratio, where=shares > 0)
         return np.asarray(np.abs(ratio).max(axis=1, initial=0.0))
+
+    def due(self, groups: Groups, passed: Mask) -> Counts:
+        # a value that does not occur in a class occurs in none of its parts, so all of them fail
+        return whole_rows(np.where(np.isinf(self.values(groups)), groups.sizes, 1.0), passed, groups.sizes)
 
     def passes(self, groups: Groups) -> Mask:
         return np.asarray(self.values(groups) < self.wanted)

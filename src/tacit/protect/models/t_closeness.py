@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from tacit.errors import BadParameter
 from tacit.protect.classes import Classes, Groups, Tracked
 from tacit.protect.distance import equal_distance, hierarchical_distance, ordered_distance
-from tacit.protect.model import Closure, Floats, PrivacyModel, Rule, sensitive_column
+from tacit.protect.model import Closure, Counts, Floats, Mask, PrivacyModel, Rule, sensitive_column, whole_rows
 
 
 class TCloseness(PrivacyModel):
@@ -90,6 +90,10 @@ class _Distance(Rule):
         if self.order is not None:
             return ordered_distance(shares[:, self.order], self.shares[self.order])
         return hierarchical_distance(shares, self.shares, self.ladder)
+
+    def due(self, groups: Groups, passed: Mask) -> Counts:
+        # leaving out a share of the rows moves a distribution by at most that share
+        return whole_rows(groups.sizes * (self.values(groups) - self.wanted), passed, groups.sizes)
 
 
 def _order(tracked: Tracked, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
