@@ -123,6 +123,35 @@ def test_monotone_as_declared(kind: type[PrivacyModel], parameters: dict[str, An
 
 
 @every
+def test_rows_that_are_due_are_suppressed_by_every_split(
+    kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    """Classes that are unions of four random ones: at least the rows that are due stand in parts that fail."""
+    table, rule = bound(built(kind, parameters, tmp_path), dataset())
+    draw = np.random.default_rng(8)
+    count = 4000
+    shares = draw.dirichlet(np.full(4, 2.0), count)
+    sizes = draw.integers(1, 40, count)
+    matrix = np.stack([draw.multinomial(size, share) for size, share in zip(sizes, shares, strict=True)])
+    people = sizes + draw.integers(0, 30, count) if table.population is not None else None
+    parts = Groups(sizes=sizes, histograms=dict.fromkeys(table.tracked, matrix.astype(np.int64)), population=people)
+    passed = rule.passes(parts) & (parts.sizes >= rule.least)
+    gone = np.where(passed, 0, sizes).reshape(-1, 4).sum(axis=1)
+    quarters = [parts.take(slice(start, None, 4)) for start in range(4)]
+    whole = Groups(
+        sizes=sum(part.sizes for part in quarters),  # type: ignore[arg-type]
+        histograms={name: sum(part.histograms[name] for part in quarters) for name in table.tracked},  # type: ignore[misc]
+        population=None if people is None else people.reshape(-1, 4).sum(axis=1),
+    )
+    good = rule.passes(whole)
+    due = rule.due(whole, good)
+    assert (due[good] == 0).all()
+    assert (due <= gone).all()
+    if rule.closure is not Closure.NONE:
+        assert (due[~good] >= 1).all()
+
+
+@every
 def test_classes_below_the_least_size_fail(
     kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
 ) -> None:
