@@ -1,0 +1,79 @@
+"""Linkage finds each person with chance one over the class size, and says so.
+
+100 classes of 4 people, 50 seeds: 20,000 tries, so that the share 0.25 has a standard error of 0.003. Smallest error
+detected: a rate off by 0.012 (4 standard errors); an attack that is told the truth once in forty must be caught.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tacit.attack import Scene, View, examine
+from tacit.attack.attack import Guesses
+from tacit.attack.attacks.linkage import Linkage
+from tacit.data.table import Table
+from tacit.progress import SILENT, Progress
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+FRAME = pl.DataFrame({"group": np.repeat(np.arange(100), 4)})
+DATA = Dataset.of(Table(frame=FRAME), Schema(columns={"group": Column(role=Role.QUASI)}))
+
+
+TRUTH: dict[str, np.ndarray] = {}  # type: ignore[type-arg]
+
+
+def rate(attack: Linkage, seeds: int = 50) -> float:
+    hits = 0
+    for seed in range(seeds):
+        order = np.random.default_rng(seed).permutation(400)
+        release = Release(table=Table(frame=FRAME[order]), manifest={})
+        TRUTH["row"] = np.argsort(order)
+        hits += examine(attack, Scene(original=DATA, release=release, lineage=Lineage(order)), rng=Rng(seed)).main.hits
+    return hits / (400 * seeds)
+
+
+class Fixed(Linkage):
+    """Names the first row that fits for one person in fifty, and a random one for the others."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        honest = super().guess(view, rng, progress)
+        assert honest.row is not None
+        row = honest.row.copy()
+        groups = view.release.table.column("group").to_numpy()
+        for place in range(0, len(row), 50):
+            row[place] = int(np.flatnonzero(groups == view.targets["group"][place])[0])
+        return Guesses.of_rows(row, honest.confidence)
+
+
+class Peeking(Linkage):
+    """A mutant that is told the true row of one person in forty."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        honest = super().guess(view, rng, progress)
+        assert honest.row is not None
+        row = honest.row.copy()
+        row[::40] = TRUTH["row"][::40]
+        return Guesses.of_rows(row, honest.confidence)
+
+
+def test_rate_is_one_over_the_class_size() -> None:
+    assert abs(rate(Linkage()) - 0.25) < 0.012
+
+
+def test_a_little_cheating_is_caught() -> None:
+    assert abs(rate(Peeking()) - 0.25) > 0.012
+
+
+def test_choosing_the_first_row_gives_nothing_away_in_a_shuffled_release() -> None:
+    """The release is in random order, so a fixed choice is as good as a random one: the examiner adds no leak."""
+    assert abs(rate(Fixed()) - 0.25) < 0.012
+
+
+def test_confidence_is_calibrated() -> None:
+    release = Release(table=Table(frame=FRAME), manifest={})
+    outcome = examine(Linkage(), Scene(original=DATA, release=release, aligned=True), rng=Rng(1))
+    assert np.allclose(outcome.confidence, 0.25)
+    assert outcome.certain == 0
