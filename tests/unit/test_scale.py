@@ -19,6 +19,7 @@ from tacit.errors import (
     OutputExists,
     UnknownColumn,
     UnknownFormat,
+    Unmet,
     WrongKind,
 )
 from tacit.protect.methods.generalize import Generalize
@@ -27,7 +28,9 @@ from tacit.protect.methods.pseudonymize import Pseudonymize
 from tacit.protect.methods.remove import Remove
 from tacit.protect.model import PrivacyModel
 from tacit.protect.models.k_anonymity import KAnonymity
+from tacit.protect.models.k_map import KMap
 from tacit.protect.models.l_diversity import LDiversity
+from tacit.protect.models.t_closeness import TCloseness
 from tacit.protect.pipeline import Protected, protect
 from tacit.protect.scale import ProtectedFile, check_file, protect_file
 from tacit.protect.step import Step
@@ -168,6 +171,33 @@ def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
     with pytest.raises(WrongKind, match="1 of its values") as refusal:
         at_scale(tmp_path, broken, step, force=True)
     assert "abc" not in str(refusal.value)
+
+
+def test_a_population_and_a_metric_with_a_target_work_too(tmp_path: Path) -> None:
+    people(3000).drop("name", "illness").write_parquet(tmp_path / "population.parquet")
+    models = (KMap(k=4, population=tmp_path / "population.parquet"), TCloseness(t=0.3, column="illness"))
+    step = Generalize(suppression=0.1, metric={"classification": {"column": "note, \"odd' name"}})
+    expected = in_memory(people(), step, models=models)
+    done = at_scale(tmp_path, people(), step, models=models)
+    assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
+    assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
+    assert done.private[0]["score"] == pytest.approx(expected.done[0].change.private["score"])
+    assert [v.to_plain() for v in done.verdicts] == [v.to_plain() for v in expected.verdicts]
+    assert done.holds
+
+
+def test_many_wide_columns_need_several_keys(tmp_path: Path) -> None:
+    draw = Rng(9).generator
+    frame = pl.DataFrame({f"q{i}": [f"value {v}" for v in draw.integers(0, 90, 200)] for i in range(11)})
+    schema = Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns})
+    frame.write_parquet(tmp_path / "wide.parquet")
+    step = Generalize(search="heuristic", seconds=1, suppression=0.5, highest={"q0": 0})
+    with pytest.raises(Unmet):
+        # 11 columns of 90 values do not fit into one number; q0 alone has too many values to be kept as it is
+        protect_file(schema=schema, steps=[step], models=[KAnonymity(k=5)], source=tmp_path / "wide.parquet",
+                     target=tmp_path / "out.parquet", rng=Rng(1))  # fmt: skip
+    verdict = check_file(tmp_path / "wide.parquet", schema=schema, models=[KAnonymity(k=2)])[0]
+    assert (verdict.worst, verdict.failing) == (1, 200)
 
 
 def test_too_many_combinations_start_at_coarser_levels_and_say_so(tmp_path: Path) -> None:

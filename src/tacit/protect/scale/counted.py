@@ -7,7 +7,7 @@ and a class costs a few bytes here however long its values are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -84,9 +84,9 @@ class Coded:
 def packed(columns: Sequence[Coded]) -> list[list[Coded]]:
     """The columns in runs whose combinations fit into one 64-bit number each."""
     runs: list[list[Coded]] = []
-    span = _SPAN
+    span = 1
     for column in columns:
-        if span > _SPAN // max(column.width, 1):
+        if not runs or span > _SPAN // max(column.width, 1):
             runs.append([])
             span = 1
         runs[-1].append(column)
@@ -169,9 +169,7 @@ class Counted:
         for name, column in self.tracked.items():
             inside = chosen[column.cells]
             cells = place[column.cells[inside]].astype(np.int32)
-            tracked[name] = Tracked(
-                ladder=column.ladder, cells=cells, values=column.values[inside], counts=column.counts[inside]
-            )
+            tracked[name] = replace(column, cells=cells, values=column.values[inside], counts=column.counts[inside])
         return Counted(
             schema=self.schema,
             columns=self.columns,
@@ -192,8 +190,6 @@ class Counted:
 
     def spread_over(self, table: Classes) -> Classes:
         """Classes made of :meth:`combinations` as rows, with the counts of the true rows."""
-        from dataclasses import replace
-
         of = table.of_row
         assert of is not None
         sizes = np.bincount(of, weights=self.sizes, minlength=len(table)).astype(np.int64)

@@ -19,6 +19,7 @@ from tacit.data.atomic import replacing
 from tacit.data.table import Table
 from tacit.errors import BadParameter, EmptyTable, NotApplicable, UnknownColumn, WrongKind, did_you_mean
 from tacit.progress import SILENT, Progress
+from tacit.protect.classes import Tracked
 from tacit.protect.judge import judge_classes
 from tacit.protect.methods.generalize import Generalize
 from tacit.protect.methods.pseudonymize import Pseudonymize
@@ -218,9 +219,9 @@ def protect_file(
         opened.write(statements.transformed(found.base, plan, order=opened.order), written, place.suffix.lower())
         suppressed = int(table.sizes[whole].sum())
         gone = suppressed if plan.drop else 0
-    verdicts = check_file(
+    verdicts = _judged(
         place, schema=schema, models=models, engine=engine, memory=memory, threads=threads, temporary=temporary,
-        session=session, progress=progress,
+        session=session, progress=progress, original=table.tracked,
     )  # fmt: skip
     outcomes = [
         (general, public, {**private, "suppressed_whole": suppressed}),
@@ -250,7 +251,30 @@ def check_file(
     session: Any = None,
     progress: Progress = SILENT,
 ) -> tuple[Verdict, ...]:
-    """Judge a file of any size by a plain GROUP BY over what it shows; nothing of the search is used."""
+    """Judge a file of any size by a plain GROUP BY over what it shows; nothing of the search is used.
+
+    Models that compare with the distribution of a whole table take that of this file.
+    """
+    return _judged(
+        path, schema=schema, models=models, engine=engine, memory=memory, threads=threads, temporary=temporary,
+        session=session, progress=progress, original={},
+    )  # fmt: skip
+
+
+def _judged(
+    path: str | Path,
+    *,
+    schema: Schema,
+    models: Sequence[PrivacyModel],
+    engine: str,
+    memory: str,
+    threads: int | None,
+    temporary: Path | None,
+    session: Any,
+    progress: Progress,
+    original: Mapping[str, Tracked],
+) -> tuple[Verdict, ...]:
+    """The verdicts on a file. Of the original only how often each sensitive value occurs in it is used."""
     with open_engine(
         engine, path, writes=None, memory=memory, threads=threads, temporary=temporary, progress=progress,
         session=session,
@@ -263,7 +287,13 @@ def check_file(
         sensitive = [name for name in schema.names(Role.SENSITIVE) if name in found.columns]
         track = [name for name in tracked_columns(models, sensitive, None) if name in found.columns]
         coded = [found.coded(name, schema, plain=True) for name in quasi]
-        counts = found.count(schema, coded, [found.coded(name, schema) for name in track])
+        beside = [found.coded(name, schema) for name in track]
+        beside = [replace(one, ladder=original[one.name].ladder) if one.name in original else one for one in beside]
+        counts = found.count(schema, coded, beside)
+    references = {name: one.totals for name, one in original.items()}
+    counts = replace(
+        counts, tracked={name: replace(one, reference=references.get(name)) for name, one in counts.tracked.items()}
+    )
     sample = counts.sample()
     verdicts = []
     for model in models:
