@@ -103,7 +103,10 @@ def _near(system: System, found: Found, need: int | None) -> None:
             if _take(system, found, solved[0]):
                 continue
             used = np.abs(solved[0]) > 1e-7
-            if integer_search(system, found, _wanted(found, need), effort=1.0, box=box + 1, cells=used) is not Ended.SOLVED:
+            if (
+                integer_search(system, found, _wanted(found, need), effort=1.0, box=box + 1, cells=used)
+                is not Ended.SOLVED
+            ):
                 break
 
 

@@ -148,7 +148,9 @@ def _solve(atoms: Crowd, history: Sequence[tuple[Ints, Answered]], cost: Ints | 
             elif count and not answer.slack:
                 return None
     if cost is not None:
-        model.minimize(sum(int(c) * cell for line, row in zip(cost, x, strict=True) for c, cell in zip(line, row, strict=True)))
+        model.minimize(
+            sum(int(c) * cell for line, row in zip(cost, x, strict=True) for c, cell in zip(line, row, strict=True))
+        )
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_deterministic_time = 5.0

@@ -1,0 +1,253 @@
+"""The auditor at the desk: questions in SQL, each answered, repaired or refused, with a memory that survives.
+
+Every secret column is audited by one family of questions: its values (and counts of them), its sums, or its extremes. A
+column that has been asked about in one family is closed to the others, because their answers together are not audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tacit.answer.audit.assign import AssignAuditor
+from tacit.answer.audit.crowd import Ints
+from tacit.answer.audit.extremes import Extreme, ExtremeAuditor
+from tacit.answer.audit.linear import SumAuditor
+from tacit.answer.audit.questions import Asked, understand
+from tacit.answer.audit.repair import counterfeits
+from tacit.answer.audit.simulatable import SimulatableAuditor
+from tacit.errors import AnswerFailed, BadParameter, QueryRefused
+from tacit.sealed import Permit
+
+__all__ = ["AuditDesk", "Decision", "Rules"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """By what the auditor decides."""
+
+    k: int
+    """Fewest possible values everyone must keep."""
+    counterfeits: int = 0
+    """Most counterfeit values added to an answer to keep the rule."""
+    simulatable: bool = False
+    """Decide about values before looking at the answer, so that a refusal tells nothing; adds no counterfeits."""
+    allow: float = 0.05
+    """Simulatable: share of possible worlds whose answer may break the rule."""
+    effort: float = 30.0
+    """Bound on the search of one decision, in the solver's deterministic seconds."""
+
+    def __post_init__(self) -> None:
+        if self.simulatable and self.counterfeits:
+            raise BadParameter("counterfeits are chosen by looking at the answer; the simulatable mode does not look.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What became of a question."""
+
+    question: str
+    verdict: str
+    """"answered", "counterfeits" (answered with some) or "refused"."""
+    reason: str
+    people: int
+    """How many people the question is about."""
+    fakes: tuple[int, ...] = ()
+    """Codes of the counterfeit values."""
+    exposed: tuple[int, ...] = field(default=(), repr=False)
+    """Rows of those whom the plain answer would have exposed. For the owner's eyes only."""
+    answer: Any = field(default=None, repr=False)
+    """What the analyst gets: a list of values, a number, or None."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """For the owner: no value of the data."""
+        return {
+            "question": self.question, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
+            "reason": self.reason, "exposed": [row + 1 for row in self.exposed],
+        }  # fmt: skip
+
+
+class AuditDesk:
+    """Answers questions about a table, exactly or not at all."""
+
+    def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: Rules) -> None:
+        from tacit.engines.backends.duckdb import Duckdb
+
+        missing = [name for name in secrets if name not in frame.columns]
+        if missing or not secrets:
+            raise BadParameter("an audit needs the secret columns of the table, at least one.")
+        self.frame, self.secrets, self.rules = frame, tuple(secrets), rules
+        self._engine = Duckdb(threads=1).start({"asked": frame.with_row_index("tacit row").to_arrow()})
+        self._family: dict[str, str] = {}
+        self._labels: dict[str, list[Any]] = {}
+        self._values: dict[str, AssignAuditor] = {}
+        self._public: dict[str, SimulatableAuditor] = {}
+        self._sums: dict[str, SumAuditor] = {}
+        self._extremes: dict[str, ExtremeAuditor] = {}
+        self._given: dict[tuple[Any, ...], Decision] = {}
+
+    def ask(self, question: str) -> Decision:
+        """Decide one question and remember it."""
+        try:
+            asked = understand(question, columns=self.frame.columns, secrets=self.secrets)
+            rows = self._people(asked.public)
+            return self._decide(question, asked, rows)
+        except QueryRefused as refusal:
+            return Decision(question=question, verdict="refused", reason=str(refusal), people=0)
+        except AnswerFailed:
+            return Decision(question=question, verdict="refused", reason="The condition cannot be computed.", people=0)
+
+    def _people(self, condition: str) -> Ints:
+        sealed = self._engine.run(f'SELECT "tacit row" FROM asked WHERE {condition} ORDER BY 1')
+        return np.array([row[0] for row in sealed.open(Permit("auditing"))], np.int64)
+
+    def _decide(self, question: str, asked: Asked, rows: Ints) -> Decision:
+        column = asked.column or asked.secret_column
+        if column not in self.secrets:
+            return Decision(
+                question=question, verdict="answered", reason="asks for nothing secret", people=len(rows),
+                answer=len(rows) if asked.kind == "count" else None,
+            )  # fmt: skip
+        key = (asked.kind, column, asked.secret, rows.tobytes())
+        if key in self._given:
+            return self._given[key]
+        families = {
+            "values": "values",
+            "count": "values",
+            "sum": "sums",
+            "avg": "sums",
+            "max": "extremes",
+            "min": "extremes",
+        }
+        family = families[asked.kind]
+        if self._family.get(column, family) != family:
+            raise QueryRefused(
+                f"`{column}` has been asked about as {self._family[column]}; that and this are not audited together."
+            )
+        if not len(rows) and family != "values":
+            raise QueryRefused("The condition selects nobody.")
+        made = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
+            question, asked, column, rows
+        )
+        self._given[key] = made
+        if made.verdict != "refused":
+            self._family[column] = family
+        return made
+
+    def _ask_values(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+        auditor = self._values.get(column) or self._open_values(column)
+        labels, rules = self._labels[column], self.rules
+        groups = self._groups(asked, column)
+        judgement = auditor.judge(rows, groups=groups)
+        safe, public = judgement.safe, self._public.get(column)
+        if public is not None:
+            # The judgement above is for the owner's list only; the decision does not depend on it.
+            safe = groups is None and public.allows(rows)
+        reason = f"everyone keeps {rules.k} values" if public is None else "most possible answers keep the rule"
+        fakes: tuple[int, ...] = ()
+        if not safe and public is None and groups is None and rules.counterfeits and judgement.certain:
+            repair = counterfeits(auditor, rows, most=rules.counterfeits)
+            if repair is not None:
+                safe, fakes, exposed = True, repair.fakes, judgement.exposed
+                judgement = repair.judgement
+                auditor.accept(judgement)
+                return Decision(
+                    question=question, verdict="counterfeits", reason=reason, people=len(rows), fakes=fakes,
+                    exposed=tuple(exposed.tolist()), answer=_told(labels, judgement.answer.counts),
+                )  # fmt: skip
+        if not safe:
+            full = (
+                auditor.judge(rows, groups=groups, full=True) if judgement.certain and not judgement.safe else judgement
+            )
+            reason = f"somebody would keep fewer than {rules.k} values"
+            if public is not None:
+                reason = "too many possible answers would break the rule"
+            elif not judgement.certain:
+                reason = "the search ran out of effort, which is a no"
+            return Decision(
+                question=question, verdict="refused", reason=reason, people=len(rows),
+                exposed=tuple(full.exposed.tolist()),
+            )  # fmt: skip
+        auditor.accept(judgement)
+        if public is not None:
+            public.learn(rows, judgement.answer)
+        counts = judgement.answer.counts
+        answer = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
+        return Decision(
+            question=question, verdict="answered", reason=reason, people=len(rows), answer=answer,
+            exposed=tuple(judgement.exposed.tolist()) if public is not None else (),
+        )  # fmt: skip
+
+    def _open_values(self, column: str) -> AssignAuditor:
+        series = self.frame.get_column(column)
+        labels = series.unique().sort(nulls_last=True).to_list()
+        place = {label: code for code, label in enumerate(labels)}
+        codes = np.array([place[value] for value in series.to_list()], np.int64)
+        auditor = AssignAuditor(codes, values=len(labels), k=self.rules.k, effort=self.rules.effort)
+        self._labels[column], self._values[column] = labels, auditor
+        if self.rules.simulatable:
+            self._public[column] = SimulatableAuditor(
+                people=len(codes), values=len(labels), k=self.rules.k, allow=self.rules.allow
+            )
+        return auditor
+
+    def _groups(self, asked: Asked, column: str) -> list[int] | None:
+        """For a count with a condition on the secret column: which of its values meet it."""
+        if asked.kind != "count":
+            return None
+        hits = self._people(asked.secret or "TRUE")
+        series = self.frame.get_column(column)
+        met = set(series.gather(hits.tolist()).to_list())
+        return [int(label in met) for label in self._labels[column]]
+
+    def _ask_sum(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+        numbers = self._numbers(column, rows)
+        auditor = self._sums.setdefault(column, SumAuditor(self.frame.height))
+        safe, exposed, state = auditor.judge(rows)
+        if not safe:
+            return Decision(
+                question=question, verdict="refused", reason="the sums together would fix somebody's value",
+                people=len(rows), exposed=tuple(exposed.tolist()),
+            )  # fmt: skip
+        auditor.accept(state)
+        total = numbers.sum()
+        answer = total if asked.kind == "sum" else total / len(rows)
+        return Decision(
+            question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=answer
+        )
+
+    def _ask_extreme(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+        numbers = self._numbers(column, rows)
+        auditor = self._extremes.setdefault(column, ExtremeAuditor(self.frame.height))
+        kind: Any = asked.kind
+        people = tuple(rows.tolist())
+        told = Extreme(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
+        exposed = auditor.exposed(told)
+        if self.rules.simulatable:
+            safe = auditor.simulatable(kind, people)
+        else:
+            safe = exposed is not None and not len(exposed)
+        if not safe:
+            return Decision(
+                question=question, verdict="refused", reason="it would fix somebody's value", people=len(rows),
+                exposed=tuple(exposed.tolist()) if exposed is not None else (),
+            )  # fmt: skip
+        auditor.accept(told)
+        return Decision(
+            question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=told.value
+        )
+
+    def _numbers(self, column: str, rows: Ints) -> Any:
+        series = self.frame.get_column(column)
+        if not series.dtype.is_numeric() or series.null_count():
+            raise QueryRefused(f"`{column}` is not a column of numbers without gaps.")
+        return series.to_numpy()[rows]
+
+
+def _told(labels: Sequence[Any], counts: Ints) -> list[Any]:
+    """The multiset in the order of the values, which says nothing about who has which."""
+    return [label for label, count in zip(labels, counts.tolist(), strict=True) for _ in range(count)]

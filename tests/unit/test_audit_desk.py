@@ -1,0 +1,208 @@
+"""The audit desk: questions in SQL, decisions for the owner, a memory that survives kill -9."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tacit.answer.audit.desk import AuditDesk, Rules
+from tacit.answer.audit.journal import DurableDesk
+from tacit.answer.audit.questions import read_log
+from tacit.cli import main
+from tacit.dp.stores.sqlite import SqliteStore
+from tacit.errors import BadParameter, LedgerBroken
+
+pytest.importorskip("ortools")
+pytest.importorskip("sqlglot")
+
+PATIENTS = Path(__file__).parents[1] / "data" / "examples" / "patients7.csv"
+LOG = """\
+# the receptionist's questions
+SELECT disease FROM patients WHERE zip = 12000
+SELECT disease FROM patients WHERE zip = 12000 AND sex = 'F'
+SELECT disease FROM patients WHERE age >= 21
+SELECT COUNT(*) FROM patients WHERE age > 20
+SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND zip = 12000
+"""
+
+
+def desk(**rules: object) -> AuditDesk:
+    return AuditDesk(pl.read_csv(PATIENTS), secrets=["disease"], rules=Rules(**{"k": 2, **rules}))  # type: ignore[arg-type]
+
+
+def test_the_seven_patients() -> None:
+    decisions = [desk_.ask(question) for desk_ in [desk()] for question in read_log(LOG)]
+    assert [made.verdict for made in decisions] == ["answered", "refused", "refused", "answered", "answered"]
+    assert decisions[0].answer == ["Cold", "Diabetes", "Earache", "Flu"]
+    assert decisions[1].exposed == (2,)  # Clark is the only man: the difference is his
+    assert decisions[3].answer == 4
+    assert decisions[4].answer == 1
+    assert all(made.answer is None for made in decisions if made.verdict == "refused")
+
+
+def test_counterfeits_instead_of_a_no() -> None:
+    made = [desk_.ask(question) for desk_ in [desk(counterfeits=2)] for question in read_log(LOG)][1]
+    assert made.verdict == "counterfeits"
+    assert len(made.fakes) == 1
+    assert len(made.answer) == made.people + 1
+
+
+def test_a_question_asked_again_is_answered_again() -> None:
+    stand = desk(counterfeits=2)
+    first = [stand.ask(question) for question in read_log(LOG)]
+    assert [stand.ask(question) for question in read_log(LOG)] == first
+
+
+def test_numbers() -> None:
+    frame = pl.DataFrame({"id": range(6), "pay": [3, 9, 4, 9, 1, 7], "team": ["a", "a", "b", "b", "b", "b"]})
+    stand = AuditDesk(frame, secrets=["pay"], rules=Rules(k=2))
+    assert stand.ask("SELECT SUM(pay) FROM t").answer == 33
+    assert stand.ask("SELECT AVG(pay) FROM t WHERE team = 'a'").answer == 6.0
+    fixed = stand.ask("SELECT SUM(pay) FROM t WHERE id <> 3")
+    assert fixed.verdict == "refused"
+    assert fixed.exposed == (3,)
+    assert stand.ask("SELECT MAX(pay) FROM t").verdict == "refused"  # sums and extremes together are not audited
+    other = AuditDesk(frame, secrets=["pay"], rules=Rules(k=2))
+    assert other.ask("SELECT MAX(pay) FROM t").answer == 9
+    assert other.ask("SELECT MAX(pay) FROM t WHERE team = 'a'").answer == 9  # either of the two may have it
+    assert other.ask("SELECT MIN(pay) FROM t WHERE id = 1").verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT * FROM t",
+        "SELECT disease, age FROM t",
+        "SELECT disease FROM t WHERE disease = 'Flu'",
+        "SELECT disease FROM t GROUP BY zip",
+        "SELECT disease FROM t WHERE age IN (SELECT 1)",
+        "SELECT disease FROM t WHERE read_csv('x') = 1",
+        "SELECT disease FROM t WHERE agee = 1",
+        "SELECT disease FROM t WHERE name = 12",
+        "DROP TABLE t",
+        "SELECT SUM(disease) FROM t",
+        "not sql at all (",
+    ],
+)
+def test_outside_the_language(question: str) -> None:
+    made = desk().ask(question)
+    assert made.verdict == "refused"
+    assert made.answer is None
+    assert "Flu" not in made.reason
+
+
+def test_simulatable_decisions_do_not_depend_on_the_answer() -> None:
+    frame = pl.read_csv(PATIENTS)
+    seen = set()
+    for order in ([0, 1, 2, 3, 4, 5, 6], [3, 5, 0, 6, 2, 1, 4]):
+        shuffled = frame.with_columns(frame["disease"].gather(order))
+        stand = AuditDesk(shuffled, secrets=["disease"], rules=Rules(k=2, simulatable=True, allow=0.3))
+        whole = stand.ask("SELECT disease FROM t WHERE zip > 0")
+        pairs = [stand.ask(f"SELECT disease FROM t WHERE age < {age}").verdict for age in (19, 20, 21, 22)]
+        seen.add((whole.verdict, *pairs))
+    assert len(seen) == 1
+    with pytest.raises(BadParameter, match="does not look"):
+        Rules(k=2, simulatable=True, counterfeits=1)
+
+
+def test_decisions_survive_and_belong_to_their_data(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    first = DurableDesk(desk(), SqliteStore(path), dataset="patients")
+    made = [first.ask(question).verdict for question in list(read_log(LOG))[:2]]
+    second = DurableDesk(desk(), SqliteStore(path), dataset="patients")
+    rest = [second.ask(question).verdict for question in list(read_log(LOG))[2:]]
+    assert made + rest == [desk_.ask(question).verdict for desk_ in [desk()] for question in read_log(LOG)]
+    assert first.ask(LOG.splitlines()[1]).verdict == "answered"  # catches up with the other one's decisions
+    with pytest.raises(LedgerBroken, match="other rules"):
+        DurableDesk(desk(counterfeits=1), SqliteStore(path), dataset="patients")
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE tacit_audit SET verdict = 'refused' WHERE number = 1")
+    with pytest.raises(LedgerBroken, match="Decision 1"):
+        DurableDesk(desk(), SqliteStore(path), dataset="patients")
+
+
+_CHILD = """
+import sys, polars as pl
+from tacit.answer.audit.desk import AuditDesk, Rules
+from tacit.answer.audit.journal import DurableDesk
+from tacit.answer.audit.questions import read_log
+from tacit.dp.stores.sqlite import SqliteStore
+desk = DurableDesk(AuditDesk(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2)), SqliteStore(sys.argv[2]), dataset="d")
+print("ready", flush=True)
+for question in read_log(open(sys.argv[3]).read()):
+    made = desk.ask(question)
+    print(made.verdict, made.answer, flush=True)
+"""
+
+
+def test_killed_in_mid_decision_and_restarted(tmp_path: Path) -> None:
+    """Killed at several moments, each time restarted on the rest: the decisions are those of one that was not."""
+    import numpy as np
+
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"id": range(30), "value": rng.integers(0, 3, 30)})
+    table, database, log = tmp_path / "t.csv", tmp_path / "ledger.db", tmp_path / "log.sql"
+    frame.write_csv(table)
+    questions = []
+    for _ in range(14):
+        chosen = np.flatnonzero(rng.random(30) < 0.5).tolist()
+        questions.append(f"SELECT value FROM t WHERE id IN ({', '.join(map(str, chosen))})")
+    log.write_text("\n".join(questions))
+    rules = Rules(k=2)
+    expected = [
+        (m.verdict, m.answer) for d in [AuditDesk(frame, secrets=["value"], rules=rules)] for m in map(d.ask, questions)
+    ]
+    assert {verdict for verdict, _ in expected} == {"answered", "refused"}
+    given: list[str] = []
+    for delay in (0.0, 0.02, 0.05):
+        child = subprocess.Popen(
+            [sys.executable, "-c", _CHILD, str(table), str(database), str(log)], stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "ready"
+        time.sleep(delay)
+        os.kill(child.pid, signal.SIGKILL)
+        given.extend(child.stdout.read().splitlines())
+        child.wait()
+    stored = sqlite3.connect(database).execute("SELECT question, verdict FROM tacit_audit ORDER BY number").fetchall()
+    answered = {question for question, verdict in stored if verdict == "answered"}
+    after = DurableDesk(AuditDesk(frame, secrets=["value"], rules=rules), SqliteStore(database), dataset="d")
+    assert [((m := after.ask(question)).verdict, m.answer) for question in questions] == expected
+    # Nothing was told that is not on disk.
+    for line in given:
+        if line.startswith("answered"):
+            assert any(line == f"answered {answer}" and question in answered
+                       for question, (_, answer) in zip(questions, expected, strict=True))  # fmt: skip
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.sql"
+    log.write_text(LOG)
+    code = main(["audit", str(log), "--data", str(PATIENTS), "--secret", "disease", "--k", "2", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == 1
+    assert document["refused"] == 2
+    assert document["decisions"][1]["exposed"] == [3]
+    assert "Flu" not in json.dumps([d["reason"] for d in document["decisions"]])
+    code = main(["audit", str(log), "--data", str(PATIENTS), "--secret", "disease", "--k", "2", "--counterfeits", "2"])
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "counterfeits" in shown
+    assert main(["audit", str(log), "--data", str(PATIENTS), "--secret", "ilness", "--k", "2"]) == 2
+    assert main(["audit", str(log), "--data", str(PATIENTS), "--k", "2"]) == 2
+    recipe = tmp_path / "tacit.yaml"
+    recipe.write_text(f"tacit: 1\ndata: {PATIENTS}\ncolumns:\n  disease: {{role: sensitive}}\n  zip: {{role: quasi}}\n")
+    ledger = tmp_path / "ledger.db"
+    for _ in range(2):
+        assert main(["audit", str(log), "--recipe", str(recipe), "--k", "2", "--ledger", str(ledger), "--json"]) == 1
+        again = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert [d["decision"] for d in again["decisions"]] == [d["decision"] for d in document["decisions"]]
