@@ -12,9 +12,9 @@ Question = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
 """People, counterfeits, and groups of values (None: values as they are)."""
 
 
-def instance(rng: np.random.Generator, *, people: int = 8, questions: int = 6, fancy: bool = False) -> tuple[
-    list[int], int, list[Question]
-]:
+def instance(
+    rng: np.random.Generator, *, people: int = 8, questions: int = 6, fancy: bool = False
+) -> tuple[list[int], int, list[Question]]:
     """Secrets, number of values, questions; ``fancy`` adds counterfeits and coarser answers."""
     n, values = int(rng.integers(2, people + 1)), int(rng.integers(2, 5))
     secrets = rng.integers(0, values, n).tolist()

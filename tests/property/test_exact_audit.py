@@ -1,4 +1,4 @@
-"""The exact auditor agrees with plain enumeration on thousands of small problems; the swap auditor never promises more."""
+"""The exact auditor agrees with enumeration on thousands of small problems; the swap auditor never promises more."""
 
 from __future__ import annotations
 

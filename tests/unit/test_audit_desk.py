@@ -136,7 +136,8 @@ from tacit.answer.audit.desk import AuditDesk, Rules
 from tacit.answer.audit.journal import DurableDesk
 from tacit.answer.audit.questions import read_log
 from tacit.dp.stores.sqlite import SqliteStore
-desk = DurableDesk(AuditDesk(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2)), SqliteStore(sys.argv[2]), dataset="d")
+inner = AuditDesk(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2))
+desk = DurableDesk(inner, SqliteStore(sys.argv[2]), dataset="d")
 print("ready", flush=True)
 for question in read_log(open(sys.argv[3]).read()):
     made = desk.ask(question)

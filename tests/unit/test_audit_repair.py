@@ -131,8 +131,8 @@ def test_bad_parameters() -> None:
         SimulatableAuditor(people=3, values=2, k=2, allow=1.0)
     with pytest.raises(BadParameter, match="rows 0 to 1"):
         AssignAuditor([0, 1], values=2, k=2).judge([2])
+    stale = AssignAuditor([0, 1, 1, 0], values=2, k=2)
+    first = stale.judge([0, 1])
+    stale.accept(stale.judge([0, 1, 2, 3]))
     with pytest.raises(BadParameter, match="judge again"):
-        stale = AssignAuditor([0, 1, 1, 0], values=2, k=2)
-        first = stale.judge([0, 1])
-        stale.accept(stale.judge([0, 1, 2, 3]))
         stale.accept(first)

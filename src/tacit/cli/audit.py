@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -100,7 +101,7 @@ def _text(log: Path) -> str:
     from tacit.errors import FileMissing
 
     if str(log) == "-":
-        return click.get_text_stream("stdin").read()
+        return sys.stdin.read()
     try:
         return log.read_text(encoding="utf-8")
     except OSError:

@@ -1,8 +1,9 @@
 """k-assign anonymity: after all answers together, every person still has at least k possible secret values.
 
-The adversary knows who is in each question's result and sees the multiset of secret values returned. A value is possible
-for a person if *one* assignment of values to people agrees with *all* answers at once; looking at each answer alone
-would allow combinations that no assignment has. People whom no question has touched are not constrained at all.
+The adversary knows who is in each question's result and sees the multiset of secret values returned. A value is
+possible for a person if *one* assignment of values to people agrees with *all* answers at once; looking at each
+answer alone would allow combinations that no assignment has. People whom no question has touched are not constrained
+at all.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class Judgement:
     worst: int
     """The fewest values that a person is certain to keep."""
     exposed: Ints
-    """Rows of people who would surely keep fewer than k values (all of them with ``full``); where the effort ran out, of
-    those for whom k values could not be proved."""
+    """Rows of people who would surely keep fewer than k values (all of them with ``full``); where the effort ran out,
+    of those for whom k values could not be proved."""
     how: str
     split: Split = field(repr=False)
     answer: Answered = field(repr=False)

@@ -227,10 +227,7 @@ class AuditDesk:
         people = tuple(rows.tolist())
         told = Extreme(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
         exposed = auditor.exposed(told)
-        if self.rules.simulatable:
-            safe = auditor.simulatable(kind, people)
-        else:
-            safe = exposed is not None and not len(exposed)
+        safe = auditor.simulatable(kind, people) if self.rules.simulatable else exposed is not None and not len(exposed)
         if not safe:
             return Decision(
                 question=question, verdict="refused", reason="it would fix somebody's value", people=len(rows),

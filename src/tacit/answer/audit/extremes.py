@@ -1,9 +1,9 @@
 """Classical auditing of largest and smallest values, exactly, with equal values allowed.
 
-After "the largest of these is m" everyone asked about has at most m and somebody has exactly m. A person's value is known
-iff it is the same in every world that agrees with all answers. Worlds differ in who attains each answer, so that is
-decided by search over these choices (it is NP-complete with both kinds of question); with only one kind a question tells
-on the single person who can attain it.
+After "the largest of these is m" everyone asked about has at most m and somebody has exactly m. A person's value is
+known iff it is the same in every world that agrees with all answers. Worlds differ in who attains each answer, so
+that is decided by search over these choices (it is NP-complete with both kinds of question); with only one kind a
+question tells on the single person who can attain it.
 
 Reference: Chin (1986), Security problems on inference control for SUM, MAX, and MIN queries, doi:10.1145/5925.5928;
 Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.1065183
@@ -12,6 +12,7 @@ Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.106
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -40,7 +41,8 @@ class ExtremeAuditor:
         self.answers: list[Extreme] = []
 
     def exposed(self, *more: Extreme) -> Ints | None:
-        """Rows of the people whose value is fixed by the answers so far and these; None if no world agrees with them."""
+        """Rows of the people whose value is fixed by the answers so far and these; None if no world agrees with
+        them."""
         answers = [*self.answers, *more]
         low, high = np.full(self.people, -np.inf), np.full(self.people, np.inf)
         for answer in answers:
@@ -76,7 +78,7 @@ class ExtremeAuditor:
         if not told:
             candidates = [0.0]
         else:
-            between = [(a + b) / 2 for a, b in zip(told, told[1:], strict=False)]
+            between = [(a + b) / 2 for a, b in pairwise(told)]
             candidates = [told[0] - 1, *told, *between, told[-1] + 1]
         for value in candidates:
             found = self.exposed(Extreme(kind=kind, people=people, value=value))
@@ -92,7 +94,8 @@ class ExtremeAuditor:
 def _attainers(answer: Extreme, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> Ints:
     rows = np.asarray(answer.people, np.int64)
     bound = high if answer.kind == "max" else low
-    return rows[bound[rows] == answer.value]
+    attained: Ints = rows[bound[rows] == answer.value]
+    return attained
 
 
 def _pinned_both(

@@ -2,8 +2,8 @@
 
 A decision is made and written inside one exclusive transaction. A process that is killed before the commit has answered
 nothing and left nothing; one that is killed after it finds its decision again. Decisions depend on the questions, the
-data and the rules alone (searches are bounded by counted work, not by the clock), so a restarted auditor goes on exactly
-as one that was never stopped.
+data and the rules alone (searches are bounded by counted work, not by the clock), so a restarted auditor goes on
+exactly as one that was never stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ __all__ = ["DurableDesk"]
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS tacit_audit (number INTEGER PRIMARY KEY, dataset TEXT NOT NULL, rules TEXT NOT NULL, "
-    "question TEXT NOT NULL, verdict TEXT NOT NULL, fakes TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)"
+    "question TEXT NOT NULL, verdict TEXT NOT NULL, fakes TEXT NOT NULL, previous TEXT NOT NULL, "
+    "hash TEXT NOT NULL UNIQUE)"
 )
 _START = "0" * 64
 

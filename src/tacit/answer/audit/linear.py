@@ -1,8 +1,9 @@
 """Classical auditing of sums: is somebody's value fixed by the sums already told?
 
-A sum, an average (with its known count) or a count of a 0/1 value over a set of people is a row of 0s and 1s. Somebody's
-real value is fixed iff the unit vector of that person lies in the span of the rows. The rows are kept in reduced echelon
-form in whole numbers, so the verdict is exact, and it does not depend on the answers at all: it is simulatable.
+A sum, an average (with its known count) or a count of a 0/1 value over a set of people is a row of 0s and 1s.
+Somebody's real value is fixed iff the unit vector of that person lies in the span of the rows. The rows are kept in
+reduced echelon form in whole numbers, so the verdict is exact, and it does not depend on the answers at all: it is
+simulatable.
 
 Reference: Chin, Ozsoyoglu (1982), Auditing and inference control in statistical databases, doi:10.1109/TSE.1982.236161
 """
@@ -47,8 +48,9 @@ def _primitive(row: Row) -> Row:
 class SumAuditor:
     """Refuses a sum that, with the earlier ones, would fix the value of a single person.
 
-    People who lie in the same questions can never be told apart, so only atoms of one person are at risk, and the linear
-    algebra is over atoms. With values known to lie between bounds, :func:`intervals` says how narrowly each is known.
+    People who lie in the same questions can never be told apart, so only atoms of one person are at risk, and the
+    linear algebra is over atoms. With values known to lie between bounds, :func:`intervals` says how narrowly each is
+    known.
     """
 
     def __init__(self, people: int) -> None:
@@ -67,8 +69,8 @@ class SumAuditor:
             rows[pivot] = wider
         # A split copies columns, so every pivot column gains a twin, and the form stays reduced once twins are cleared.
         rows = _reduce(rows)
-        new = {int(atom): 1 for atom in np.flatnonzero(split.member[-1])}
-        rows = _insert(rows, new)
+        fresh = {int(atom): 1 for atom in np.flatnonzero(split.member[-1])}
+        rows = _insert(rows, fresh)
         single = split.truth.sum(axis=1) == 1
         fixed = [next(iter(row)) for row in rows.values() if len(row) == 1]
         exposed = [atom for atom in fixed if single[atom]]

@@ -2,7 +2,8 @@
 
 If the questions of atoms a and d together are those of b and c together (each counted as often), one person in a and
 one in d may take value s for value v while one in b and one in c take v for s: every question keeps its counts. People
-in no question count as an atom that can take part with any value. Such rectangles are found by hashing and then checked.
+in no question count as an atom that can take part with any value. Such rectangles are found by hashing and then
+checked.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class _Atoms:
         self.columns = np.zeros((self.count, member.shape[0]), np.int8)
         self.columns[:-1] = member.T
         words = np.random.default_rng(20051).integers(0, 2**63, member.shape[0], dtype=np.uint64)
-        self.mark = self.columns.astype(np.uint64) @ words if len(words) else np.zeros(self.count, np.uint64)
+        self.mark = self.columns.astype(np.uint64) @ words if member.shape[0] else np.zeros(self.count, np.uint64)
         self.order = np.argsort(self.mark, kind="stable")
         self.ranked = self.mark[self.order]
 

@@ -1,4 +1,4 @@
-"""Questions of a log: one SELECT each, of a secret column or of one aggregate, about people chosen by public columns."""
+"""Questions of a log: one SELECT of a secret column or of an aggregate, about people chosen by public columns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> 
         column.this.set("quoted", True)
         column.set("table", None)
     where = tree.args.get("where")
-    told, hidden, hidden_column = [], [], set()
+    told: list[str] = []
+    hidden: list[str] = []
+    hidden_column: set[str] = set()
     for part in where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else []:
         for name in _FORBIDDEN:
             if part.find(getattr(exp, name)):

@@ -1,7 +1,7 @@
 """Which values are possible for whom: proofs by example first, refutation by one linear program, search for the rest.
 
-A "yes" is always a solution in whole numbers that was checked exactly. A "no" comes from the linear relaxation or from a
-finished search. What neither settles within the effort stays open, and an auditor takes open for no.
+A "yes" is always a solution in whole numbers that was checked exactly. A "no" comes from the linear relaxation or
+from a finished search. What neither settles within the effort stays open, and an auditor takes open for no.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def _wanted(found: Found, need: int | None) -> Flags:
     """Open pairs whose answer still matters."""
     if need is None:
         return found.open
-    return found.open & (found.yes.sum(axis=1) < need)[:, None]
+    short: Flags = (found.yes.sum(axis=1) < need)[:, None]
+    return found.open & short
 
 
 def _relax(system: System, found: Found, need: int | None) -> None:
@@ -112,7 +113,8 @@ def _near(system: System, found: Found, need: int | None) -> None:
 
 def _program(system: System, found: Found, need: int | None, effort: float) -> None:
     """Integer search: first near the known solution, then everywhere, then pair by pair with what effort is left."""
-    left, box = effort, 4
+    left = effort
+    box: int | None = 4
     while left > 0 and not found.decided(need):
         wanted = _wanted(found, need)
         spend = min(left, max(effort / 10, 1.0))

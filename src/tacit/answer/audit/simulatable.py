@@ -1,10 +1,10 @@
 """Refusing without telling: a decision that anybody could have made from the questions and the earlier answers.
 
 An auditor that looks at the true answer and then refuses says, by refusing, that the answer is one of those that would
-give somebody away, and that may be all an adversary needs. A simulatable auditor never looks: it draws worlds that agree
-with the earlier answers, asks of each what the answer would be and whether it would break the promise, and refuses if
-more than an allowed share of them would. Its randomness is derived from the public history, so every analyst can repeat
-the decision and learns nothing from it.
+give somebody away, and that may be all an adversary needs. A simulatable auditor never looks: it draws worlds that
+agree with the earlier answers, asks of each what the answer would be and whether it would break the promise, and
+refuses if more than an allowed share of them would. Its randomness is derived from the public history, so every
+analyst can repeat the decision and learns nothing from it.
 
 It guarantees that a refusal (or its absence) is a function of public things. It does not guarantee that the true answer
 keeps the promise when some worlds are allowed not to; with ``allow=0`` and :func:`every_answer` it does.
@@ -33,8 +33,8 @@ __all__ = ["SimulatableAuditor"]
 class SimulatableAuditor:
     """Decides from public things alone; the secrets are no argument of anything here.
 
-    ``shares`` is what the public believes about people no question has touched: the share of each value. ``draws`` is how
-    many worlds are tried and ``allow`` the share of them that may break k-assign anonymity. Worlds that agree with
+    ``shares`` is what the public believes about people no question has touched: the share of each value. ``draws`` is
+    how many worlds are tried and ``allow`` the share of them that may break k-assign anonymity. Worlds that agree with
     earlier answers are drawn as solutions of a random linear objective, which favours extreme ones and so errs to no.
     """
 
@@ -89,7 +89,7 @@ class SimulatableAuditor:
         return auditor.judge(rows).safe
 
     def _worlds(self, rows: Ints) -> Iterator[Ints]:
-        seed = hashlib.sha256(np.int64([self.k, self.values, self._atoms.people]).tobytes())
+        seed = hashlib.sha256(np.array([self.k, self.values, self._atoms.people], np.int64).tobytes())
         for people, answer in [*self._history, (rows, None)]:
             seed.update(people.tobytes() + (answer.counts.tobytes() if answer is not None else b"?"))
         rng = np.random.default_rng(list(seed.digest()))

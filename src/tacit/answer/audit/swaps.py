@@ -1,4 +1,4 @@
-"""Δ2-matchings: the polynomial approximation that keeps only worlds in which each answer differs from the truth by a swap.
+"""Δ2-matchings: the polynomial approximation, of worlds in which each answer differs from the truth by a swap.
 
 A matching is the set of people whose value differs from their true one. A new question is met case by case: a matching
 that changes nobody in it stays; one that changes two people who exchange their values stays; one that changes a single

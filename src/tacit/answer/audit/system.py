@@ -45,8 +45,8 @@ def connected(member: Flags, start: Flags) -> tuple[Flags, Flags]:
     """Questions and atoms that hang together with the questions marked in ``start``."""
     rows = start.copy()
     while True:
-        atoms = member[rows].any(axis=0)
-        more = member[:, atoms].any(axis=1)
+        atoms = np.asarray(member[rows].any(axis=0))
+        more = np.asarray(member[:, atoms].any(axis=1))
         if (more == rows).all():
             return rows, atoms
         rows = more
@@ -63,9 +63,9 @@ def upper_bounds(system: System) -> Ints:
 def closed(system: System) -> npt.NDArray[np.bool_] | None:
     """All possible pairs at once where the questions are nested or disjoint; None where some overlap.
 
-    Nested questions make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is possible
-    iff the known solution uses it or it lies on a cycle of the residual graph, that is, iff both of its ends are in one
-    strongly connected component: one pass decides every pair (the rule for edges of perfect matchings).
+    Nested questions make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is
+    possible iff the known solution uses it or it lies on a cycle of the residual graph, that is, iff both of its ends
+    are in one strongly connected component: one pass decides every pair (the rule for edges of perfect matchings).
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -100,7 +100,8 @@ def closed(system: System) -> npt.NDArray[np.bool_] | None:
         shape=(sink + 1, sink + 1),
     ).tocsr()
     _, label = connected_components(graph, directed=True, connection="strong")
-    return used.reshape(atoms, wide) | (label[atom] == label[node[home[atom], value]]).reshape(atoms, wide)
+    same: Flags = (label[atom] == label[node[home[atom], value]]).reshape(atoms, wide)
+    return used.reshape(atoms, wide) | same
 
 
 def _tree(member: Flags) -> Ints | None:

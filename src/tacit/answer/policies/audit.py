@@ -21,9 +21,10 @@ __all__ = ["Audit"]
 class Audit(Policy):
     """The true answer, unless it and the earlier ones together would leave somebody with a single possible value.
 
-    Numbers are audited by exact linear algebra, which never looks at the answers: its refusals tell nothing. A column of
-    0 and 1 is audited by exact search over whole numbers as well, which does look, so its refusals can tell something.
-    Certain values are prevented, likely ones are not: with many questions answered, ``reconstruction`` guesses most bits.
+    Numbers are audited by exact linear algebra, which never looks at the answers: its refusals tell nothing. A column
+    of 0 and 1 is audited by exact search over whole numbers as well, which does look, so its refusals can tell
+    something. Certain values are prevented, likely ones are not: with many questions answered, ``reconstruction``
+    guesses most bits.
     """
 
     examples = ({}, {"effort": 5})

@@ -19,9 +19,9 @@ __all__ = ["Reconstruction"]
 class Reconstruction(QueryAttack):
     """An analyst who asks about many subsets and solves for everybody's bit at once.
 
-    Noise of a smaller order than the square root of the number of people does not stop it, whatever shape the noise has,
-    as long as enough questions are answered; a policy has to add more noise or answer fewer questions. Differential
-    privacy does both.
+    Noise of a smaller order than the square root of the number of people does not stop it, whatever shape the noise
+    has, as long as enough questions are answered; a policy has to add more noise or answer fewer questions.
+    Differential privacy does both.
     """
 
     main = "method"
