@@ -197,3 +197,11 @@ def test_battery_for_a_perturbed_release() -> None:
     scene = Scene(original=ORIGINAL, release=release(PLAIN, steps=steps), aligned=True)
     names = [attack.part_name() for attack in battery(scene)]
     assert names == ["model-inference", "distance-linkage", "simulation"]
+
+
+def test_blanks_of_an_outside_file_are_unknown() -> None:
+    """Lucas's ZIP code is missing from the outside file: his age alone still finds him."""
+    gappy = OUTSIDE.with_columns(zip=pl.when(pl.col("name") == "Lucas").then(None).otherwise(pl.col("zip")))
+    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=Table(frame=gappy))
+    outcome = examine(Linkage(), scene, rng=Rng(1))
+    assert (outcome.main.hits, outcome.main.tries, outcome.certain_hits) == (2, 2, 2)

@@ -52,6 +52,9 @@ class View:
     """For attribute disclosure: the released column whose value is sought."""
     transparent: bool = True
     """Whether the intruder knows method and parameters (the manifest's steps)."""
+    blanks_unknown: bool = False
+    """Whether a blank in ``targets`` means that the intruder does not know the value (an outside file), rather than
+    that he knows it to be missing (the original's own values)."""
     taught: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
     """People whose release row the intruder already knows: their values, and their rows. For attacks that learn."""
 

@@ -75,6 +75,7 @@ def _view(attack: Attack, scene: Scene, people: People, chosen: Rows, *, secret:
         knows=people.knows,
         secret=secret,
         transparent=attack.transparent,
+        blanks_unknown=people.outside,
     )
 
 

@@ -152,7 +152,10 @@ def match(view: View) -> Match:
     published = view.release.manifest.get("columns", {}) if view.transparent else {}
     columns = tuple(
         compare(
-            view.targets.get_column(name), view.release.table.column(name), published.get(name, {}).get("hierarchy")
+            view.targets.get_column(name),
+            view.release.table.column(name),
+            published.get(name, {}).get("hierarchy"),
+            blanks_unknown=view.blanks_unknown,
         )
         for name in names
     )
@@ -206,8 +209,13 @@ def _numbered(series: pl.Series) -> tuple[Ints, pl.Series]:
     return codes["code"].to_numpy(), distinct
 
 
-def compare(targets: pl.Series, released: pl.Series, declared: object = None) -> Comparison:
-    """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data."""
+def compare(
+    targets: pl.Series, released: pl.Series, declared: object = None, *, blanks_unknown: bool = False
+) -> Comparison:
+    """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data.
+
+    A blank target fits blanks and whatever stands for anything; with ``blanks_unknown`` it fits every value.
+    """
     known_codes, values = _numbered(targets)
     released_codes, labels = _numbered(released)
     known = Known(values=values)
@@ -220,6 +228,10 @@ def compare(targets: pl.Series, released: pl.Series, declared: object = None) ->
         lengths = [len(fits) for fits in special.values()]
         more = np.column_stack([np.concatenate(list(special.values())), np.repeat(list(special), lengths)])
         pairs = np.concatenate([pairs[~read[pairs[:, 1]]], more])
+    if blanks_unknown and values.null_count():
+        place = int(values.is_null().arg_true()[0])
+        every = np.column_stack([np.full(len(labels), place), np.arange(len(labels))])
+        pairs = np.concatenate([pairs[pairs[:, 0] != place], every])
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
     # "Anything" says less than any set of values, even when the intruder knows a single one.

@@ -78,6 +78,8 @@ class People:
     rows: Rows
     """Their rows in the original: the truth, which the intruder does not see."""
     knows: tuple[str, ...]
+    outside: bool = False
+    """Whether they come from an outside file, whose blanks mean "unknown"."""
     outsiders: int = 0
     """People of the outside file who are not in the original, or could not be told apart there."""
 
@@ -95,7 +97,7 @@ def people_of(attack: Attack, scene: Scene) -> People:
     if scene.people is not None:
         keep = np.isin(rows, scene.people)
         frame, rows = frame.filter(pl.Series(keep)), rows[keep]
-    return People(frame=frame.select(knows), rows=rows, knows=knows, outsiders=outsiders)
+    return People(frame=frame.select(knows), rows=rows, knows=knows, outside=outside is not None, outsiders=outsiders)
 
 
 def _outside_file(attack: Attack, scene: Scene) -> Table | None:

@@ -90,4 +90,5 @@ def _other(view: View, path: Path) -> View:
         knows=names,
         secret=view.secret,
         transparent=view.transparent,
+        blanks_unknown=view.blanks_unknown,
     )
