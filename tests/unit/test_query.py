@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -285,6 +290,32 @@ def test_smaller_noise_is_chosen_and_told() -> None:
     assert wide.noises[0].error < plain.noises[0].error == pytest.approx(12 * math.log(20), rel=1e-6)
 
 
+def test_nobody_is_in_more_groups_than_there_are() -> None:
+    asked = session("person", rows=1, groups=50)
+    told = asked.explain("SELECT flu, COUNT(*) FROM visits GROUP BY flu", epsilon=1)
+    assert told.noises[0].error == pytest.approx(2 * math.log(20), rel=1e-6)
+
+
+def test_other_frames() -> None:
+    answer = session().ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=1)
+    assert answer.to_arrow().column_names == ["city", "n", "n_low", "n_high"]
+    assert list(answer.to_pandas().columns) == ["city", "n", "n_low", "n_high"]
+    assert answer.to_plain()["rows"][0]["city"]["value"] == "ankara"
+    with pytest.raises(BadParameter):
+        _ = answer.value
+
+
+def test_what_bounding_would_lose_is_weighed_where_it_is_declared() -> None:
+    """Twelve groups are typical and two are kept: sampling would lose five sixths, scaling down half as much."""
+    sql = "SELECT MONTH(day) AS m, COUNT(*) AS n FROM visits GROUP BY m"
+    asked = session("person", rows=1, groups=2)
+    assert "at random" in asked.explain(sql, epsilon=1, delta="1e-6").bounding
+    table = replace(asked.catalog.private["visits"], typical=12)
+    knowing = Session(replace(asked.catalog, private={"visits": table}), {"visits": pl.DataFrame(ROWS)},
+                      ledger=asked.ledger, analyst="ana")  # fmt: skip
+    assert "all its groups" in knowing.explain(sql, epsilon=1, delta="1e-6").bounding
+
+
 def test_rho_budgets() -> None:
     asked = session(budget=concentrated(1, "0.01"))
     answer = asked.ask("SELECT COUNT(*), SUM(age), MEDIAN(age) FROM visits", rho="0.3")
@@ -337,6 +368,36 @@ def test_the_budget_runs_out_and_says_so() -> None:
         asked.ask("SELECT SUM(age) FROM visits", epsilon="0.2")
     assert float(refusal.value.facts["remaining"].size) == pytest.approx(0.1)
     asked.ask("SELECT COUNT(*) FROM visits", epsilon="0.9")
+
+
+_VICTIM = """
+import sys
+from tacit.answer.demo import flu
+from tacit.dp.ledger import Ledger
+session = flu(people=50, budget=1000, ledger=Ledger.open(sys.argv[1]))
+for i in range(10_000):
+    answer = session.ask(f"SELECT COUNT(*) FROM patients WHERE age > {i % 90} AND bill < {i}", epsilon="0.01")
+    print(answer.value, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_asking_no_answer_is_free(tmp_path: Path) -> None:
+    """Killed at three moments: every answer that came out is paid for, and the chain holds."""
+    path, given = tmp_path / "ledger.db", 0
+    for trial in range(3):
+        victim = subprocess.Popen(
+            [sys.executable, "-c", _VICTIM, str(path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert victim.stdout is not None
+        victim.stdout.readline()
+        time.sleep(0.05 * trial)
+        victim.kill()
+        given += 1 + victim.communicate()[0].count("\n")
+    ledger = Ledger.open(path)
+    paid = sum(entry.kind == "spend" for entry in ledger.entries())
+    assert paid >= given >= 3
+    ledger.verify()
 
 
 def test_intervals_cover_the_truth() -> None:

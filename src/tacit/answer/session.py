@@ -68,6 +68,14 @@ class Answer:
                 data[f"{name}_high"] = [row[i].high for row in self.rows]
         return pl.DataFrame(data)
 
+    def to_arrow(self) -> Any:
+        """The values with their intervals as an Arrow table."""
+        return self.intervals.to_arrow()
+
+    def to_pandas(self) -> Any:
+        """The values with their intervals as a pandas frame."""
+        return self.intervals.to_pandas()
+
     @property
     def value(self) -> Any:
         """The number, for an answer that is a single one."""

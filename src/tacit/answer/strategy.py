@@ -98,6 +98,8 @@ def choose(
         raise QueryRefused(
             f"How many {what} of one unit count is not declared.", fix=f"Declare `{what}` in the metadata, or pass it."
         )
+    if question.groups is not None:
+        g = min(g, question.groups)  # nobody is in more groups than there are
     if r < 1 or g < 1:
         raise BadParameter("rows and groups are at least 1.")
     if cost.size <= 0:
