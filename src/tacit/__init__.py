@@ -26,7 +26,7 @@ _EXPORTS = {
 }
 """Names of the Python API and where they live; nothing is imported before it is asked for."""
 
-_VERBS = ("protect", "attack", "measure")
+_VERBS = ("protect", "attack", "measure", "study")
 """Packages that can also be called: ``tacit.protect(recipe, data)`` runs :func:`tacit.verbs.protect`."""
 
 __all__ = ["__version__", *_EXPORTS, *_VERBS]

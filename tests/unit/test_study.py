@@ -185,3 +185,10 @@ def test_command_prints_one_document_and_says_when_no_candidate_keeps_the_limit(
 def test_a_study_needs_data() -> None:
     with pytest.raises(BadParameter, match="no data"):
         run_study(Plan.parse(PLAN))
+
+
+def test_the_package_is_a_verb() -> None:
+    import tacit
+
+    plan = {**PLAN, "study": {"candidates": [{"rank-swap": 5}], "tries": 50}}
+    assert [point.candidate.name for point in tacit.study(plan, table(), workers=1).points] == ["rank-swap 5"]

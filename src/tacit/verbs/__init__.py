@@ -3,6 +3,7 @@
 ``tacit.protect(recipe, data)`` gives a :class:`Protection`: the release, the secret row map and the account of both.
 """
 
+from tacit.study.running import run_study as study
 from tacit.verbs.large import protect_large
 from tacit.verbs.limits import judge_limits
 from tacit.verbs.protecting import Protection, protect
@@ -18,4 +19,5 @@ __all__ = [
     "measure_pair",
     "protect",
     "protect_large",
+    "study",
 ]

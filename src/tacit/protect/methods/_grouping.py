@@ -52,13 +52,13 @@ class Space:
         self.names = names
         columns: list[Floats] = []
         for name in names:
-            series = data.table.column(name)
+            series = data.table.column(name).gather(rows)
             if data.kind(name) in NUMBER_LIKE:
-                values = numbers_of(physical(series))[rows]
+                values = numbers_of(physical(series))
                 columns.append(_scaled(values, standardize)[:, None])
             else:
                 ladder = data.ladder(name)
-                codes = ladder.encode(series)[rows]
+                codes = ladder.encode(series)
                 columns.extend(_embedded(ladder, codes))
         if sum(block.shape[1] for block in columns) > _WIDEST:
             raise BadParameter(
@@ -141,7 +141,7 @@ def aggregate(series: pl.Series, kind: Kind, groups: Groups, how: str, weights: 
 def common_ancestor(data: Dataset, name: str, rows: Rows, groups: Groups) -> pl.Series:
     """Per group the label at the lowest level of the hierarchy on which all its members agree, as text."""
     ladder = data.ladder(name)
-    codes = ladder.encode(data.table.column(name))[rows]
+    codes = ladder.encode(data.table.column(name).gather(rows))
     count = int(groups.max()) + 1
     answer: list[str | None] = [None] * count
     open_ = np.ones(count, dtype=bool)

@@ -80,7 +80,7 @@ class TopBottomCode(Masking):
             count = 0
             for rows in strata:
                 here = values[rows]
-                weight = np.ones(len(rows)) if weights is None else weights[rows]
+                weight = None if weights is None else weights[rows]
                 for upper in (False, True):
                     count += self._code(new, rows, here, weight, name, upper)
             coded[name] = count
@@ -90,7 +90,7 @@ class TopBottomCode(Masking):
         table = data.table.with_frame(frame.with_columns(masked))
         return Change(table=table, public=self.public_columns(names), private={"values_coded": coded})
 
-    def _code(self, new: Floats, rows: Any, here: Floats, weight: Floats, name: str, upper: bool) -> int:
+    def _code(self, new: Floats, rows: Any, here: Floats, weight: Floats | None, name: str, upper: bool) -> int:
         limit = self.top if upper else self.bottom
         percent = self.top_percent if upper else self.bottom_percent
         threshold = limit.get(name) if isinstance(limit, dict) else limit
@@ -105,18 +105,24 @@ class TopBottomCode(Masking):
             return 0
         value = threshold
         if count >= 3 and self.replace_by == "mean":
-            value = float(np.average(here[beyond], weights=weight[beyond]))
+            value = float(np.average(here[beyond], weights=None if weight is None else weight[beyond]))
         elif count >= 3 and self.replace_by == "median":
             value = float(np.median(here[beyond]))
         new[rows[beyond]] = value
         return count
 
 
-def _quantile(values: Floats, weights: Floats, share: float, upper: bool) -> float:
+def _quantile(values: Floats, weights: Floats | None, share: float, upper: bool) -> float:
     """The outermost value that stays: beyond it lies at most the asked share of the weight."""
     present = ~np.isnan(values)
-    if not present.any():
+    count = int(present.sum())
+    if not count:
         return np.inf if upper else -np.inf
+    if weights is None:
+        # The k-th smallest value, without sorting the others.
+        at = int(np.ceil(share * count - 1e-9 * count)) - 1 if upper else int(np.floor(share * count + 1e-9 * count))
+        at = min(max(at, 0), count - 1)
+        return float(np.partition(values[present], at)[at])
     order = np.argsort(values[present])
     ordered, running = values[present][order], np.cumsum(weights[present][order])
     mark = share * running[-1]
