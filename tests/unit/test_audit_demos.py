@@ -1,0 +1,43 @@
+"""The stories of the auditor and of reconstruction tell what they compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tacit.demos.story import Story
+from tacit.registry import registry
+
+
+def told(name: str, folder: Path) -> tuple[dict[str, object], str]:
+    pytest.importorskip("ortools")
+    story, lines = registry("demo").get(name).build({"seed": 7}), []
+    assert isinstance(story, Story)
+    return story.tell(folder, lines.append), "\n".join(lines)
+
+
+def test_audit(tmp_path: Path) -> None:
+    figures, text = told("audit", tmp_path)
+    assert figures["decisions"] == ["answered", "refused", "refused"]
+    assert figures["exposed"] == [0, 1, 1]
+    assert figures["counterfeits"] == 1
+    assert figures["worlds_left"] == {"looks": 1, "simulates": 3}
+    assert "Gary" in text
+    assert (tmp_path / "log.sql").exists()
+
+
+@pytest.mark.slow
+def test_reconstruction_draws_the_wall(tmp_path: Path) -> None:
+    figures, _ = told("reconstruction", tmp_path)
+    points = figures["points"]
+    assert isinstance(points, list)
+    for size in (256, 1024, 4096):
+        curve = {p["noise"]: p for p in points if p["panel"] == "people" and p["people"] == size}
+        assert curve[0.2]["share"] > 0.99  # below the wall nearly everything is known, at every size
+        assert 0.88 < curve[0.5]["share"] < 0.99
+        assert curve[8.0]["share"] < 0.62  # beyond it hardly more than by guessing
+    private = figures["private"]
+    assert isinstance(private, dict)
+    assert private["low"] <= private["baseline"]
+    assert (tmp_path / "wall.svg").read_text().startswith("<svg")
