@@ -11,7 +11,7 @@ PEERS  := .venv-peers
 demo: $(VENV)/.core
 	$(BIN)/tacit demo
 
-test: $(VENV)/.all docs lint
+test: $(VENV)/.all $(PEERS)/.installed docs lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(VENV)/.all
