@@ -19,6 +19,7 @@ _EXPORTS = {
     "Rng": "tacit.rng",
     "TacitError": "tacit.errors",
     "Protection": "tacit.verbs",
+    "check": "tacit.verbs",
     "read": "tacit.data",
     "write": "tacit.data",
     "propose": "tacit.profile",

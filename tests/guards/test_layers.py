@@ -22,7 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("measure",),
     ("recipe",),
     ("study", "report"),
-    ("verbs", "checking"),
+    ("verbs",),
     ("demos", "manual", "testing"),
     ("cli",),
 )

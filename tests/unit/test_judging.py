@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.checking import check_release
 from tacit.cli import main
 from tacit.data.table import Table
 from tacit.protect.models.alpha_k import AlphaK
@@ -25,7 +24,7 @@ from tacit.protect.shown import look
 from tacit.protect.verify import verify
 from tacit.release import Release, State
 from tacit.schema import Column, Dataset, Role, Schema
-from tacit.verbs import protect
+from tacit.verbs import check, protect
 
 MEANINGS = ("category", "wildcard", "suppressed")
 
@@ -193,8 +192,8 @@ def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "all.csv")
     recipe = {**RECIPE, "models": [{"k-map": {"k": 2, "population": str(tmp_path / "all.csv")}}]}
     made = protect(recipe, frame(), tries=20).release
-    assert [v.state for v in check_release(made)] == [State.NOT_CHECKED]
-    assert [v.state for v in check_release(made, population=tmp_path / "all.csv")] == [State.HOLDS]
+    assert [v.state for v in check(made)] == [State.NOT_CHECKED]
+    assert [v.state for v in check(made, population=tmp_path / "all.csv")] == [State.HOLDS]
     shown = look(frame(), quasi=("age",))
     [unknown] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
     assert unknown.state is State.NOT_CHECKED
@@ -211,15 +210,15 @@ def test_two_releases_that_are_diverse_alone_may_not_be_together(tmp_path: Path)
     first = Release(table=Table(frame=people.with_columns(pl.lit("*").alias("sex"))), manifest=manifest)
     second = Release(table=Table(frame=people.with_columns(pl.lit("*").alias("age"))), manifest=manifest)
     original = tmp_path / "people.csv"
-    assert [v.state for v in check_release(first, original=original)] == [State.HOLDS]
-    diverse, together = check_release(second, original=original, earlier=[first])
+    assert [v.state for v in check(first, original=original)] == [State.HOLDS]
+    diverse, together = check(second, original=original, earlier=[first])
     assert diverse.holds
     assert (together.state, together.worst, together.failing) == (State.FAILS, 1, 2)
-    assert check_release(first, original=original, earlier=[first])[1].holds
-    assert check_release(first, earlier=[second])[1].state is State.NOT_CHECKED
+    assert check(first, original=original, earlier=[first])[1].holds
+    assert check(first, earlier=[second])[1].state is State.NOT_CHECKED
     other = Release(table=Table(frame=people.drop("s")), manifest={})
-    assert check_release(first, original=original, earlier=[other])[1].state is State.NOT_CHECKED
+    assert check(first, original=original, earlier=[other])[1].state is State.NOT_CHECKED
     local = Release(
         table=Table(frame=people.with_columns(pl.Series("age", ["20", "*", "30-40", "30-40"]))), manifest={}
     )
-    assert check_release(first, original=original, earlier=[local])[1].state is State.NOT_CHECKED
+    assert check(first, original=original, earlier=[local])[1].state is State.NOT_CHECKED

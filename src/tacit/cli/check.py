@@ -31,9 +31,9 @@ def command(
     what this release and earlier ones of the same people tell together. Exit code 1 when a model fails or could not be
     checked.
     """
-    from tacit.checking import check_release
+    from tacit.verbs import check
 
-    verdicts = check_release(release, original=original, population=population, recipe=recipe, earlier=earlier)
+    verdicts = check(release, original=original, population=population, recipe=recipe, earlier=earlier)
     document = {"release": str(release), "verdicts": [verdict.to_plain() for verdict in verdicts]}
     if as_json:
         emit_json(document)

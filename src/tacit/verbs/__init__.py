@@ -1,9 +1,10 @@
-"""The verbs: protect, attack, measure. The command line and Python use the same ones.
+"""The verbs: protect, check, attack, measure. The command line and Python use the same ones.
 
 ``tacit.protect(recipe, data)`` gives a :class:`Protection`: the release, the secret row map and the account of both.
 """
 
 from tacit.study.running import run_study as study
+from tacit.verbs.checking import check
 from tacit.verbs.large import protect_large
 from tacit.verbs.limits import judge_limits
 from tacit.verbs.protecting import Protection, protect
@@ -14,6 +15,7 @@ __all__ = [
     "attack",
     "attack_scene",
     "attack_to_plain",
+    "check",
     "judge_limits",
     "measure",
     "measure_pair",

@@ -17,10 +17,10 @@ from tacit.release import Release, State, Verdict
 from tacit.release.folder import load_release
 from tacit.schema import Column, Dataset, Role, Schema
 
-__all__ = ["INTERSECTION", "check_release"]
+__all__ = ["INTERSECTION", "check"]
 
 
-def check_release(
+def check(
     release: Release | str | Path,
     *,
     original: Any = None,
