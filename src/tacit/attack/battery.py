@@ -13,7 +13,8 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     """A sensible set for this release.
 
     Linkage and one attribute attack per sensitive column (by a model where every known column was perturbed), distance
-    linkage where numbers are known, and every attack that exploits a published step.
+    linkage where numbers are known, membership where people outside are given, and every attack that exploits a
+    published step.
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -36,6 +37,8 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
     if numeric:
         add("distance-linkage")
+    if scene.control is not None:
+        add("membership")
     for kind in found:
         if issubclass(kind, Attack) and kind.exploits & steps:
             add(kind.part_name())

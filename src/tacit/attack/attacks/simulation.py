@@ -61,7 +61,7 @@ class Simulation(Linking):
         if not usable:
             raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
         stand_in = proxy(view)
-        rounds = self.rounds or int(np.clip(400_000 // stand_in.rows, 20, 400))
+        rounds = self.rounds or int(np.clip(400_000 // stand_in.rows, 3, 400))
         counts = [np.zeros((column.size, column.size)) for column in usable]
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
