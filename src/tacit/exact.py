@@ -21,6 +21,8 @@ def rational(value: Number) -> Fraction:
     if isinstance(value, bool):
         raise BadParameter("a number is needed, not true or false.")
     try:
+        if isinstance(value, str) and "e" in value.lower() and not 1e-300 < (abs(float(value)) or 1.0) < 1e300:
+            raise ValueError  # as a fraction, 1e999999999 would fill the memory
         return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (ValueError, OverflowError, ZeroDivisionError):
         raise BadParameter("a finite number is needed, such as 0.05 or 1/3.") from None

@@ -339,10 +339,28 @@ def test_accuracy_first() -> None:
     answer = asked.ask("SELECT COUNT(*) FROM visits ERROR 50 CONFIDENCE 99%")
     assert float(answer.loss.size) == pytest.approx(math.log(100) / 50, rel=2e-3)
     assert asked.explain("SELECT SUM(age) FROM visits ERROR ±10").noises[0].error <= 10
-    with pytest.raises(QueryRefused, match="relative"):
+    with pytest.raises(BadParameter, match="at most"):
         asked.ask("SELECT COUNT(*) FROM visits ERROR 5%")
+    with pytest.raises(QueryRefused, match="one number"):
+        asked.ask("SELECT city, COUNT(*) FROM visits GROUP BY city ERROR 5%", epsilon=1)
     with pytest.raises(QueryRefused):
         asked.ask("SELECT AVG(age) FROM visits ERROR 1")
+
+
+def test_relative_error_is_approached_and_all_of_it_paid() -> None:
+    asked = session(budget=approximate(40, "1e-6"))
+    answer = asked.ask("SELECT COUNT(*) AS n FROM visits ERROR 10% CONFIDENCE 90%", epsilon=20)
+    steps = [entry for entry in asked.ledger.entries() if entry.kind == "spend"]
+    assert abs(answer.value - 120) < 12 + 12
+    assert 1 < len(steps) <= 7
+    assert float(answer.loss.size) == pytest.approx(20 * (2 ** len(steps) - 1) / 127)
+    assert asked.ledger.balance(dataset="d").spent.size == pytest.approx(float(answer.loss.size), rel=1e-6)
+    again = asked.ask("SELECT COUNT(*) AS n FROM visits ERROR 10% CONFIDENCE 90%", epsilon=20)
+    assert again.cached
+    assert again.value == answer.value
+    hopeless = asked.ask("SELECT COUNT(*) FROM visits WHERE age > 99 ERROR 1%", epsilon=1)
+    assert "not reached" in hopeless.explanation.notes[-1]
+    assert hopeless.loss.size == 1
 
 
 def test_the_same_question_is_answered_once() -> None:
@@ -449,6 +467,9 @@ REFUSED = [
     ("SET threads = 1", None, None, "Only SELECT"),
     ("SELECT 1; SELECT 2", None, None, "One question"),
     ("SELECT COUNT(*", 1, None, "not SQL"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 1e999999999", 1, None, "too large"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 1e-999999999", None, None, "too small"),
+    ("SELECT COUNT(*) FROM visits WHERE age > " + "9" * 400, None, None, "too large"),
     ("", None, None, "One question"),
     ("SELECT " + "(" * 3000 + "1" + ")" * 3000 + " FROM visits", None, None, ""),
 ]
@@ -475,7 +496,7 @@ def test_grouping_by_the_unit_is_refused(by_person: Session) -> None:
         by_person.ask("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.age = b.age", epsilon=1)
 
 
-@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), None])
+@pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), None, "1e999999999", "much"])
 def test_no_epsilon_no_answer(bad: Any, by_row: Session) -> None:
     with pytest.raises(BadParameter):
         by_row.ask("SELECT COUNT(*) FROM visits", epsilon=bad)

@@ -6,6 +6,7 @@ TRY_CAST, and values of different families are never compared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from fractions import Fraction
@@ -124,9 +125,13 @@ def _literal(reader: Reader, node: Any) -> Scalar:
             raise reader.no(node, "Text may not contain a zero byte.")
         return literal(node.this)
     try:
-        return literal(Fraction(node.this))
+        # Looked at as a float first: as a fraction, 1e999999999 would fill the memory.
+        size = abs(float(node.this))
     except ValueError:
         raise reader.no(node, "This is not a number that can be read.") from None
+    if size > 1e300 or (size < 1e-300 and re.search(r"[1-9]", re.split("[eE]", node.this)[0])):
+        raise reader.no(node, "A number in the query is too large or too small.")
+    return literal(Fraction(node.this))
 
 
 def _compare(sign: str) -> Callable[[Reader, Any], Scalar]:

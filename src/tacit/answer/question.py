@@ -23,8 +23,8 @@ _LONGEST = 20_000
 _MOST_GROUPS = 100_000
 _WIDEST = 10**15
 _TAIL = re.compile(
-    r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(?P<unit>%?)"
-    r"(?:\s+CONFIDENCE\s+(?P<level>\d+(?:\.\d+)?)\s*%)?\s*;?\s*$",
+    r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
+    r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
     re.IGNORECASE,
 )
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cmp_to_key
@@ -21,6 +22,7 @@ from uuid import uuid4
 
 import polars as pl
 
+from tacit.answer.accuracy import close_enough, doubling, for_error
 from tacit.answer.builder import Builder
 from tacit.answer.catalog import Catalog
 from tacit.answer.compute import Released, compute
@@ -30,10 +32,10 @@ from tacit.answer.question import Question, ask
 from tacit.answer.strategy import Strategy, choose
 from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
 from tacit.dp.ledger import Ledger
-from tacit.dp.loss import Loss, approximate, concentrated, pure
+from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.engine import Engine
-from tacit.errors import AnswerFailed, BadParameter, QueryRefused, TacitError
+from tacit.errors import AnswerFailed, BadParameter, TacitError
 from tacit.exact import Number, rational
 
 __all__ = ["Answer", "Session"]
@@ -142,8 +144,12 @@ class Session:
         groups: int | None = None,
         bounding: str | None = None,
     ) -> Explanation:
-        """Cost and expected error. Touches no data and costs nothing."""
-        return explain(self._strategy(sql, epsilon, delta, rho, {"rows": rows, "groups": groups, "bounding": bounding}))
+        """Cost and expected error. Touches no data and costs nothing. For a relative error: the most it may cost."""
+        limits = {"rows": rows, "groups": groups, "bounding": bounding}
+        question = ask(sql, self.catalog)
+        if question.target is not None and question.target.relative:
+            question = replace(question, target=None)
+        return explain(self._strategy(question, epsilon, delta, rho, limits))
 
     def ask(
         self,
@@ -158,26 +164,58 @@ class Session:
     ) -> Answer:
         """The private answer. The same question at the same cost gives the same answer again, for free.
 
-        ``epsilon`` (with a ``delta`` where Gaussian noise or private keys are wanted) or ``rho`` is the cost; a query
-        that ends in ``ERROR 50 CONFIDENCE 95%`` finds its own epsilon. ``rows`` and ``groups`` override how much of one
-        unit counts and ``bounding`` how that is enforced ("sample" or "clip"); they change accuracy and cost nothing.
+        ``epsilon`` (with a ``delta`` where Gaussian noise or private keys are wanted) or ``rho`` is the cost. A query
+        that ends in ``ERROR 50 CONFIDENCE 95%`` finds its own epsilon; one that ends in ``ERROR 5%`` is asked at
+        doubling costs, up to ``epsilon`` in all, until the noisy answer shows that its error is small enough. ``rows``
+        and ``groups`` override how much of one unit counts, ``bounding`` ("sample" or "clip") how that is enforced:
+        they change accuracy and cost nothing.
         """
+        limits = {"rows": rows, "groups": groups, "bounding": bounding}
+        with self._paced():
+            question = ask(sql, self.catalog)
+            if question.target is not None and question.target.relative:
+                if epsilon is None or rho is not None:
+                    raise BadParameter("a relative error needs an epsilon that it may cost at most.")
+                return self._approach(question, rational(epsilon), rational(delta), limits)
+            return self._carry_out(self._strategy(question, epsilon, delta, rho, limits))
+
+    def _carry_out(self, strategy: Strategy) -> Answer:
+        key = self._key(strategy)
+        kept = self.ledger.recall(key)
+        if kept is not None:
+            return self._answer(strategy, _read(kept), cached=True)
+        receipt = self.ledger.reserve(strategy.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
+        try:
+            released = compute(strategy, self._engine, receipt)
+        except AnswerFailed:
+            raise
+        except Exception:
+            # Nothing of the reason may reach the analyst: it could depend on the data.
+            raise _failed() from None
+        return self._answer(strategy, _read(self.ledger.remember(key, _write(released))), cached=False)
+
+    def _approach(self, question: Question, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Answer:
+        """Ask at doubling costs until the noisy answer is exact enough; the loss told is that of all steps."""
+        losses: list[Loss] = []
+        fresh = False
+        answer: Answer | None = None
+        for strategy in doubling(question, ceiling, delta, limits):
+            answer = self._carry_out(strategy)
+            losses.append(strategy.cost)
+            fresh = fresh or not answer.cached
+            if close_enough(question, strategy, float(answer.value)):
+                break
+        else:
+            assert answer is not None
+            missed = (*answer.explanation.notes, "The wanted error was not reached for this epsilon.")
+            answer = replace(answer, explanation=replace(answer.explanation, notes=missed))
+        return replace(answer, loss=sequential(losses), cached=not fresh)
+
+    @contextmanager
+    def _paced(self) -> Iterator[None]:
         started = time.monotonic()
         try:
-            strategy = self._strategy(sql, epsilon, delta, rho, {"rows": rows, "groups": groups, "bounding": bounding})
-            key = self._key(strategy)
-            kept = self.ledger.recall(key)
-            if kept is not None:
-                return self._answer(strategy, _read(kept), cached=True)
-            receipt = self.ledger.reserve(strategy.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
-            try:
-                released = compute(strategy, self._engine, receipt)
-            except AnswerFailed:
-                raise
-            except Exception:
-                # Nothing of the reason may reach the analyst: it could depend on the data.
-                raise _failed() from None
-            return self._answer(strategy, _read(self.ledger.remember(key, _write(released))), cached=False)
+            yield
         finally:
             if self.pace:
                 spent = time.monotonic() - started
@@ -201,7 +239,8 @@ class Session:
         if (epsilon is None) == (rho is None):
             raise BadParameter("a workload needs its cost.", fix="Pass epsilon or rho.")
         cost = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
-        return answer_workload(self, plan_workload(self, queries, cost, rows=rows, groups=groups))
+        with self._paced():
+            return answer_workload(self, plan_workload(self, queries, cost, rows=rows, groups=groups))
 
     def remaining(self) -> Loss | None:
         """The smallest of what is left to the data set, to this analyst on it, and to this analyst."""
@@ -212,17 +251,16 @@ class Session:
         return min(known, key=lambda loss: loss.size, default=None)
 
     def _strategy(
-        self, sql: str, epsilon: Number | None, delta: Number, rho: Number | None, limits: dict[str, Any]
+        self, question: Question, epsilon: Number | None, delta: Number, rho: Number | None, limits: dict[str, Any]
     ) -> Strategy:
-        question = ask(sql, self.catalog)
         if rho is not None:
-            if epsilon is not None:
-                raise BadParameter("give epsilon or rho, not both.")
+            if epsilon is not None or question.target is not None:
+                raise BadParameter("give one of epsilon, rho and ERROR.")
             return choose(question, concentrated(rho, delta), **limits)
         if question.target is not None:
             if epsilon is not None:
                 raise BadParameter("give epsilon or ERROR, not both.")
-            return _for_target(question, rational(delta), limits)
+            return for_error(question, rational(delta), limits)
         if epsilon is None:
             raise BadParameter("a question needs its cost.", fix="Pass epsilon, or end the query with ERROR 50.")
         cost = approximate(epsilon, delta) if delta else pure(epsilon)
@@ -323,32 +361,6 @@ def _titles(question: Question) -> tuple[str, ...]:
         seen[name] = seen.get(name, 0) + 1
         titles.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
     return tuple(titles)
-
-
-def _for_target(question: Question, delta: Fraction, limits: dict[str, Any]) -> Strategy:
-    """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
-    target = question.target
-    assert target is not None
-    if target.relative:
-        raise QueryRefused("A relative error depends on the answer itself.", fix="Write an absolute one: ERROR 50.")
-    direct = {output.value for _, output in question.outputs if output.op in ("count", "sum", "distinct")}
-    shown = [output for _, output in question.outputs if output.op != "key"]
-    if len(shown) != sum(output.op in ("count", "sum", "distinct") for output in shown):
-        raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
-
-    def plan(epsilon: Fraction) -> Strategy:
-        return choose(question, approximate(epsilon, delta) if delta else pure(epsilon), **limits)
-
-    def error(strategy: Strategy) -> float:
-        return max(strategy.of(index).error(target.confidence) for index in direct)
-
-    low, high = Fraction(1, 1 << 20), Fraction(1 << 10)
-    if error(plan(high)) > target.size:
-        raise QueryRefused("No reasonable epsilon gives so small an error.", fix="Allow a larger error.")
-    while high / low > Fraction(1001, 1000):
-        middle = Fraction(round(float(low * high) ** 0.5 * 2**30), 2**30)
-        low, high = (low, middle) if error(plan(middle)) <= target.size else (middle, high)
-    return plan(high)
 
 
 def _plain(value: Any) -> Any:
