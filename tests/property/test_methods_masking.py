@@ -24,8 +24,7 @@ from tacit.protect.transition import TransitionMatrix
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
 
-settings.register_profile("masking", deadline=None, max_examples=25)
-settings.load_profile("masking")
+few = settings(deadline=None, max_examples=25)
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
 columns = st.lists(st.one_of(numbers, st.none()), min_size=3, max_size=120)
@@ -40,6 +39,7 @@ def masked(step: Step, table: Dataset, seed: int = 1) -> pl.DataFrame:
     return step.apply(table, Context(rng=Rng(seed))).table.frame
 
 
+@few
 @given(columns, st.floats(0.5, 100), st.sampled_from(["classic", "p-buckets", "p-distribution"]), st.integers(0, 99))
 def test_rank_swapping_keeps_the_marginal(values: list[float | None], p: float, variant: str, seed: int) -> None:
     table = data(x=pl.Series(values, dtype=pl.Float64))
@@ -48,6 +48,7 @@ def test_rank_swapping_keeps_the_marginal(values: list[float | None], p: float, 
     assert after.is_null().equals(table.table.frame["x"].is_null())
 
 
+@few
 @given(st.integers(2, 400), st.floats(0.1, 100), st.integers(0, 99))
 def test_classic_window_is_never_exceeded(count: int, p: float, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(count)
@@ -55,6 +56,7 @@ def test_classic_window_is_never_exceeded(count: int, p: float, seed: int) -> No
     assert np.abs(after - order).max() <= max(1, int(count * p / 100 + 1e-9))
 
 
+@few
 @given(
     hnp.arrays(np.float64, st.tuples(st.integers(2, 200), st.integers(1, 4)), elements=st.integers(-50, 50)),
     st.integers(2, 8),
@@ -70,6 +72,7 @@ def test_mdav_is_the_plain_algorithm_with_groups_of_k_to_2k(points: np.ndarray, 
     assert (groups == mdav_plain(points, k)).all()
 
 
+@few
 @given(hnp.arrays(np.float64, st.tuples(st.integers(6, 150), st.integers(1, 3)), elements=st.integers(0, 3)))
 def test_mdav_groups_have_the_right_size_when_records_are_equal(points: np.ndarray) -> None:
     for groups in (mdav(points, 3), v_mdav(points, 3, 0.5)):
@@ -77,6 +80,7 @@ def test_mdav_groups_have_the_right_size_when_records_are_equal(points: np.ndarr
     assert np.bincount(mdav(points, 3)).max() <= 5
 
 
+@few
 @given(st.lists(numbers, min_size=4, max_size=11).map(sorted), st.integers(2, 4))
 def test_univariate_grouping_is_optimal(values: list[float], k: int) -> None:
     sorted_values = np.array(values)
@@ -94,6 +98,7 @@ def test_univariate_grouping_is_optimal(values: list[float], k: int) -> None:
         assert found <= best + 1e-9 * max(1.0, (sorted_values**2).sum())
 
 
+@few
 @given(st.lists(st.tuples(numbers, numbers), min_size=10, max_size=100), st.integers(2, 5))
 def test_microaggregation_keeps_means_and_shares_every_combination(rows: list[tuple[float, float]], k: int) -> None:
     table = data(x=[a for a, _ in rows], y=[b for _, b in rows])
@@ -103,6 +108,7 @@ def test_microaggregation_keeps_means_and_shares_every_combination(rows: list[tu
     assert after.group_by("x", "y").len()["len"].min() >= k
 
 
+@few
 @given(st.lists(st.tuples(numbers, numbers), min_size=10, max_size=80), st.integers(0, 99))
 def test_shuffling_and_swapping_keep_every_marginal(rows: list[tuple[float, float]], seed: int) -> None:
     table = data(x=[a for a, _ in rows], y=[b for _, b in rows])
@@ -112,6 +118,7 @@ def test_shuffling_and_swapping_keep_every_marginal(rows: list[tuple[float, floa
         assert after["y"].equals(table.table.frame["y"])
 
 
+@few
 @given(st.lists(st.tuples(numbers, numbers), min_size=10, max_size=100), st.floats(0.01, 2), st.integers(0, 9))
 def test_orthogonal_noise_keeps_mean_and_covariance(rows: list[tuple[float, float]], ratio: float, seed: int) -> None:
     table = data(x=[a for a, _ in rows], y=[b for _, b in rows])
@@ -122,6 +129,7 @@ def test_orthogonal_noise_keeps_mean_and_covariance(rows: list[tuple[float, floa
     assert np.allclose(np.cov(after.T), np.cov(before.T), atol=1e-9 * scale**2)
 
 
+@few
 @given(
     hnp.arrays(np.float64, st.integers(2, 6), elements=st.integers(0, 1000)),
     st.floats(0.05, 1.0),
@@ -132,6 +140,7 @@ def test_invariant_matrix_keeps_the_counts(counts: np.ndarray, keep: float) -> N
     assert np.allclose(matrix.probabilities.sum(axis=1), 1)
 
 
+@few
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=6, max_size=80), st.integers(2, 6))
 def test_no_rare_category_is_left(values: list[str], least: int) -> None:
     after = masked(MergeRare(min_count=least, label="other"), data(x=values))["x"]
@@ -141,6 +150,7 @@ def test_no_rare_category_is_left(values: list[str], least: int) -> None:
     assert after.filter(kept).equals(pl.Series("x", values).filter(kept))
 
 
+@few
 @given(st.lists(numbers, min_size=1, max_size=60), st.sampled_from([0.5, 1.0, 10.0, 1000.0]))
 def test_rounding_moves_less_than_the_base_and_controls_the_total(values: list[float], base: float) -> None:
     table = data(x=values)
