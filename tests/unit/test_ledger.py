@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -20,53 +16,12 @@ from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, concentrated, pure
 from tacit.errors import BadParameter, FileMissing, LedgerBroken, OverBudget, UnknownBudget
 
-POSTGRES = shutil.which("initdb") and shutil.which("postgres")
-
-
-@pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A real server of our own in a folder of our own, on a local socket only."""
-    pytest.importorskip("psycopg")
-    if not POSTGRES:
-        pytest.skip("PostgreSQL is not installed")
-    folder = tmp_path_factory.mktemp("pg")
-    switch = {"user": 65534, "group": 65534} if os.geteuid() == 0 else {}
-    if switch:
-        for parent in [folder, *folder.parents]:
-            if str(parent).startswith("/tmp/"):
-                parent.chmod(0o755)
-        folder.chmod(0o777)
-    home = folder / "data"
-    made = subprocess.run(
-        ["initdb", "-D", str(home), "-U", "owner", "--auth=trust", "-N"], capture_output=True, **switch
-    )
-    if made.returncode:
-        pytest.skip("PostgreSQL cannot make a cluster here")
-    server = subprocess.Popen(
-        ["postgres", "-D", str(home), "-k", str(folder), "-c", "listen_addresses="],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        **switch,
-    )
-    url = f"postgresql://owner@/postgres?host={folder}"
-    import psycopg
-
-    for _ in range(200):
-        try:
-            psycopg.connect(url).close()
-            break
-        except psycopg.OperationalError:
-            time.sleep(0.05)
-    yield url
-    server.send_signal(signal.SIGINT)
-    server.wait(20)
-
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     if request.param == "sqlite":
         return Ledger.open(tmp_path / "ledger.db")
-    url = request.getfixturevalue("postgres")
+    url = request.getfixturevalue("postgresql")
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
@@ -222,7 +177,7 @@ def test_two_hundred_at_once_never_pass_the_cap(ledger: Ledger, request: pytest.
     """200 reservations from 20 threads, each with a connection of its own, of 1/150 each: exactly 149 or 150 fit."""
     ledger.set_cap(pure(1), dataset="flu")
     on_sqlite = "sqlite" in request.node.callspec.id
-    where = tmp_path / "ledger.db" if on_sqlite else request.getfixturevalue("postgres")
+    where = tmp_path / "ledger.db" if on_sqlite else request.getfixturevalue("postgresql")
     done: list[bool] = []
 
     def work() -> None:
