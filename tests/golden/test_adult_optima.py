@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from adult import COLUMNS, adult, compressed
 
+from tacit.errors import NotApplicable
 from tacit.exact import floor_share
 from tacit.protect.lattice.optimal import search
 from tacit.protect.lattice.range import Range
@@ -15,7 +16,7 @@ from tacit.protect.lattice.space import Space
 from tacit.protect.methods.generalize import Generalize
 from tacit.protect.models.k_anonymity import KAnonymity
 from tacit.protect.pipeline import protect
-from tacit.protect.uniqueness import pitman, zayatz
+from tacit.protect.uniqueness import Sizes, pitman, zayatz
 from tacit.registry import registry
 from tacit.rng import Rng
 
@@ -86,12 +87,13 @@ def test_adult_has_the_known_risks() -> None:
     assert len(sizes) == 19_502
     assert int((sizes == 1).sum()) == 15_512
     assert len(sizes) / sizes.sum() == pytest.approx(0.646575, abs=1e-6)
-    assert zayatz(sizes, 0.1) == pytest.approx(0.320740, abs=1e-6)
-    assert pitman(sizes, 0.1) == pytest.approx(0.276850, abs=1e-6)
+    assert zayatz(Sizes.of(sizes, 0.1)) == pytest.approx(0.320740, abs=1e-6)
+    assert pitman(Sizes.of(sizes, 0.1)) == pytest.approx(0.276850, abs=1e-6)
 
 
 def test_uniqueness_has_its_edges() -> None:
-    assert zayatz(np.array([2, 3]), 0.1) == 0.0
-    assert pitman(np.array([2, 3]), 0.1) == 0.0
-    assert zayatz(np.ones(10, dtype=np.int64), 1.0) == pytest.approx(1.0)
-    assert pitman(np.ones(10, dtype=np.int64), 0.5) == 1.0
+    assert zayatz(Sizes.of(np.array([2, 3]), 0.1)) == 0.0
+    assert pitman(Sizes.of(np.array([2, 3]), 0.1)) == 0.0
+    assert zayatz(Sizes.of(np.ones(10, dtype=np.int64), 1.0)) == pytest.approx(1.0)
+    with pytest.raises(NotApplicable):
+        pitman(Sizes.of(np.ones(10, dtype=np.int64), 0.5))

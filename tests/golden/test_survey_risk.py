@@ -11,8 +11,9 @@ from scipy.special import hyp2f1
 
 from tacit.data.table import Table
 from tacit.measure import Measurement, Pair, judge
-from tacit.measure.disclosure._population import Sizes, individual_risk, pitman, snb, zayatz
+from tacit.measure.disclosure._population import individual_risk
 from tacit.measure.measure import Measure
+from tacit.protect.uniqueness import Sizes, pitman, snb, zayatz
 from tacit.registry import registry
 from tacit.release import Release
 from tacit.rng import Rng

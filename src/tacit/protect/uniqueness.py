@@ -1,73 +1,133 @@
-"""How many people are unique in the population, estimated from a sample's class sizes."""
+"""How many people are unique in the population, estimated from the class sizes of a sample of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
-from scipy.special import gammaln
 
-__all__ = ["dankar", "pitman", "zayatz"]
+from tacit.errors import NotApplicable
+
+__all__ = ["Sizes", "pitman", "snb", "zayatz"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-def zayatz(sizes: Ints, fraction: float) -> float:
-    """Expected share of the population's people who are unique in it, after Zayatz (1991).
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """Class sizes of a sample, counted, and the share of the population that was sampled."""
 
-    The chance that a sample unique is a population unique follows from drawing a sample of the sample with the same
-    ``fraction``: P(class of 1 in the population | class of 1 in the sample), with the sample's own size distribution
-    standing in for the population's.
-    """
-    counts = np.bincount(sizes[sizes > 0])
-    if len(counts) < 2 or counts[1] == 0:
+    size: Ints
+    count: Ints
+    fraction: float
+
+    @classmethod
+    def of(cls, sizes: Ints, fraction: float) -> Sizes:
+        size, count = np.unique(sizes, return_counts=True)
+        return cls(size=size.astype(np.int64), count=count.astype(np.int64), fraction=fraction)
+
+    @property
+    def rows(self) -> int:
+        return int(self.size @ self.count)
+
+    @property
+    def classes(self) -> int:
+        return int(self.count.sum())
+
+    @property
+    def unique(self) -> int:
+        return int(self.count[self.size == 1].sum())
+
+    @property
+    def population(self) -> float:
+        return self.rows / self.fraction
+
+
+def zayatz(sample: Sizes) -> float:
+    """Share of the population that is unique, taking the sample's class sizes for the population's (Zayatz 1991)."""
+    from scipy.stats import hypergeom
+
+    if sample.unique == 0:
         return 0.0
-    values = np.flatnonzero(counts)
-    classes = counts[values] / counts.sum()
-    # hypergeometric chance that exactly one of j people of a class is drawn
-    people = round(int(sizes.sum()) / fraction)
-    drawn = int(sizes.sum())
-    one = np.exp(np.log(values) + _log_choose(people - values, drawn - 1) - _log_choose(people, drawn))
-    alone = classes[values == 1][0] * one[values == 1][0] / float(classes @ one)
-    return float(alone * counts[1] / drawn)
+    alone = hypergeom.pmf(1, round(sample.population), sample.size, sample.rows)
+    seen = float((sample.count / sample.classes) @ alone)
+    truly = sample.unique / sample.classes * sample.fraction / seen
+    return float(sample.unique / sample.rows * min(1.0, truly))
 
 
-def pitman(sizes: Ints, fraction: float) -> float:
-    """Expected share of the population's people who are unique in it, under Pitman's sampling formula (Hoshino 2001).
+def pitman(sample: Sizes) -> float:
+    """Share of the population that is unique under Pitman's sampling formula, fitted by maximum likelihood.
 
-    The two parameters are fitted to the class sizes by maximum likelihood.
+    Reference: Hoshino, N. (2001). Applying Pitman's sampling formula to microdata disclosure risk assessment. Journal
+    of Official Statistics 17(4).
     """
-    sizes = sizes[sizes > 0]
-    rows, classes = int(sizes.sum()), len(sizes)
-    if rows == classes:
-        return 1.0
-    if not (sizes == 1).any():
+    from scipy.optimize import minimize
+    from scipy.special import gammaln
+
+    if sample.unique == 0:
         return 0.0
-    counts = np.bincount(sizes)
-    # how many classes have more than i rows, for i = 1, 2, ...
-    larger = counts[::-1].cumsum()[::-1][2:].astype(np.float64)
-    steps = np.arange(1, len(larger) + 1, dtype=np.float64)
-    number = np.arange(1, classes, dtype=np.float64)
+    if sample.unique == sample.rows or sample.classes < 2 or sample.size.max() == 1:
+        raise NotApplicable("Every class has one row: the population's class sizes cannot be estimated.")
+    rows, number = sample.rows, sample.classes
 
-    def loss(at: npt.NDArray[np.float64]) -> float:
-        theta, alpha = float(np.exp(at[0])), float(1 / (1 + np.exp(-at[1])))
-        value = np.log(theta + number * alpha).sum() + float(larger @ np.log(steps - alpha))
-        return -float(value - (gammaln(theta + rows) - gammaln(theta + 1)))
+    def cost(point: Floats) -> float:
+        theta, alpha = np.exp(point[0]), 1 / (1 + np.exp(-point[1]))
+        likelihood = (number - 1) * np.log(alpha) + gammaln(theta / alpha + number) - gammaln(theta / alpha + 1)
+        likelihood -= gammaln(theta + rows) - gammaln(theta + 1)
+        likelihood += float(sample.count @ (gammaln(sample.size - alpha) - gammaln(1 - alpha)))
+        return float(-likelihood) if np.isfinite(likelihood) else 1e300
 
-    fit = minimize(loss, np.array([np.log(classes), 0.0]), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9})
+    start = np.array([np.log(max(1.0, number / 4)), 0.0])
+    fit = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9, "maxiter": 5000})
     theta, alpha = float(np.exp(fit.x[0])), float(1 / (1 + np.exp(-fit.x[1])))
-    people = rows / fraction
-    return float(min(1.0, np.exp(gammaln(theta + 1) - gammaln(theta + alpha) + (alpha - 1) * np.log(people))))
+    if not fit.success or not 1e-6 < alpha < 1 - 1e-9:
+        raise NotApplicable("Pitman's model does not fit these class sizes.")
+    share = np.exp(gammaln(theta + 1) - gammaln(theta + alpha) + (alpha - 1) * np.log(sample.population))
+    return float(min(1.0, share))
 
 
-def dankar(sizes: Ints, fraction: float) -> float:
-    """Pitman's estimate for samples of up to a tenth of the population, Zayatz's above.
+def snb(sample: Sizes) -> float:
+    """Share of the population that is unique when class sizes less one are negative binomial, by maximum likelihood.
 
-    The decision rule of Dankar et al. (2012), doi:10.1186/1472-6947-12-66, without its third estimator.
+    A class of size F = 1 + X is sampled row by row with the sampling fraction; classes of which nobody was sampled are
+    not seen, and the likelihood is conditional on that. Reference: Chen, G., Keller-McNulty, S. (1998). Estimation of
+    identification disclosure risk in microdata. Journal of Official Statistics 14(1).
     """
-    return pitman(sizes, fraction) if fraction <= 0.1 else zayatz(sizes, fraction)
+    from scipy.optimize import minimize
+    from scipy.stats import nbinom
 
+    if sample.unique == 0:
+        return 0.0
+    if sample.size.max() == 1:
+        raise NotApplicable("Every class has one row: the population's class sizes cannot be estimated.")
+    p = sample.fraction
 
-def _log_choose(n: npt.NDArray[np.int64] | int, k: int) -> npt.NDArray[np.float64]:
-    n = np.asarray(n, dtype=np.float64)
-    return np.asarray(np.where(n >= k, gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k, 0) + 1), -np.inf))
+    def masses(point: Floats) -> tuple[float, float, Floats, float]:
+        shape, stop = float(np.exp(point[0])), float(1 / (1 + np.exp(-point[1])))
+        thinned = stop / (stop + (1 - stop) * p)
+        seen = (1 - p) * nbinom.pmf(sample.size, shape, thinned) + p * nbinom.pmf(sample.size - 1, shape, thinned)
+        unseen = (1 - p) * float(nbinom.pmf(0, shape, thinned))
+        return shape, stop, seen, unseen
+
+    def cost(point: Floats) -> float:
+        _, _, seen, unseen = masses(point)
+        with np.errstate(divide="ignore"):
+            value = float(sample.count @ np.log(seen)) - sample.classes * np.log1p(-unseen)
+        return -value if np.isfinite(value) else 1e300
+
+    best = min(
+        (
+            minimize(
+                cost, np.array(start), method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-8, "maxiter": 4000}
+            )
+            for start in ((0.0, 0.0), (-2.0, -3.0), (1.0, -2.0))
+        ),
+        key=lambda fit: float(fit.fun),
+    )
+    shape, stop, _, unseen = masses(best.x)
+    if not np.isfinite(best.fun) or not 1e-12 < stop < 1 - 1e-12:
+        raise NotApplicable("The slide negative binomial model does not fit these class sizes.")
+    total = sample.classes / (1 - unseen)
+    return float(min(1.0, total * stop**shape / sample.population))

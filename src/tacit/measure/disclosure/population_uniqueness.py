@@ -8,9 +8,9 @@ from pydantic import Field
 
 from tacit.errors import NotApplicable
 from tacit.measure.disclosure._classes import released_classes
-from tacit.measure.disclosure._population import Sizes, pitman, snb, zayatz
 from tacit.measure.measure import About, Measure, Measurement, Pair
 from tacit.progress import SILENT, Progress
+from tacit.protect.uniqueness import Sizes, pitman, snb, zayatz
 from tacit.rng import Rng
 
 __all__ = ["PopulationUniqueness"]

@@ -7,11 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
+from tacit.errors import NotApplicable
 from tacit.protect.classes import Classes, Groups
 from tacit.protect.model import Closure, Floats, Mask, PrivacyModel, Rule
-from tacit.protect.uniqueness import dankar, pitman, zayatz
-
-_ESTIMATORS = {"zayatz": zayatz, "pitman": pitman, "dankar": dankar}
+from tacit.protect.uniqueness import Sizes, pitman, zayatz
 
 
 class PopulationUniqueness(PrivacyModel):
@@ -32,7 +31,7 @@ class PopulationUniqueness(PrivacyModel):
     fraction: Annotated[float, Field(gt=0, le=1)]
     """Which share of the population the table is."""
     estimator: Literal["dankar", "zayatz", "pitman"] = "dankar"
-    """How the share is estimated; ``dankar`` chooses by the fraction."""
+    """How the share is estimated; ``dankar`` takes Pitman's up to a fraction of a tenth and Zayatz's above."""
 
     def bind(self, table: Classes) -> Rule:
         return _Unique(self.part_name(), self.limit, self.fraction, self.estimator)
@@ -44,7 +43,10 @@ class _Unique(Rule):
     shrinks = False
 
     def __init__(self, name: str, limit: float, fraction: float, estimator: str) -> None:
-        self.name, self.wanted, self.fraction, self.estimate = name, limit, fraction, _ESTIMATORS[estimator]
+        self.name, self.wanted, self.fraction = name, limit, fraction
+        if estimator == "dankar":
+            estimator = "pitman" if fraction <= 0.1 else "zayatz"
+        self.estimate = {"pitman": pitman, "zayatz": zayatz}[estimator]
 
     def values(self, groups: Groups) -> Floats:
         return np.asarray(groups.sizes == 1, dtype=np.float64)
@@ -56,4 +58,8 @@ class _Unique(Rule):
         return self.worst(groups) <= self.wanted
 
     def worst(self, groups: Groups) -> float:
-        return self.estimate(groups.sizes, self.fraction)
+        try:
+            return self.estimate(Sizes.of(groups.sizes[groups.sizes > 0], self.fraction))
+        except NotApplicable:
+            # What cannot be estimated must not pass for safe.
+            return 1.0
