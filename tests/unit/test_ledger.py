@@ -14,7 +14,8 @@ import pytest
 
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, concentrated, pure
-from tacit.errors import BadParameter, FileMissing, LedgerBroken, OverBudget, UnknownBudget
+from tacit.dp.stores.sqlite import SqliteStore
+from tacit.errors import BadParameter, FileMissing, LedgerBroken, OverBudget, UnknownBudget, WriteFailed
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -233,6 +234,19 @@ def test_kill_never_gives_a_free_answer(tmp_path: Path) -> None:
     assert seen <= written
     assert ledger.balance(dataset="flu").spent == pure(Fraction(len(written), 1000))
     ledger.verify()
+
+
+def test_a_locked_ledger_gives_no_receipt(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(SqliteStore(path, timeout=0.05))
+    ledger.set_cap(pure(1), dataset="flu")
+    outside = sqlite3.connect(path, isolation_level=None)
+    outside.execute("BEGIN IMMEDIATE")
+    with pytest.raises(WriteFailed, match="nothing was charged"):
+        spend(ledger, pure("0.1"))
+    outside.execute("ROLLBACK")
+    assert ledger.balance(dataset="flu").spent == pure(0)
+    spend(ledger, pure("0.1"))
 
 
 def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import FileMissing
+from tacit.errors import FileMissing, WriteFailed
 
 __all__ = ["SqliteStore"]
 
@@ -65,13 +65,25 @@ class SqliteStore:
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
         with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._settle("BEGIN IMMEDIATE")
             try:
                 yield _Transaction(self._connection)
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
+            self._settle("COMMIT")
+
+    def _settle(self, statement: str) -> None:
+        """Begin or commit; where that fails (locked too long, disk full) nothing is written and no receipt given."""
+        try:
+            self._connection.execute(statement)
+        except sqlite3.OperationalError:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise WriteFailed(
+                "The ledger is busy or cannot be written, so nothing was charged and nothing is answered.",
+                fix="Try again; if it stays so, look for a full disk or a process that holds the file.",
+            ) from None
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
