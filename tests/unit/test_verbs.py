@@ -92,3 +92,12 @@ def test_attacks_repeat_by_seed(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert runs[0] == runs[1]
+
+
+def test_one_person_can_be_sought_and_a_key_can_stand_for_the_row_map(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.csv"
+    PEOPLE.sample(fraction=1.0, shuffle=True, seed=3).write_csv(file)
+    [one, *_] = tacit.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[7], seed=1)  # type: ignore[operator]
+    assert one.main.tries == 1
+    with pytest.raises(BadParameter, match="120 rows"):
+        tacit.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)  # type: ignore[operator]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @click.option(
     "--lineage", type=typed_path, default=None, help="The secret row map; found beside the release if left out."
 )
+@click.option("--key", default=None, help="Column that identifies rows in both files, where there is no row map.")
+@click.option("--row", "people", type=click.IntRange(min=1), multiple=True, help="Seek this row of the original only.")
 @click.option("--aligned", is_flag=True, help="Rows of the release stand in the order of the original.")
 @click.option(
     "--limit", type=click.FloatRange(0, 1), default=None, help="Exit with 1 if the risk may exceed this share."
@@ -40,6 +42,8 @@ def command(
     knows: str | None,
     names: tuple[str, ...],
     lineage: Path | None,
+    key: str | None,
+    people: tuple[int, ...],
     aligned: bool,
     limit: float | None,
     tries: int,
@@ -62,6 +66,8 @@ def command(
         control=control,
         knows=[name.strip() for name in knows.split(",")] if knows else None,
         lineage=lineage,
+        key=key,
+        people=[row - 1 for row in people] or None,
         aligned=aligned,
         seed=seed,
         tries=tries,

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.attack import Attack, Outcome, Scene, battery, examine
+import numpy as np
+
+from tacit.attack import Attack, Outcome, Scene, battery, examine, lineage_by_key
 from tacit.data import read
 from tacit.errors import BadParameter, NotApplicable
 from tacit.measure.measure import Measure, Measurement, Pair
@@ -33,7 +35,9 @@ def attack(
     knows: Sequence[str] | None = None,
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
+    key: str | None = None,
     aligned: bool = False,
+    people: Sequence[int] | None = None,
     seed: int | None = None,
     tries: int = 5000,
     progress: Progress = SILENT,
@@ -41,10 +45,15 @@ def attack(
     """Attack a release, ours or somebody else's. What does not apply is returned as such, never as a risk of 0.
 
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
-    quasi-identifiers. The row map is found beside a release folder, or given as ``lineage``.
+    quasi-identifiers. The row map is found beside a release folder, given as ``lineage``, or made from a column ``key``
+    that identifies rows in both files. ``people`` are the rows of the original that are sought; everybody if left out.
     """
     made, found = _opened(release, lineage)
     truth = _dataset(original, made, schema, knows)
+    if key is not None:
+        found = lineage_by_key(truth.table, made.table, key)
+    if people is not None and not all(0 <= row < truth.rows for row in people):
+        raise BadParameter(f"A row that is sought does not exist: the original has {truth.rows} rows.")
     scene = Scene(
         original=truth,
         release=made,
@@ -53,6 +62,7 @@ def attack(
         auxiliary=read(auxiliary) if auxiliary is not None else None,
         control=read(control) if control is not None else None,
         knows=tuple(knows) if knows else None,
+        people=None if people is None else np.array(people, dtype=np.int64),
     )
     chosen = [_attack(item) for item in attacks] or list(battery(scene))
     return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, progress=progress)
