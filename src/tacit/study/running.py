@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import polars as pl
@@ -142,7 +144,7 @@ def _finished(
         return
     with _single_threaded():
         pool = ProcessPoolExecutor(
-            workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(table.frame,)
+            workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(table.frame, os.getpid())
         )
     try:
         waiting = {pool.submit(_work, recipe, tries): (place, key) for place, recipe, key in todo}
@@ -172,8 +174,16 @@ def _single_threaded() -> Iterator[None]:
 _DATA: dict[str, pl.DataFrame] = {}
 
 
-def _begin(frame: pl.DataFrame) -> None:
+def _begin(frame: pl.DataFrame, parent: int) -> None:
     _DATA["frame"] = frame
+    Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """A worker whose study was killed ends too, instead of waiting for work for ever."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _work(recipe: dict[str, Any], tries: int) -> dict[str, Any]:
