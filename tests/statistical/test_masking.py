@@ -63,6 +63,20 @@ def test_mean_and_covariance_are_recovered(numbers: Dataset, variant: str) -> No
         assert not np.allclose(np.cov(release.to_numpy().T) / np.outer(scale, scale), np.corrcoef(before.T), atol=0.02)
 
 
+@pytest.mark.parametrize("variant", ["additive", "correlated"])
+def test_covariance_is_recovered_with_strata_too(variant: str) -> None:
+    """The strata differ in mean, so that dividing the whole covariance by 1 + ratio would be off by a third."""
+    stratum = np.repeat(["u", "v"], COUNT // 2)
+    values = np.random.default_rng(6).normal(size=(COUNT, 2)) @ MIX[:2, :2] + 3 * (stratum == "u")[:, None]
+    table = data(pl.DataFrame({"a": values[:, 0], "b": values[:, 1], "s": stratum}))
+    step = Noise(variance_ratio=1.0, variant=variant, strata=("s",), columns=("a", "b"))
+    _, covariance = step.recover(masked(step, table))
+    truth = np.cov(values.T)
+    assert np.allclose(covariance, truth, atol=0.05)
+    naive = Noise(variance_ratio=1.0, variant=variant, columns=("a", "b")).recover(masked(step, table))[1]
+    assert not np.allclose(naive, truth, atol=0.5)
+
+
 def test_correlated_noise_keeps_correlations_and_additive_noise_does_not(numbers: Dataset) -> None:
     before = np.corrcoef(numbers.table.frame.to_numpy().T)
     kept = np.corrcoef(masked(Noise(variance_ratio=0.5, variant="correlated"), numbers).to_numpy().T)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from tacit.errors import BadParameter
 from tacit.protect.methods._covariance import moments, robust_moments, square_root
-from tacit.protect.methods._masking import Floats, Masking, matrix_of
+from tacit.protect.methods._masking import Floats, Masking, Strata, matrix_of, split
 from tacit.protect.methods._rotation import rotate
 from tacit.protect.step import Context
 from tacit.release import Change
@@ -134,21 +134,32 @@ class Noise(Masking):
 
         ``columns`` are those that were masked (the manifest lists them); left out, those of the step or all numbers.
         """
-        numeric = tuple(name for name, dtype in masked.schema.items() if dtype.is_numeric())
-        mean, covariance = moments(matrix_of(masked, columns or self.columns or numeric), self.part_name())
-        match self.variant:
-            case "additive" | "multiplicative":
-                covariance[np.diag_indices_from(covariance)] /= 1 + self.variance_ratio
-            case "correlated":
-                covariance /= 1 + self.variance_ratio
-            case "corrected" | "orthogonal":
-                pass
-            case "robust" | "outlier-aware":
-                raise BadParameter(
-                    f"noise: with `{self.variant}` the noise depends on a robust covariance that is not published.",
-                    fix="Use `corrected`, `correlated` or `additive` when users must recover the covariance.",
-                )
+        left = {*self.strata}
+        numeric = tuple(n for n, dtype in masked.schema.items() if dtype.is_numeric() and n not in left)
+        matrix = matrix_of(masked, columns or self.columns or numeric)
+        mean, covariance = moments(matrix, self.part_name())
+        if self.variant in ("robust", "outlier-aware"):
+            raise BadParameter(
+                f"noise: with `{self.variant}` the noise depends on a robust covariance that is not published.",
+                fix="Use `corrected`, `correlated` or `additive` when users must recover the covariance.",
+            )
+        if self.variant in ("corrected", "orthogonal"):
+            return mean, covariance
+        # Noise is a share of the covariance within strata; the masked one within strata is 1 + ratio times that.
+        share = self.variance_ratio / (1 + self.variance_ratio)
+        added = share * (_within(matrix, split(masked, self.strata), self.part_name()) if self.strata else covariance)
+        if self.variant == "correlated":
+            return mean, covariance - added
+        covariance[np.diag_indices_from(covariance)] -= np.diag(added)
         return mean, covariance
+
+
+def _within(matrix: Floats, strata: Strata, part: str) -> Floats:
+    """Covariance around the means of the strata."""
+    total = np.zeros((matrix.shape[1], matrix.shape[1]))
+    for rows in strata:
+        total += (len(rows) - 1) * moments(matrix[rows], part)[1]
+    return total / (len(matrix) - 1)
 
 
 def _add(matrix: Floats, root: Floats, random: np.random.Generator, scale: Floats | None = None) -> None:
