@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tacit.data.table import Table
+from tacit.protect.methods.add_counterfeits import AddCounterfeits
 from tacit.protect.methods.categorize import Categorize
 from tacit.protect.methods.merge_rare import MergeRare
 from tacit.protect.methods.microaggregate import Microaggregate
@@ -199,3 +200,18 @@ def test_synthetic_rows_keep_dependence_and_empty_identifiers(model: str) -> Non
     assert (change.rows == -1).all()
     assert made.select(pl.corr("x", "y")).item() > 0.9
     assert made.filter(pl.col("c") == "high")["x"].mean() > 0.4
+
+
+def test_counterfeits_are_not_told_by_their_pseudonyms() -> None:
+    codes = [f"{number:08x}" for number in np.random.default_rng(0).integers(0, 2**31, 500)]
+    table = data(
+        roles={"code": Role.IDENTIFIER, "home": Role.HOUSEHOLD}, code=codes, home=list(range(500)), age=list(range(500))
+    )
+    change = run(AddCounterfeits(fraction=0.5), table)
+    assert change.rows is not None
+    fake = change.table.frame.filter(pl.Series(change.rows == -1))
+    assert fake.height == 250
+    assert fake["code"].null_count() == 0
+    assert fake["code"].str.contains("^[0-9a-f]{8}$").all()
+    assert not set(fake["code"]) & set(codes)
+    assert fake["home"].is_between(0, 499).all()

@@ -180,6 +180,10 @@ def test_command_prints_one_document_and_says_when_no_candidate_keeps_the_limit(
     assert document["recommended"] in {entry["candidate"] for entry in document["candidates"]}
     assert main([*arguments, "--risk", "0"]) == 1
     assert json.loads(capsys.readouterr().out)["recommended"] is None
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "study.html").write_text("something else")
+    assert main(["study", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "mine"), "--json"]) == 2
+    assert (tmp_path / "mine" / "study.html").read_text() == "something else"
 
 
 def test_a_study_needs_data() -> None:

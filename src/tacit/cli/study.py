@@ -28,10 +28,13 @@ def command(
     Every candidate is masked, attacked and measured under every seed. Exit code 1 when a limit is set (`limits: {risk:
     ...}`, --risk or --loss) and no candidate keeps it.
     """
+    from tacit.errors import OutputExists
     from tacit.study import Plan, run_study
     from tacit.study.saving import save_study
 
     made = Plan.load(plan)
+    if out.exists() and not (out / "cells").is_dir() and (not out.is_dir() or any(out.iterdir())):
+        raise OutputExists(f"{out} exists already and is not a study.", fix="Choose another folder with --out.")
     study = run_study(made, data, folder=out, workers=workers, progress=progress(quiet=as_json))
     save_study(study, out)
     limit = risk if risk is not None else made.recipe.limits.risk

@@ -24,8 +24,10 @@ class AddCounterfeits(Step):
     about the share of counterfeits, and totals grow with the number of rows. Does not protect real people by itself:
     their records are unchanged.
 
-    Counterfeits have no value in identifier columns, so remove or pseudonymize those before releasing; the pipeline
-    does. They stand at random places.
+    Counterfeits stand at random places. In identifier, household and person columns they get made-up values of the
+    same form (letters and lengths as in the column, whole numbers of its range), so that a pseudonym does not give
+    them away; put this step after ``pseudonymize``. A made-up name would not look like one: names must be removed, as
+    the pipeline does.
 
     >>> import polars as pl
     >>> from tacit.data.table import Table
@@ -62,7 +64,7 @@ class AddCounterfeits(Step):
         for name in frame.columns:
             series = frame.get_column(name)
             if name in hidden:
-                made.append(pl.Series(name, [None], dtype=series.dtype).new_from_index(0, count))
+                made.append(_made_up(series, count, random))
                 continue
             if self.variant == "independent":
                 rows = random.integers(data.rows, size=count)
@@ -78,3 +80,18 @@ class AddCounterfeits(Step):
         order[~real] = np.arange(data.rows, total)
         table = data.table.with_frame(pl.concat([frame, pl.DataFrame(made)])[order])
         return Change(table=table, rows=place)
+
+
+def _made_up(series: pl.Series, count: int, random: np.random.Generator) -> pl.Series:
+    """Values of the form of the column's own that belong to nobody; missing where no form is known."""
+    known = series.drop_nulls()
+    if len(known) and series.dtype == pl.String:
+        sample = known.sample(min(len(known), 1000), seed=int(random.integers(2**31)))
+        letters = np.array(sorted(set("".join(sample.to_list()))) or [""])
+        lengths = random.choice(sample.str.len_chars().to_numpy(), count)
+        drawn = ("".join(random.choice(letters, int(length))) for length in lengths)
+        return pl.Series(series.name, list(drawn), dtype=pl.String)
+    if len(known) and series.dtype.is_integer():
+        low, high = int(known.min()), int(known.max())  # type: ignore[arg-type]
+        return pl.Series(series.name, random.integers(low, high + 1, count)).cast(series.dtype)
+    return pl.Series(series.name, [None], dtype=series.dtype).new_from_index(0, count)
