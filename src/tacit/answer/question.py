@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from tacit.answer.afterwards import POST_RULES
 from tacit.answer.catalog import Catalog
 from tacit.answer.measurement import Count, Distinct, Measurement, cells_of, present, sum_of
 from tacit.answer.output import Output
@@ -150,14 +151,14 @@ class _Builder:
             if item.alias:
                 self.aliases[item.alias.lower()] = item.unalias()
         keys = self._keys(tree)
-        outputs = tuple((self._title(item), self._output(item.unalias())) for item in tree.expressions)
+        outputs = tuple((self._title(item), self.output(item.unalias())) for item in tree.expressions)
         having = tree.args.get("having")
         order, limit = tree.args.get("order"), tree.args.get("limit")
         question = Question(
             rows=relation.rows,
             keys=keys,
             outputs=outputs,
-            having=self._output(having.this) if having is not None else None,
+            having=self.output(having.this) if having is not None else None,
             order=tuple(self._ordered(item, outputs) for item in order.expressions) if order is not None else (),
             limit=self._limit(limit) if limit is not None else None,
             measurements=tuple(self.measurements),
@@ -216,16 +217,16 @@ class _Builder:
             if inner.this.isdigit() and 1 <= int(inner.this) <= len(outputs):
                 return outputs[int(inner.this) - 1][1], bool(node.args.get("desc"))
             raise self.no(node, "There is no such column in SELECT.")
-        return self._output(inner), bool(node.args.get("desc"))
+        return self.output(inner), bool(node.args.get("desc"))
 
-    def _output(self, node: Any) -> Output:
+    def output(self, node: Any) -> Output:
         kind = type(node).__name__
         if kind == "Paren":
-            return self._output(node.this)
+            return self.output(node.this)
         if kind == "Column" and not node.table and node.name.lower() in self.aliases:
             inner = self.aliases[node.name.lower()]
             if inner is not node and not (type(inner).__name__ == "Column" and inner.name.lower() == node.name.lower()):
-                return self._output(inner)
+                return self.output(inner)
         aggregate = _AGGREGATES.get(kind)
         if aggregate is not None or kind in ("Filter", "WithinGroup"):
             return self._aggregate(node)
@@ -237,7 +238,7 @@ class _Builder:
         found = self._as_key(node)
         if found is not None:
             return found
-        rule = _POST.get(kind)
+        rule = POST_RULES.get(kind)
         if rule is None:
             if kind == "Column":
                 self.reader.read(node)
@@ -381,69 +382,4 @@ _AGGREGATES: dict[str, Any] = {
     "PercentileCont": lambda b, n, c: b._quantile(n, _one(b, n), b._rank(n.expression), c),
     "PercentileDisc": lambda b, n, c: b._quantile(n, _one(b, n), b._rank(n.expression), c),
     "Quantile": lambda b, n, c: b._quantile(n, _one(b, n), b._rank(n.args["quantile"]), c),
-}
-
-
-def _both(builder: _Builder, node: Any) -> Output:
-    return Output(op=type(node).__name__, args=(builder._output(node.this), builder._output(node.expression)))
-
-
-def _single(builder: _Builder, node: Any) -> Output:
-    return Output(op=type(node).__name__, args=(builder._output(node.this),))
-
-
-def _round(builder: _Builder, node: Any) -> Output:
-    places = node.args.get("decimals")
-    digits = builder.reader.read(places).constant if places is not None else Fraction(0)
-    if not isinstance(digits, Fraction) or digits not in range(10):
-        raise builder.no(node, "The number of decimals is written out, 0 to 9.")
-    return Output(op="Round", args=(builder._output(node.this),), value=int(digits))
-
-
-def _coalesce(builder: _Builder, node: Any) -> Output:
-    return Output(op="Coalesce", args=tuple(builder._output(item) for item in [node.this, *node.expressions]))
-
-
-def _is(builder: _Builder, node: Any) -> Output:
-    if type(node.expression).__name__ != "Null":
-        raise builder.no(node, "IS tests for NULL here.")
-    return Output(op="IsNull", args=(builder._output(node.this),))
-
-
-def _between(builder: _Builder, node: Any) -> Output:
-    x = builder._output(node.this)
-    low, high = builder._output(node.args["low"]), builder._output(node.args["high"])
-    return Output(op="And", args=(Output(op="GTE", args=(x, low)), Output(op="LTE", args=(x, high))))
-
-
-def _case(builder: _Builder, node: Any) -> Output:
-    if node.this is not None:
-        raise builder.no(node, "CASE over aggregates is written as CASE WHEN condition THEN ...")
-    default = node.args.get("default")
-    result = Output(op="constant", value=None)
-    if default is not None and type(default).__name__ != "Null":
-        result = builder._output(default)
-    for branch in reversed(node.args["ifs"]):
-        result = Output(op="If", args=(builder._output(branch.this), builder._output(branch.args["true"]), result))
-    return result
-
-
-def _clip(builder: _Builder, node: Any) -> Output:
-    if str(node.this).upper() != "CLIP" or len(node.expressions) != 3:
-        raise builder.no(node, f"`{str(node.this).upper()}` is not a function of the language.")
-    ends = [builder.reader.read(item).constant for item in node.expressions[1:]]
-    if not all(isinstance(end, Fraction) for end in ends) or ends[0] > ends[1]:
-        raise builder.no(node, "CLIP(x, low, high) takes two written-out numbers, low not above high.")
-    return Output(op="Clip", args=(builder._output(node.expressions[0]),), value=tuple(float(end) for end in ends))
-
-
-_POST: dict[str, Any] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "And", "Or"), _both),
-    **dict.fromkeys(("Neg", "Abs", "Not"), _single),
-    "Round": _round,
-    "Coalesce": _coalesce,
-    "Is": _is,
-    "Between": _between,
-    "Case": _case,
-    "Anonymous": _clip,
 }

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
-from tacit.answer.expression import TYPES, Columns, Reader
+from tacit.answer.expression import Columns, Reader
+from tacit.answer.functions import TYPES
 from tacit.answer.measurement import present, sum_of
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Attach, Filter, Pair, PerUnit, Rows, Scan, Stack, Trim
