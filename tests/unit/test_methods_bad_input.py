@@ -161,3 +161,8 @@ def test_no_message_shows_a_value() -> None:
     with pytest.raises(TacitError) as caught:
         run("pram", {"matrix": {"x": {"a": {"a": 1.0}}}}, data(x=["a", secret]))
     assert secret not in str(caught.value)
+
+
+def test_too_many_categories_for_distances_are_refused_before_memory_is_taken() -> None:
+    with pytest.raises(BadParameter, match="5000 coordinates"):
+        run("microaggregate", {"k": 3}, data(x=[f"code {number}" for number in range(5000)]))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tacit.errors import BadParameter
 from tacit.protect.methods import _mdav
 from tacit.protect.methods._masking import Floats, Rows, numbers_of
-from tacit.schema import Dataset, Kind
+from tacit.schema import Dataset, Kind, Ladder
 
 __all__ = ["ColumnGroup", "Space", "aggregate", "common_ancestor", "draw_centroids", "group_rows"]
 
@@ -20,6 +20,9 @@ Groups = npt.NDArray[np.int32]
 
 _WIDEST = 4096
 """Most coordinates a space may have; a hierarchy over ZIP codes or names would need more memory than the table."""
+
+_CELLS = 500_000_000
+"""Most numbers a space may hold: 4 GB."""
 
 NUMBER_LIKE = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME})
 
@@ -50,22 +53,29 @@ class Space:
 
     def __init__(self, data: Dataset, names: tuple[str, ...], rows: Rows, *, standardize: bool) -> None:
         self.names = names
-        columns: list[Floats] = []
+        numbers: list[Floats] = []
+        indicators: list[tuple[npt.NDArray[np.int64], int, float]] = []
         for name in names:
             series = data.table.column(name).gather(rows)
             if data.kind(name) in NUMBER_LIKE:
-                values = numbers_of(physical(series))
-                columns.append(_scaled(values, standardize)[:, None])
+                numbers.append(_scaled(numbers_of(physical(series)), standardize))
             else:
-                ladder = data.ladder(name)
-                codes = ladder.encode(series)
-                columns.extend(_embedded(ladder, codes))
-        if sum(block.shape[1] for block in columns) > _WIDEST:
+                indicators.extend(_indicators(data.ladder(name), series))
+        width = len(numbers) + sum(size for _, size, _ in indicators)
+        if width > _WIDEST or width * len(rows) > _CELLS:
+            most = min(_WIDEST, _CELLS // max(len(rows), 1))
             raise BadParameter(
-                f"The categories of {', '.join(f'`{name}`' for name in names)} need more than {_WIDEST} coordinates.",
-                fix="Generalize the column with the most categories first, or leave it out.",
+                f"microaggregate: the categories of {', '.join(names)} need {width} coordinates, more than the {most} "
+                f"that are possible for {len(rows)} records.",
+                fix="Generalize the column with the most categories first, leave it out, or use strata.",
             )
-        self.points = np.ascontiguousarray(np.concatenate(columns, axis=1))
+        self.points = np.zeros((len(rows), width))
+        for number, values in enumerate(numbers):
+            self.points[:, number] = values
+        first = len(numbers)
+        for place, size, weight in indicators:
+            self.points[np.arange(len(rows)), first + place] = weight
+            first += size
 
 
 def _scaled(values: Floats, standardize: bool) -> Floats:
@@ -75,17 +85,15 @@ def _scaled(values: Floats, standardize: bool) -> Floats:
     return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
 
-def _embedded(ladder: Any, codes: npt.NDArray[np.int32]) -> list[Floats]:
-    blocks, height = [], ladder.height
-    for number, level in enumerate(ladder.levels[:-1] if height else ladder.levels):
+def _indicators(ladder: Ladder, series: pl.Series) -> list[tuple[npt.NDArray[np.int64], int, float]]:
+    """Per level below the root: which coordinate each record has, how many there are, and their weight."""
+    codes, height = ladder.encode(series), max(ladder.height, 1)
+    found = []
+    for number, level in enumerate(ladder.levels[:-1] if ladder.height else ladder.levels):
         used, place = np.unique(level.codes[codes], return_inverse=True)
-        if len(used) > _WIDEST:
-            return [np.empty((len(codes), _WIDEST + 1), dtype=np.float64)]
-        block = np.zeros((len(codes), len(used)))
-        share = ((number + 1) ** 2 - number**2) / max(height, 1) ** 2
-        block[np.arange(len(codes)), place] = np.sqrt(share / 2)
-        blocks.append(block)
-    return blocks
+        share = ((number + 1) ** 2 - number**2) / height**2
+        found.append((place.reshape(-1), len(used), float(np.sqrt(share / 2))))
+    return found
 
 
 def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
