@@ -114,12 +114,15 @@ def test_metadata_problems_have_lines(folder: Path) -> None:
     assert {7, 11} <= lines
 
 
-def test_a_draft_never_holds_bounds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_never_holds_bounds(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
     table = Table(frame=patients(300))
     draft = propose(table, data="patients.csv", dataset="patients")
     assert "age: {kind: integer}" in draft
     assert "99" not in draft
-    status, out, _ = run(capsys, "query", folder / "patients.csv", "--propose")
+    status, out, _ = run(capsys, "init", "patients.csv", "--query", "--out", "-")
     assert status == 0
     assert out == draft
     (folder / "draft.yaml").write_text(out)

@@ -21,12 +21,22 @@ if TYPE_CHECKING:
 @click.option("--out", type=typed_path, default=Path("tacit.yaml"), show_default=True, help="The recipe; - prints it.")
 @click.option("--k", type=click.IntRange(min=2), default=None, help="People who must look alike. There is no default.")
 @click.option("--preset", default=None, help="Start from a preset: research-file, public-use-file, ema-0070, ...")
+@click.option("--query", "for_query", is_flag=True, help="Write the metadata for `tacit query` instead of a recipe.")
 @click.option(
     "--size", type=click.IntRange(1, 4), default=4, show_default=True, help="Columns per combination, at most."
 )
 @force_option
 @json_option
-def command(data: str, out: Path, k: int | None, preset: str | None, size: int, force: bool, as_json: bool) -> None:
+def command(
+    data: str,
+    out: Path,
+    k: int | None,
+    preset: str | None,
+    for_query: bool,
+    size: int,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Look at DATA (a file or a database URL) and write a commented recipe for it.
 
     Nothing is decided: each column gets a proposal and its reason, to be read and changed. Without --k the recipe waits
@@ -47,6 +57,9 @@ def command(data: str, out: Path, k: int | None, preset: str | None, size: int, 
         note(
             f"{data} may be too large for the memory of this machine; a part of the rows is enough for a first recipe."
         )
+    if for_query:
+        _write_metadata(data, out, force=force, as_json=as_json)
+        return
     proposal = propose(read(data), progress=progress(quiet=as_json), max_size=size)
     text = to_yaml(proposal, _from_recipe(data, out), k=k, preset=start)
     if printed:
@@ -63,6 +76,24 @@ def command(data: str, out: Path, k: int | None, preset: str | None, size: int, 
         note(f"\nWritten: {out}. Read it, change what is wrong, then: tacit protect {out}")
         if k is None and preset is None:
             note("It does not say yet how many people must look alike: fill in k, or run this again with --k.")
+
+
+def _write_metadata(data: str, out: Path, *, force: bool, as_json: bool) -> None:
+    """What private answers need to know of a table; bounds and values are left to its owner."""
+    from tacit.answer.metadata import propose as propose_metadata
+    from tacit.data import read, replacing
+
+    name = Path(data).stem
+    text = propose_metadata(read(data), data=_from_recipe(data, out), dataset=name)
+    if str(out) == "-":
+        click.echo(text, nl=False)
+        return
+    with replacing(out, force=force) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    if as_json:
+        emit_json({"metadata": str(out)})
+    else:
+        note(f"Written: {out}. Complete it, then: tacit query {out} 'SELECT COUNT(*) FROM {name}' --epsilon ...")
 
 
 def _from_recipe(data: str, out: Path) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("query")
 @click.argument("metadata", type=typed_path)
-@click.argument("sql", required=False)
+@click.argument("sql")
 @click.option("--epsilon", default=None, help="What the answer may cost. Smaller is more private and less exact.")
 @click.option("--delta", default="0", show_default=True, help="Needed for Gaussian noise and for private keys.")
 @click.option("--rho", default=None, help="The cost in zero-concentrated privacy instead of epsilon.")
@@ -29,19 +29,15 @@ if TYPE_CHECKING:
 @click.option(
     "--pace", type=click.FloatRange(min=0), default=None, help="Answer at whole multiples of so many seconds."
 )
-@click.option("--propose", is_flag=True, help="Take METADATA for a data file and print a draft of its metadata.")
 @json_option
-def command(metadata: Path, sql: str | None, propose: bool, explain: bool, as_json: bool, **options: Any) -> None:
+def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: Any) -> None:
     """Ask SQL about the data set that METADATA describes; `-` reads the query from standard input.
+
+    `tacit init FILE --query` writes a first METADATA for its owner to complete.
 
     Write EXPLAIN in front of the query (or use --explain) to see the cost and the expected error before anything is
     spent, or ERROR 50 CONFIDENCE 95% behind it to let the error decide the cost. The same question again is free.
     """
-    if propose:
-        click.echo(_draft(metadata), nl=False)
-        return
-    if sql is None:
-        raise click.UsageError("A query is needed, in quotes.")
     from tacit.answer.metadata import load
 
     text = sys.stdin.read() if sql == "-" else sql
@@ -84,10 +80,3 @@ def _cell(value: Any, low: float | None, high: float | None) -> str:
         return "no answer"
     shown = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
     return shown if low is None or high is None else f"{shown}  ({low:,.4g} to {high:,.4g})"
-
-
-def _draft(path: Path) -> str:
-    from tacit.answer.metadata import propose
-    from tacit.data import read
-
-    return propose(read(path), data=path.name, dataset=path.stem)
