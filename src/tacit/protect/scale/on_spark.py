@@ -15,7 +15,7 @@ import polars as pl
 from tacit.errors import DatabaseFailed, ExtraMissing, FileMissing, UnknownFormat
 from tacit.protect.scale.engine import Engine
 
-__all__ = ["on_spark"]
+__all__ = ["on_spark", "spark_session"]
 
 _SOURCE = "tacit_source"
 
@@ -76,13 +76,28 @@ def _plain_words(title: str) -> Iterator[None]:
 
 
 @contextmanager
-def on_spark(
-    source: str | Path, *, memory: str, threads: int | None, temporary: Path | None, session: Any = None
-) -> Iterator[Engine]:
-    """Spark over a Parquet file or folder: the given session, the one that is active, or a local one of our own."""
+def spark_session(session: Any, *, memory: str, threads: int | None, temporary: Path | None) -> Iterator[Any]:
+    """The given session, the one that is active, or a local one of our own that ends here."""
     _need_spark()
     from pyspark.sql import SparkSession
 
+    found = session if session is not None else SparkSession.getActiveSession()
+    if found is not None:
+        yield found
+        return
+    own = _local(memory, threads, temporary)
+    try:
+        yield own
+    finally:
+        own.stop()
+
+
+@contextmanager
+def on_spark(
+    source: str | Path, *, memory: str, threads: int | None, temporary: Path | None, session: Any = None
+) -> Iterator[Engine]:
+    """Spark over a Parquet file or folder."""
+    _need_spark()
     place = Path(source)
     if not place.exists():
         raise FileMissing(f"There is no file {place}.", fix="Check the path.", path=str(place))
@@ -90,20 +105,14 @@ def on_spark(
         raise UnknownFormat(
             f"Spark reads Parquet here, not `{place.suffix}`.", fix="Convert the file to Parquet, or use DuckDB."
         )
-    own = None
-    if session is None:
-        session = SparkSession.getActiveSession()
-    if session is None:
-        own = session = _local(memory, threads, temporary)
-    engine = _Spark(session, temporary)
-    try:
-        with _plain_words("opening the source"):
-            session.read.parquet(place.resolve().as_uri()).createOrReplaceTempView(_SOURCE)
-        yield engine
-    finally:
-        engine.forget()
-        if own is not None:
-            own.stop()
+    with spark_session(session, memory=memory, threads=threads, temporary=temporary) as found:
+        engine = _Spark(found, temporary)
+        try:
+            with _plain_words("opening the source"):
+                found.read.parquet(place.resolve().as_uri()).createOrReplaceTempView(_SOURCE)
+            yield engine
+        finally:
+            engine.forget()
 
 
 def _local(memory: str, threads: int | None, temporary: Path | None) -> Any:
@@ -114,6 +123,7 @@ def _local(memory: str, threads: int | None, temporary: Path | None) -> Any:
         .appName("tacit")
         .config("spark.driver.memory", memory.lower().replace("b", ""))
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", str(2 * (threads or os.cpu_count() or 2)))
         .config("spark.log.level", "ERROR")

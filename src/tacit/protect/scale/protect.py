@@ -28,6 +28,7 @@ from tacit.protect.model import PrivacyModel
 from tacit.protect.scale import statements
 from tacit.protect.scale.counted import Coded, Counted, compressed, packed, refuse_overlap, shown, tracked_columns
 from tacit.protect.scale.engine import Engine, open_engine
+from tacit.protect.scale.on_spark import spark_session
 from tacit.protect.scale.planning import Identifiers, laid_out
 from tacit.protect.step import Context, Step
 from tacit.release import State, Verdict
@@ -171,6 +172,14 @@ def protect_file(
     bytes for each distinct combination. Where there are more than about ``combinations`` of them, the columns with
     most values start at a coarser level; the outcome names these levels (``raised``) and does not claim to be optimal.
     """
+    if engine == "spark" and session is None:
+        # one session for writing and for checking: starting Spark takes seconds
+        with spark_session(None, memory=memory, threads=threads, temporary=temporary) as session:
+            return protect_file(
+                schema=schema, steps=steps, models=models, source=source, target=target, rng=rng, engine=engine,
+                order=order, memory=memory, threads=threads, temporary=temporary, force=force, session=session,
+                combinations=combinations, progress=progress,
+            )  # fmt: skip
     place = Path(target)
     general, others = _supported(steps)
     with (
