@@ -117,6 +117,13 @@ class TestIntervals:
     def test_negative_numbers(self):
         assert levels(Intervals.build([5]), [-6, -1, 0])[1] == ["-10 to -6", "-5 to -1", "0-4"]
 
+    def test_large_numbers_lie_in_their_own_band(self):
+        numbers = [1_000_000_009, 10_000_000_007, 9_007_199_254_740_993]
+        for kind in (pl.Int64, pl.Float64):
+            ladder = Intervals.build([10]).ladder("c", pl.Series(numbers[:2], dtype=kind))
+            assert ladder.levels[1].low.tolist() == [1_000_000_000, 10_000_000_000]
+        assert levels(Intervals.build([10]), numbers)[1][2] == "9007199254740990-9007199254740999"
+
     def test_origin_top_and_bottom(self):
         rule = Intervals.build({"widths": [10, 20], "origin": 5, "bottom": 18, "top": 90})
         assert levels(rule, [3, 17, 18, 24, 25, 84, 85, 89, 90, 120])[1] == [
@@ -127,7 +134,7 @@ class TestIntervals:
     def test_width_one_is_the_number_itself(self):
         assert levels(Intervals.build([1, 5]), [7])[1] == ["7"]
 
-    @pytest.mark.parametrize("widths", [[5, 12], [10, 5], [5, 5], [0], [-1], [], [float("inf")], ["a"]])
+    @pytest.mark.parametrize("widths", [[5, 12], [10, 5], [5, 5], [0], [-1], [], [float("inf")], ["a"], [2, 1e308], [1, 10**30]])
     def test_widths_that_do_not_nest_are_refused(self, widths):
         with pytest.raises(BadParameter, match=r"intervals: widths"):
             Intervals.build(widths)

@@ -16,9 +16,8 @@ from tacit.schema.hierarchy import ROOT, Hierarchy, Ladder, Level
 
 __all__ = ["Intervals"]
 
-_SNAP = 1e-9
+_SNAP = 8 * float(np.finfo(np.float64).eps)
 """A number this near to a border of its band (relative) is taken to stand on it: 0.3 is three times 0.1."""
-
 
 _MOST_BANDS = 2**52
 """Beyond this, a floating-point number no longer says which band it lies in."""
@@ -57,6 +56,8 @@ class Intervals(Hierarchy):
     @classmethod
     def _multiples(cls, widths: tuple[float, ...]) -> tuple[float, ...]:
         for narrow, wide in pairwise(widths):
+            if wide / narrow > _MOST_BANDS:
+                raise ValueError(f"each width must be a multiple of the one before; {wide:g} is too many of {narrow:g}")
             if wide <= narrow or _exact(wide) % _exact(narrow) != 0:
                 raise ValueError(f"each width must be a multiple of the one before; {wide:g} is none of {narrow:g}")
         return widths
@@ -85,7 +86,7 @@ class Intervals(Hierarchy):
                 column=column,
             )
         whole = values.dtype.is_integer() and all(v == int(v) for v in (*self.widths, *self._borders()))
-        finest = self._cells(numbers)
+        finest = self._whole_cells(leaves) if whole and leaves.dtype != pl.UInt64 else self._cells(numbers)
         levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
         for width in self.widths:
             levels.append(self._level(column, numbers, finest // self._ratio(width), width, whole=whole))
@@ -109,11 +110,16 @@ class Intervals(Hierarchy):
     def _ratio(self, width: float) -> int:
         return int(_exact(width) / _exact(self.widths[0]))
 
+    def _whole_cells(self, leaves: pl.Series) -> npt.NDArray[np.int64]:
+        """The same for whole numbers and whole borders, in whole numbers."""
+        return np.asarray((leaves.cast(pl.Int64).to_numpy() - int(self.origin)) // int(self.widths[0]))
+
     def _cells(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The band of the finest level that each number lies in, counted from the origin."""
         position = (numbers - self.origin) / self.widths[0]
         border = np.rint(position)
-        near = np.abs(position - border) <= _SNAP * np.maximum(1.0, np.abs(border))
+        size = (np.abs(numbers) + abs(self.origin)) / self.widths[0]
+        near = np.abs(position - border) <= _SNAP * np.maximum(1.0, size)
         return np.where(near, border, np.floor(position)).astype(np.int64)
 
     def _level(
