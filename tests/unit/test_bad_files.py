@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from tacit.data import Table, read, replacing, write
-from tacit.errors import OutputExists, TacitError, UnknownColumn
+from tacit.errors import BadParameter, OutputExists, TacitError, UnknownColumn
 
 SECRET = "Ann Example"
 GOOD = f"name,zip,n\n{SECRET},02141,1\nBen,00501,2\n"
@@ -84,6 +84,13 @@ def test_a_bad_file_is_refused_with_its_code(
     assert path.name in refusal.message or code == "TAC-104"
     assert SECRET not in str(refusal)
     assert SECRET not in str(refusal.to_dict())
+
+
+@pytest.mark.parametrize("name", ["*", "^a.*$"])
+def test_a_column_called_like_a_pattern_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"{name},age\nx,1\n")
+    with pytest.raises(BadParameter, match="pattern"):
+        read(tmp_path / "t.csv")
 
 
 def test_one_row_is_a_table(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from tacit.errors import DuplicateColumns, EmptyTable, UnknownColumn, did_you_mean
+from tacit.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, did_you_mean
 
 __all__ = ["ColumnLabels", "Table"]
 
@@ -43,6 +43,14 @@ class Table:
     def __post_init__(self) -> None:
         if self.frame.width == 0:
             raise EmptyTable("The table has no columns.", fix="Check the delimiter and the first line of the file.")
+        for name in self.frame.columns:
+            # Polars reads such a name as a pattern: the wrong columns, or none, would be worked on
+            if name == "*" or (name.startswith("^") and name.endswith("$")):
+                raise BadParameter(
+                    f"A column is called `{name}`, which reads as a pattern for other names.",
+                    fix="Rename the column.",
+                    column=name,
+                )
 
     @property
     def columns(self) -> tuple[str, ...]:
