@@ -202,6 +202,12 @@ def test_bad_columns_and_levels(parameters: dict[str, Any], error: type[Exceptio
         run(people(), **parameters)
 
 
+@pytest.mark.parametrize("weight", [float("inf"), float("nan"), 1e308, -1])
+def test_a_weight_is_a_number_that_can_be_summed(weight: float) -> None:
+    with pytest.raises(BadParameter, match="weights.age"):
+        Generalize.build({"weights": {"age": weight}})
+
+
 def test_an_unknown_metric_is_refused_with_the_nearest() -> None:
     with pytest.raises(BadParameter, match="Did you mean `discernibility`"):
         Generalize.build({"metric": "discernability"})
@@ -213,6 +219,13 @@ def test_cells_that_match_everything_are_refused_by_the_search(meaning: str) -> 
     holes = data.table.frame.with_columns(pl.when(pl.arange(0, 300) > 5).then(pl.col("sex")).alias("sex"))
     with pytest.raises(NotApplicable, match=meaning):
         run(data.with_frame(holes))
+
+
+def test_zero_is_written_without_a_sign() -> None:
+    frame = pl.DataFrame({"owed": [0.0, -0.0, 1.5, 1.5]})
+    data = Dataset.of(Table(frame=frame), Schema(columns={"owed": Column(role=Role.QUASI)}))
+    change = run(data, KAnonymity(k=2))
+    assert sorted(change.table.frame["owed"].cast(pl.String).to_list()) == ["0.0", "0.0", "1.5", "1.5"]
 
 
 def test_a_gap_is_a_value_of_its_own_by_default() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.errors import BadParameter, UnknownColumn, WriteFailed
+from tacit.errors import BadParameter, NotApplicable, UnknownColumn, WriteFailed
 from tacit.protect.methods.pseudonymize import Pseudonymize
 from tacit.protect.methods.remove import Remove
 from tacit.protect.pipeline import protect
@@ -64,6 +64,12 @@ def test_lineage_composes_and_inverts() -> None:
 def test_remove_refuses_unknown_columns() -> None:
     with pytest.raises(UnknownColumn, match="Did you mean `household`"):
         Remove(columns=("housohold",)).apply(sample(), Context(rng=Rng(1)))
+
+
+def test_a_release_of_nothing_is_refused() -> None:
+    people = sample()
+    with pytest.raises(NotApplicable, match="nothing is left"):
+        Remove(columns=people.table.columns).apply(people, Context(rng=Rng(1)))
 
 
 # --- pseudonyms -----------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ class Dataset:
             table.require([schema.unit])
         if table.rows == 0:
             raise EmptyTable("The table has no rows.", fix="There is nobody in it to protect.")
-        cast = [column.cast(table.column(name)) for name, column in schema.columns.items()]
+        cast = [_one_zero(column.cast(table.column(name))) for name, column in schema.columns.items()]
         dataset = cls(table=table.with_frame(table.frame.with_columns(cast)), schema=schema)
         for name in schema.names(Role.WEIGHT):
             weights = dataset.table.column(name)
@@ -104,3 +104,8 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset {self.rows} rows, quasi {list(self.quasi)}, sensitive {list(self.sensitive)}>"
+
+
+def _one_zero(values: pl.Series) -> pl.Series:
+    """Zero without a sign: 0.0 and -0.0 are equal to every count and must not differ in what is written."""
+    return values + 0.0 if values.dtype.is_float() else values

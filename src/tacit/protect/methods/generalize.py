@@ -52,7 +52,7 @@ class Generalize(Step):
     """Largest share of the rows that may be suppressed."""
     metric: str | dict[str, Any] = "loss"
     """What to lose least of: the name of a metric, or a name with its parameters."""
-    weights: dict[str, Annotated[float, Field(ge=0)]] = {}
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """How much each column counts in the metric; 1 when left out."""
     lowest: dict[str, Level] = {}
     """Lowest level allowed, by column; 0 when left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tacit.errors import NotApplicable
 from tacit.protect.step import Context, Step
 from tacit.release import Change
 from tacit.schema import Dataset
@@ -27,5 +28,10 @@ class Remove(Step):
     def apply(self, data: Dataset, context: Context) -> Change:
         names = data.identifiers if self.columns is None else self.columns
         data.table.require(names)
+        if set(names) >= set(data.table.columns):
+            raise NotApplicable(
+                "remove: every column would be removed, so nothing is left to release.",
+                fix="Give at least one column another role than `identifier`, or pseudonymize one.",
+            )
         frame = data.table.frame.drop(names)
         return Change(table=data.table.with_frame(frame), public={"columns": list(names)}, touched=frozenset(names))

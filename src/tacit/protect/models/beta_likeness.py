@@ -24,7 +24,7 @@ class BetaLikeness(PrivacyModel):
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
     reference: ClassVar[str] = "Cao and Karras (2012), doi:10.14778/2350229.2350255"
 
-    beta: Annotated[float, Field(gt=0)]
+    beta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Largest allowed relative gain."""
     kind: Literal["basic", "enhanced"] = "enhanced"
     """Whether frequent values have a tighter limit."""

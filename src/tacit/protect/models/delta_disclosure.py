@@ -23,7 +23,7 @@ class DeltaDisclosure(PrivacyModel):
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"delta": 3.0},)
     reference: ClassVar[str] = "Brickell and Shmatikov (2008), doi:10.1145/1401890.1401904"
 
-    delta: Annotated[float, Field(gt=0)]
+    delta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Bound of the logarithm to base 2; it must stay below."""
     column: str | None = None
     """The sensitive column; may be left out when there is only one."""

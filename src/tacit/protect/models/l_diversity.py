@@ -36,11 +36,11 @@ class LDiversity(PrivacyModel):
     )
     reference: ClassVar[str] = "Machanavajjhala et al. (2007), doi:10.1145/1217299.1217302"
 
-    l: Annotated[float, Field(ge=1)]  # noqa: E741
+    l: Annotated[float, Field(ge=1, allow_inf_nan=False)]  # noqa: E741
     """How many values. A whole number, except for the entropy kind."""
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     """What "well represented" means."""
-    c: Annotated[float, Field(gt=0)] | None = None
+    c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """The constant of the recursive kind."""
     column: str | None = None
     """The sensitive column; may be left out when there is only one."""
