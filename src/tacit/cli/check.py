@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli._console import emit_json, json_option, typed_path
+from tacit.cli._console import emit_json, json_option, note, typed_path
 
 
 @click.command("check")
@@ -35,6 +35,8 @@ def command(
 
     verdicts = check(release, original=original, population=population, recipe=recipe, earlier=earlier)
     document = {"release": str(release), "verdicts": [verdict.to_plain() for verdict in verdicts]}
+    if not verdicts:
+        note("No privacy model is named, so nothing was checked. Name some in a recipe and give it with --recipe.")
     if as_json:
         emit_json(document)
     else:

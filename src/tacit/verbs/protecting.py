@@ -58,7 +58,7 @@ class Protection:
     def unmet(self) -> tuple[str, ...]:
         """In words, every model that does not hold and every limit that is exceeded."""
         words = [
-            f"{verdict.model} {verdict.state}" + (f": {verdict.reason}" if verdict.reason else "")
+            f"{verdict.model} {verdict.state}" + (f": {verdict.reason.rstrip('.')}" if verdict.reason else "")
             for verdict in self.protected.verdicts
             if not verdict.holds
         ]
