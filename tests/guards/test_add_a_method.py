@@ -27,13 +27,11 @@ def block(language: str, number: int = 0) -> str:
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project in which the page's file is the only thing that is new."""
     place = tmp_path_factory.mktemp("workshop")
-    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src", place / "src", ignore=shutil.ignore_patterns("*.pyc"))
     shutil.copytree(ROOT / "tests" / "contract", place / "tests" / "contract")
-    for name in ("tests/data", "tests/conftest.py", "pyproject.toml"):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, place / name)
-        elif (ROOT / name).exists():
-            shutil.copy(ROOT / name, place / name)
+    shutil.copytree(ROOT / "tests" / "data", place / "tests" / "data")
+    for file in [*(ROOT / "tests").glob("*.py"), ROOT / "pyproject.toml"]:
+        shutil.copy(file, place / file.relative_to(ROOT))
     (place / "src/tacit/protect/methods/blank_out.py").write_text(block("python"), encoding="utf-8")
     (place / "blank.yaml").write_text(block("yaml"), encoding="utf-8")
     (place / "people.csv").write_text(PEOPLE, encoding="utf-8")
