@@ -89,7 +89,8 @@ class AssignAuditor:
             sizes=split.truth[atoms].sum(axis=1),
             known=split.truth[atoms],
         )
-        examples = [x for old in self._witnesses if (x := _extend(old, split, answer, atoms, system)) is not None]
+        made = (_extend(old, split, answer, atoms) for old in self._witnesses)
+        examples = (x for x in made if x is not None)
         found = search(
             system, need=None if full else self.k, effort=self.effort,
             impossible=self._no[split.parent[atoms]], examples=examples,
@@ -113,7 +114,7 @@ class AssignAuditor:
             raise BadParameter("this judgement was made before another answer was given; judge again.")
         yes, no = self._yes[split.parent].copy(), self._no[split.parent].copy()
         yes[atoms], no[atoms] = judgement.found.yes, judgement.found.no
-        self._witnesses = _whole(self._witnesses, judgement, split)
+        self._witnesses = _whole(judgement, split)
         self.crowd.commit(split)
         self.answers.append(judgement.answer)
         self._yes, self._no = yes, no
@@ -157,7 +158,7 @@ def _people(crowd: Crowd, split: Split, atoms: Ints) -> Ints:
     return np.sort(np.concatenate(rows))
 
 
-def _extend(old: Ints, split: Split, answer: Answered, atoms: Flags, system: System) -> Ints | None:
+def _extend(old: Ints, split: Split, answer: Answered, atoms: Flags) -> Ints | None:
     """An earlier solution divided between inside and outside of the new question, by a flow; None if it cannot be.
 
     The columns of each atom's old numbers are split so that the inside part has the right size and all inside parts
@@ -194,15 +195,14 @@ def _extend(old: Ints, split: Split, answer: Answered, atoms: Flags, system: Sys
             x[origin] = x[origin] - part
     if (x[0] < 0).any():
         return None
-    inner = x[atoms]
-    return inner if system.fits(inner) else None
+    return x[atoms]
 
 
-def _whole(old: list[Ints], judgement: Judgement, split: Split, keep: int = 24) -> list[Ints]:
+def _whole(judgement: Judgement, split: Split, keep: int = 12) -> list[Ints]:
     """The solutions worth keeping, over all atoms: those of this decision, the true numbers elsewhere."""
     made = []
-    for x in judgement.found.witnesses:
+    for x in judgement.found.witnesses[-keep:]:
         full = split.truth.copy()
         full[judgement.atoms] = x
         made.append(full)
-    return made[-keep:]
+    return made

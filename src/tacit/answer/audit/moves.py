@@ -16,8 +16,8 @@ from tacit.answer.audit.system import System
 
 __all__ = ["rectangle_moves"]
 
-_CHUNKS = (24, 256, 2048)
-"""How many atoms are tried as the neighbour b, nearest first; further ones only if these do not suffice."""
+_CHUNKS = ((24, 400), (256, None), (2048, None))
+"""How many atoms are tried as b and as d, nearest first; further ones only if these do not suffice."""
 
 
 class _Atoms:
@@ -37,9 +37,11 @@ class _Atoms:
         apart = (self.columns != self.columns[atom]).sum(axis=1)
         return np.argsort(apart, kind="stable")[1:]
 
-    def corners(self, atom: int, others: Ints) -> Ints:
-        """All (b, c, d), b among ``others``, with questions of ``atom`` + d = questions of b + c."""
-        b, d = np.repeat(others, self.count), np.tile(np.arange(self.count), len(others))
+    def corners(self, atom: int, others: Ints, partners: Ints) -> Ints:
+        """All (b, c, d), b among ``others``, d among ``partners``: questions of ``atom`` + d = questions of b + c."""
+        # In the order of their hashes, so that the look-ups below walk through the table instead of jumping about.
+        ordered = partners[np.argsort(self.mark[partners])]
+        b, d = np.repeat(others, len(ordered)), np.tile(ordered, len(others))
         target = self.mark[atom] + self.mark[d] - self.mark[b]
         place = np.searchsorted(self.ranked, target)
         hit = (place < self.count) & (d != atom) & (b != d)
@@ -60,12 +62,12 @@ def rectangle_moves(system: System, found: Found, wanted: Flags, need: int | Non
     atoms = _Atoms(system.member)
     for atom in np.flatnonzero(wanted.any(axis=1)):
         near, tried = atoms.near(int(atom)), 0
-        for chunk in _CHUNKS:
+        for chunk, reach in _CHUNKS:
             open_ = np.flatnonzero(wanted[atom] & ~found.yes[atom])
             if not len(open_) or (need is not None and found.yes[atom].sum() >= need) or tried >= len(near):
                 break
-            corners = atoms.corners(int(atom), near[tried:chunk])
-            tried = chunk
+            corners = atoms.corners(int(atom), near[tried:chunk], near[:reach])
+            tried = chunk if reach is None or reach >= len(near) else 0
             for value in open_:
                 _prove(system, found, stock, int(atom), int(value), corners)
 

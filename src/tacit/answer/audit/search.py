@@ -6,6 +6,8 @@ from a finished search. What neither settles within the effort stays open, and a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,7 +26,7 @@ def search(
     need: int | None,
     effort: float,
     impossible: Flags | None = None,
-    examples: list[Ints] | None = None,
+    examples: Iterable[Ints] = (),
 ) -> Found:
     """Settle pairs until every atom surely has ``need`` possible values or one surely has not (None: all pairs).
 
@@ -34,11 +36,11 @@ def search(
     found = Found(yes=system.known > 0, no=upper_bounds(system) == 0)
     if impossible is not None:
         found.no |= impossible & ~found.yes
-    for x in examples or ():
-        if system.fits(x):
-            found.learn(x)
     if found.decided(need):
         return found
+    for x in examples:
+        if system.fits(x) and found.learn(x) and found.decided(need):
+            return found
     exact = closed(system)
     if exact is not None:
         found.yes, found.no, found.how = exact, ~exact, "flow"

@@ -33,8 +33,10 @@ class System:
         """Whether whole numbers solve the system; exact, so a proof by example can never be wrong."""
         if (x < 0).any() or (x.sum(axis=1) != self.sizes).any():
             return False
-        for row, answer in zip(self.member, self.answers, strict=True):
-            found = np.bincount(answer.groups, weights=x[row].sum(axis=0), minlength=len(answer.counts))
+        # Counts of people are far below 2**53, so sums in floating point are exact, and one matrix product does all.
+        sums = self.member.astype(np.float64) @ x.astype(np.float64)
+        for total, answer in zip(sums, self.answers, strict=True):
+            found = np.bincount(answer.groups, weights=total, minlength=len(answer.counts))
             over = found > answer.counts if answer.slack else found != answer.counts
             if over.any():
                 return False

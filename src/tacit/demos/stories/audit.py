@@ -59,7 +59,8 @@ class Audit(Story):
         say(f"   [dim]For the owner only: the plain answer would have exposed {names}.[/dim]")
         third = desk.ask(THIRD)
         say(
-            f"\n[bold]4.[/bold] {_shown(third)}\n   Clark is the only man of ZIP 12000; the difference would be his Cold."
+            f"\n[bold]4.[/bold] {_shown(third)}\n   Clark is the only man of ZIP 12000; "
+            "the difference would be his Cold."
         )
         repaired = AuditDesk(PATIENTS, secrets=["disease"], rules=Rules(k=2, counterfeits=2))
         repaired.ask(FIRST)

@@ -62,7 +62,8 @@ class Reconstruction(Story):
         say(
             "\n[bold]3. The same attack on private answers[/bold], ε = 1 for all questions together, 1/100 each: the "
             f"budget ends after {private.asked - private.refused} questions, and "
-            f"[bold green]{private.risk:.1%}[/bold green] ({low:.1%} to {high:.1%}) of the bits are right; blind guessing gets {private.baseline:.1%}."
+            f"[bold green]{private.risk:.1%}[/bold green] ({low:.1%} to {high:.1%}) of the bits are right; blind "
+            f"guessing gets {private.baseline:.1%}."
         )
         say(
             "\n[bold]4. The wall.[/bold] In units of √n the curves of small and large tables fall on one another; more "

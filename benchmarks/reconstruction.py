@@ -1,0 +1,63 @@
+"""Reconstruction at scale: how many bits come out of noisy sums, and at what cost.
+
+    python benchmarks/reconstruction.py
+
+10,000 bits from 40,000 random subsets with noise up to half the square root of n; four million bits from chosen
+(Hadamard) subsets by one transform; the linear program beside least squares at equal noise on a table it can handle.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+
+from tacit.answer.subsets import random_subsets, subset_sums
+from tacit.attack.reconstruction import hadamard, least_squares, linear_program, transform
+
+
+def main() -> None:
+    rng = np.random.default_rng(2)
+    least_squares(random_subsets(8, 8, rng), np.zeros(8), 8, rounds=1)  # compile
+    transform(np.zeros(1 << 14))
+
+    people, asked = 10_000, 40_000
+    truth = rng.integers(0, 2, people)
+    subsets = random_subsets(asked, people, rng)
+    answers = subset_sums(subsets, truth) + rng.uniform(-1, 1, asked) * 0.5 * people**0.5
+    start = time.process_time()
+    guess = least_squares(subsets, answers, people) > 0.5
+    spent = time.process_time() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"least squares: {people:,} bits from {asked:,} subsets, noise 0.5 sqrt(n): {spent:.2f} CPU s,"
+        f"{(guess != truth).mean():.1%} wrong, subsets {subsets.nbytes / 1e6:.0f} MB, peak {memory:.0f} MB"
+    )
+
+    size = 1 << 22
+    secret = rng.integers(0, 2, size).astype(np.float32)
+    exact = (transform(secret) + secret.sum()) / 2
+    for share in (0.1, 0.5):
+        told = exact + rng.uniform(-1, 1, size).astype(np.float32) * np.float32(share * size**0.5)
+        start = time.process_time()
+        guess = hadamard(told, size) > 0.5
+        spent = time.process_time() - start
+        print(
+            f"hadamard: {size:,} bits, noise {share} sqrt(n): {spent:.2f} CPU s, {(guess != secret).mean():.1%} wrong"
+        )
+
+    people = 256
+    truth = rng.integers(0, 2, people)
+    subsets = random_subsets(4 * people, people, rng)
+    answers = subset_sums(subsets, truth) + rng.uniform(-1, 1, 4 * people) * 0.5 * people**0.5
+    for solve in (least_squares, linear_program):
+        start = time.process_time()
+        guess = solve(subsets, answers, people) > 0.5
+        spent = time.process_time() - start
+        wrong = (guess != truth).mean()
+        print(f"{solve.__name__}: {people} bits from {4 * people} subsets: {spent:.2f} CPU s, {wrong:.1%} wrong")
+
+
+if __name__ == "__main__":
+    main()
