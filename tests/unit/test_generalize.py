@@ -204,7 +204,7 @@ def test_bad_columns_and_levels(parameters: dict[str, Any], error: type[Exceptio
 
 @pytest.mark.parametrize("weight", [float("inf"), float("nan"), 1e308, -1])
 def test_a_weight_is_a_number_that_can_be_summed(weight: float) -> None:
-    with pytest.raises(BadParameter, match="weights.age"):
+    with pytest.raises(BadParameter, match=r"weights\.age"):
         Generalize.build({"weights": {"age": weight}})
 
 

@@ -134,7 +134,9 @@ class TestIntervals:
     def test_width_one_is_the_number_itself(self):
         assert levels(Intervals.build([1, 5]), [7])[1] == ["7"]
 
-    @pytest.mark.parametrize("widths", [[5, 12], [10, 5], [5, 5], [0], [-1], [], [float("inf")], ["a"], [2, 1e308], [1, 10**30]])
+    @pytest.mark.parametrize(
+        "widths", [[5, 12], [10, 5], [5, 5], [0], [-1], [], [float("inf")], ["a"], [2, 1e308], [1, 10**30]]
+    )
     def test_widths_that_do_not_nest_are_refused(self, widths):
         with pytest.raises(BadParameter, match=r"intervals: widths"):
             Intervals.build(widths)

@@ -108,4 +108,4 @@ class Dataset:
 
 def _one_zero(values: pl.Series) -> pl.Series:
     """Zero without a sign: 0.0 and -0.0 are equal to every count and must not differ in what is written."""
-    return values + 0.0 if values.dtype.is_float() else values
+    return values.set((values == 0).fill_null(value=False), 0.0) if values.dtype.is_float() else values
