@@ -87,6 +87,7 @@ def json_schema() -> dict[str, Any]:
             "additionalProperties": False,
         },
     }
+    properties["study"] = {"type": "object", "description": "The grid of candidates; for `tacit study` only."}
     for section, kind in SECTIONS.items():
         properties[section] = {"type": "array", "items": _any_of(kind, definitions)}
     return {
