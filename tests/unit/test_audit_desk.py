@@ -207,3 +207,24 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert main(["audit", str(log), "--recipe", str(recipe), "--k", "2", "--ledger", str(ledger), "--json"]) == 1
         again = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert [d["decision"] for d in again["decisions"]] == [d["decision"] for d in document["decisions"]]
+
+
+def test_an_interrupted_decision_stops_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ledger.db"
+    inner = desk()
+    stand = DurableDesk(inner, SqliteStore(path), dataset="patients")
+    ask = inner.ask
+
+    def interrupted(question: str) -> object:
+        ask(question)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inner, "ask", interrupted)
+    first = next(read_log(LOG))
+    with pytest.raises(KeyboardInterrupt):
+        stand.ask(first)
+    monkeypatch.undo()
+    with pytest.raises(LedgerBroken, match="Open the audit again"):
+        stand.ask(first)
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM tacit_audit").fetchone() == (0,)
+    assert DurableDesk(desk(), SqliteStore(path), dataset="patients").ask(first).verdict == "answered"

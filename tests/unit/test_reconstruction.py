@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tacit.answer.policy import Policy
 from tacit.answer.subsets import pack, random_subsets, subset_sums, sum_over_subsets, unpack
 from tacit.attack.query_attack import QueryAttack, QueryOutcome, besiege
 from tacit.attack.reconstruction import exhaustive, hadamard, hadamard_subsets, least_squares, linear_program, transform
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, NotApplicable
 from tacit.registry import registry
 from tacit.rng import Rng
 
@@ -160,3 +161,23 @@ def test_bits_and_sums() -> None:
         assert subset_sums(bits, masks[0]).tolist() == (masks & masks[0]).sum(axis=1).tolist()
         assert sum_over_subsets(bits, weights, n) == pytest.approx(masks.T @ weights, abs=1e-3)
     assert random_subsets(5, 3, rng).max() < 8
+
+
+def test_every_subset_through_the_desk() -> None:
+    outcome = run("reconstruction", "bounded-noise", people=9, method="exhaustive", bound=0.4)
+    assert outcome.tried - outcome.hits <= 4 * 0.4
+    assert outcome.asked == 2**9 + 1
+    with pytest.raises(NotApplicable, match="too many"):
+        run("reconstruction", "exact", people=40, method="exhaustive")
+
+
+def test_answers_from_a_masked_copy(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.csv"
+    copy.write_text("bit\n" + "\n".join(str(1 - bit) for bit in SECRETS) + "\n")
+    assert run("differencing", "perturbed", file=str(copy), column="bit").risk == 0.0  # the copy is upside down
+    for wrong in ({"file": str(copy)}, {}):
+        with pytest.raises(BadParameter, match="perturbed"):
+            run("differencing", "perturbed", **wrong)
+    copy.write_text("bit\n1\n")
+    with pytest.raises(BadParameter, match="one number for each row"):
+        run("differencing", "perturbed", file=str(copy), column="bit")

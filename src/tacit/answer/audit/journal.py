@@ -42,6 +42,7 @@ class DurableDesk:
         self._rules = json.dumps(
             {**asdict(desk.rules), "secrets": desk.secrets, "data": seen.hexdigest()}, sort_keys=True
         )
+        self._stopped = False
         self._last = 0
         self._previous = _START
         with store.write() as transaction:
@@ -50,6 +51,13 @@ class DurableDesk:
 
     def ask(self, question: str) -> Decision:
         """Decide, write, commit; only then is there an answer."""
+        if self._stopped:
+            raise LedgerBroken(
+                "An earlier decision of this process was interrupted before it was written.",
+                fix="Open the audit again; it goes on from what is on disk.",
+            )
+        # Until the commit the desk in memory may be ahead of the disk; if it fails, this desk must not go on.
+        self._stopped = True
         with self._store.write() as transaction:
             self._catch_up(transaction)
             made = self._desk.ask(question)
@@ -58,6 +66,7 @@ class DurableDesk:
             digest = _digest(body)
             transaction.query("INSERT INTO tacit_audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *body, digest)
         self._last, self._previous = number, digest
+        self._stopped = False
         return made
 
     def _catch_up(self, transaction: Transaction) -> None:

@@ -11,6 +11,7 @@ from tacit.answer.policy import Desk
 from tacit.answer.subsets import random_subsets, unpack
 from tacit.attack.query_attack import QueryAttack, Recovered, commoner, guessed
 from tacit.attack.reconstruction import exhaustive, hadamard, hadamard_subsets, least_squares, linear_program
+from tacit.errors import NotApplicable
 from tacit.rng import Rng
 
 __all__ = ["Reconstruction"]
@@ -42,6 +43,11 @@ class Reconstruction(QueryAttack):
                 return guessed(everybody, np.full(count, np.nan), fallback)
             return guessed(everybody, hadamard(answers, count), fallback)
         if self.method == "exhaustive":
+            if count > 12:
+                raise NotApplicable(
+                    f"All subsets of {count} people are too many to ask.",
+                    fix="Use another method for more than 12 people.",
+                )
             width = -(-count // 8)
             subsets = np.arange(1 << count, dtype="<u4").view(np.uint8).reshape(-1, 4)[:, :width].copy()
         else:
