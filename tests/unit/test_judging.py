@@ -221,4 +221,5 @@ def test_two_releases_that_are_diverse_alone_may_not_be_together(tmp_path: Path)
     local = Release(
         table=Table(frame=people.with_columns(pl.Series("age", ["20", "*", "30-40", "30-40"]))), manifest={}
     )
-    assert check(first, original=original, earlier=[local])[1].state is State.NOT_CHECKED
+    found = check(first, original=original, earlier=[local])[1]
+    assert (found.state, found.worst, found.failing) == (State.FAILS, 1, 4)

@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from tacit.attack.intersection import guard_intersection
 from tacit.data import Table, read
-from tacit.errors import BadParameter, ColumnsDiffer
+from tacit.errors import BadParameter, ColumnsDiffer, NotApplicable
 from tacit.protect.shown import look
 from tacit.protect.verify import verify
 from tacit.recipe import Recipe
@@ -17,7 +18,9 @@ from tacit.release import Release, State, Verdict
 from tacit.release.folder import load_release
 from tacit.schema import Column, Dataset, Role, Schema
 
-__all__ = ["INTERSECTION", "check"]
+__all__ = ["check"]
+
+INTERSECTION = "intersection"
 
 
 def check(
@@ -59,51 +62,18 @@ def check(
             reason = "It needs the original, to know who stands in which class; name it with --original."
             return [*verdicts, Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=reason)]
         whole = Dataset(table=Table(frame=before), schema=Schema(columns=columns))
-        others = [one.table.frame if isinstance(one, Release) else load_release(one).table.frame for one in earlier]
-        verdicts += [_together(whole, name, [table, *others], quasi) for name in sensitive]
+        others = [one if isinstance(one, Release) else load_release(one) for one in earlier]
+        verdicts += [_together(whole, name, [made, *others]) for name in sensitive]
     return verdicts
 
 
-INTERSECTION = "intersection"
-
-
-def _together(whole: Dataset, secret: str, releases: Sequence[pl.DataFrame], quasi: Sequence[str]) -> Verdict:
-    """How many values of a sensitive column are left for the worst-off person when all releases are laid together.
-
-    Each release leaves the values of the person's class. Who is in all of them has a value in every such set (Ganta,
-    Kasiviswanathan and Smith 2008, doi:10.1145/1401890.1401926). At least two must be left.
-    """
-    keys: list[pl.Series] = []
-    values: list[dict[Any, set[Any]]] = []
-    for number, release in enumerate(releases):
-        known = [name for name in quasi if name in release.columns]
-        if secret not in release.columns or not known:
-            reason = f"Release {number + 1} has not the same columns."
-            return Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=reason)
-        try:
-            labels = _like(whole, release, known)
-        except ColumnsDiffer as refusal:
-            return Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=str(refusal))
-        keys.append(labels.select(pl.struct(pl.all()).alias(str(number))).to_series())
-        shown = release.select(pl.struct(pl.col(known).cast(pl.String)).alias("key"), pl.col(secret).cast(pl.String))
-        held = shown.group_by("key").agg(pl.col(secret).unique())
-        values.append({tuple(key.values()): set(found) for key, found in held.iter_rows()})
-    least, failing = None, 0
-    for *places, people in pl.DataFrame(keys).group_by(pl.all()).len().iter_rows():
-        sets = [
-            known[tuple(place.values())]
-            for place, known in zip(places, values, strict=True)
-            if tuple(place.values()) in known
-        ]
-        # who was left out of all but one release is not exposed by laying them together
-        if len(sets) < 2:
-            continue
-        left = len(set.intersection(*sets))
-        least = left if least is None else min(least, left)
-        failing += people if left < 2 else 0
-    state = State.HOLDS if failing == 0 else State.FAILS
-    reason = "" if failing == 0 else f"For {failing} people at most one value of `{secret}` is left."
-    return Verdict(model=INTERSECTION, state=state, worst=least, wanted=2, failing=failing, reason=reason)
+def _together(whole: Dataset, secret: str, releases: Sequence[Release]) -> Verdict:
+    """Whether at least two values of a sensitive column are left for everybody when all releases are laid together."""
+    try:
+        [found] = guard_intersection(releases[0], releases[1:], original=whole, l=2, column=secret)
+    except NotApplicable as refusal:
+        return Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=str(refusal))
+    return found.verdict
 
 
 def _declared(
