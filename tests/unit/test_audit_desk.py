@@ -197,7 +197,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     code = main(["audit", str(log), "--data", str(PATIENTS), "--secret", "disease", "--k", "2", "--counterfeits", "2"])
     shown = capsys.readouterr().out
     assert code == 0
-    assert "counterfeits" in shown
+    assert "counterfeit" in shown
     assert main(["audit", str(log), "--data", str(PATIENTS), "--secret", "ilness", "--k", "2"]) == 2
     assert main(["audit", str(log), "--data", str(PATIENTS), "--k", "2"]) == 2
     recipe = tmp_path / "tacit.yaml"

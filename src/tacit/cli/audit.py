@@ -119,7 +119,8 @@ def _print(decisions: list[dict[str, object]]) -> None:
     colours = {"answered": "green", "counterfeits": "yellow", "refused": "red"}
     for number, decision in enumerate(decisions, start=1):
         verdict, rows = str(decision["decision"]), decision["exposed"]
-        words = f"answered with {decision['counterfeits']} counterfeits" if verdict == "counterfeits" else verdict
+        count = decision["counterfeits"]
+        words = f"answered with {count} counterfeit{'s' if count != 1 else ''}" if count else verdict
         assert isinstance(rows, list)
         shown = ", ".join(map(str, rows[:12])) + (f" and {len(rows) - 12} more" if len(rows) > 12 else "")
         reason = f"\n[dim]{escape(str(decision['reason']))}[/dim]" if verdict == "refused" else ""

@@ -148,21 +148,18 @@ class AuditDesk:
             # The judgement above is for the owner's list only; the decision does not depend on it.
             safe = groups is None and public.allows(rows)
         reason = f"everyone keeps {rules.k} values" if public is None else "most possible answers keep the rule"
-        fakes: tuple[int, ...] = ()
+        exposed = judgement.exposed
+        if not judgement.safe and judgement.certain:
+            exposed = auditor.judge(rows, groups=groups, full=True).exposed
         if not safe and public is None and groups is None and rules.counterfeits and judgement.certain:
             repair = counterfeits(auditor, rows, most=rules.counterfeits)
             if repair is not None:
-                safe, fakes, exposed = True, repair.fakes, judgement.exposed
-                judgement = repair.judgement
-                auditor.accept(judgement)
+                auditor.accept(repair.judgement)
                 return Decision(
-                    question=question, verdict="counterfeits", reason=reason, people=len(rows), fakes=fakes,
-                    exposed=tuple(exposed.tolist()), answer=_told(labels, judgement.answer.counts),
+                    question=question, verdict="counterfeits", reason=reason, people=len(rows), fakes=repair.fakes,
+                    exposed=tuple(exposed.tolist()), answer=_told(labels, repair.judgement.answer.counts),
                 )  # fmt: skip
         if not safe:
-            full = (
-                auditor.judge(rows, groups=groups, full=True) if judgement.certain and not judgement.safe else judgement
-            )
             reason = f"somebody would keep fewer than {rules.k} values"
             if public is not None:
                 reason = "too many possible answers would break the rule"
@@ -170,7 +167,7 @@ class AuditDesk:
                 reason = "the search ran out of effort, which is a no"
             return Decision(
                 question=question, verdict="refused", reason=reason, people=len(rows),
-                exposed=tuple(full.exposed.tolist()),
+                exposed=tuple(exposed.tolist()),
             )  # fmt: skip
         auditor.accept(judgement)
         if public is not None:
@@ -179,7 +176,7 @@ class AuditDesk:
         answer = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
         return Decision(
             question=question, verdict="answered", reason=reason, people=len(rows), answer=answer,
-            exposed=tuple(judgement.exposed.tolist()) if public is not None else (),
+            exposed=tuple(exposed.tolist()) if public is not None else (),
         )  # fmt: skip
 
     def _open_values(self, column: str) -> AssignAuditor:
