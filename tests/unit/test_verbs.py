@@ -101,3 +101,12 @@ def test_one_person_can_be_sought_and_a_key_can_stand_for_the_row_map(tmp_path: 
     assert one.main.tries == 1
     with pytest.raises(BadParameter, match="120 rows"):
         tacit.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)  # type: ignore[operator]
+
+
+def test_when_time_is_up_attacks_are_not_run_rather_than_harmless() -> None:
+    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    outcomes = tacit.attack(done.release, original=PEOPLE, lineage=done.lineage, seconds=0)  # type: ignore[operator]
+    assert outcomes
+    assert all(isinstance(outcome, NotApplicable) and "Not run" in str(outcome) for outcome in outcomes)
+    [entry] = judge_limits(Limits(risk=0.5), outcomes)
+    assert entry["met"] is False

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     "--limit", type=click.FloatRange(0, 1), default=None, help="Exit with 1 if the risk may exceed this share."
 )
 @click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="People sought per attack.")
+@click.option("--seconds", type=click.FloatRange(min=0), default=None, help="Begin no further attack after so long.")
 @seed_option
 @json_option
 def command(
@@ -47,6 +48,7 @@ def command(
     aligned: bool,
     limit: float | None,
     tries: int,
+    seconds: float | None,
     seed: int | None,
     as_json: bool,
 ) -> int:
@@ -71,6 +73,7 @@ def command(
         aligned=aligned,
         seed=seed,
         tries=tries,
+        seconds=seconds,
         progress=progress(quiet=as_json),
     )
     attacks = [attack_to_plain(outcome) for outcome in outcomes]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,7 @@ def attack(
     people: Sequence[int] | None = None,
     seed: int | None = None,
     tries: int = 5000,
+    seconds: float | None = None,
     progress: Progress = SILENT,
 ) -> list[Outcome | NotApplicable]:
     """Attack a release, ours or somebody else's. What does not apply is returned as such, never as a risk of 0.
@@ -65,7 +68,7 @@ def attack(
         people=None if people is None else np.array(people, dtype=np.int64),
     )
     chosen = [_attack(item) for item in attacks] or list(battery(scene))
-    return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, progress=progress)
+    return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, seconds=seconds, progress=progress)
 
 
 def measure(
@@ -86,14 +89,20 @@ def measure(
 
 
 def attack_scene(
-    scene: Scene, attacks: Iterable[Attack], *, rng: Rng, tries: int, progress: Progress
+    scene: Scene, attacks: Iterable[Attack], *, rng: Rng, tries: int, progress: Progress, seconds: float | None = None
 ) -> list[Outcome | NotApplicable]:
-    """Run attacks one after the other; the n-th draws from the stream of its own."""
+    """Run attacks one after the other; the n-th draws from the stream of its own.
+
+    After ``seconds`` no further attack is begun: those left are reported as not run, never as a risk of 0.
+    """
     listed = list(attacks)
+    stop = math.inf if seconds is None else time.monotonic() + seconds
     outcomes: list[Outcome | NotApplicable] = []
     with progress.task("attacking", len(listed)) as tick:
         for number, item in enumerate(listed):
             try:
+                if time.monotonic() > stop:
+                    raise NotApplicable("Not run: the time for attacks was used up.", fix="Allow more seconds.")
                 outcomes.append(examine(item, scene, rng=rng.child("attacks", number), progress=SILENT, tries=tries))
             except NotApplicable as refusal:
                 refusal.facts["attack"] = item.part_name()
