@@ -22,7 +22,7 @@ from tacit.errors import TacitError
 
 __all__ = ["cli", "main"]
 
-_ORDER = ("demo", "init", "protect", "check", "attack", "measure", "study", "report", "query", "ledger")
+_ORDER = ("demo", "init", "protect", "check", "attack", "measure", "study", "report", "query", "ledger", "audit")
 """The order of a first day with tacit; further commands follow by name."""
 
 
