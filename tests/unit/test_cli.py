@@ -323,3 +323,42 @@ def test_a_large_file_goes_through_duckdb_to_the_same_release(folder: Path, caps
     code, attacked = document(capsys, "attack", "large", "--original", "people.csv", "--attack", "linkage")
     assert code == 0
     assert attacked["attacks"][0]["low"] <= large["attacks"][0]["risk"] <= attacked["attacks"][0]["high"]
+
+
+@pytest.mark.parametrize("out", [".", "..", "/"])
+@pytest.mark.parametrize("more", [[], ["--force"]])
+def test_the_folder_one_stands_in_is_no_place_for_a_release(
+    folder: Path, capsys: pytest.CaptureFixture[str], out: str, more: list[str]
+) -> None:
+    code, told = document(capsys, "protect", "tacit.yaml", "--out", out, *more)
+    assert (code, told["error"]["code"]) == (2, "TAC-303")
+    assert (folder / "people.csv").exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.verbs.protect", lambda *_, **__: pytest.fail("the work was begun"))
+    (folder / "mine").mkdir()
+    (folder / "mine" / "letter.txt").write_text("dear")
+    assert document(capsys, "protect", "tacit.yaml", "--out", "not/there/yet")[0] == 2
+    code, told = document(capsys, "protect", "tacit.yaml", "--out", "mine", "--force")
+    assert (code, told["error"]["code"]) == (2, "TAC-107")
+    assert (folder / "mine" / "letter.txt").read_text() == "dear"
+
+
+def test_a_release_can_be_named_from_inside(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(capsys, "protect", "tacit.yaml", "--out", "release", "--json")[0] == 0
+    monkeypatch.chdir(folder / "release")
+    assert run(capsys, "check", ".", "--json")[0] == 0
+    assert run(capsys, "measure", ".", "--original", "../people.csv", "--measure", "marginals", "--json")[0] == 0
+    assert run(capsys, "report", ".", "--out", "../again.html", "--json")[0] == 0
+
+
+def test_columns_that_the_recipe_does_not_name_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (folder / "people.csv").read_text().splitlines()
+    (folder / "people.csv").write_text("\n".join([text[0] + ",badge", *(line + ",1" for line in text[1:])]) + "\n")
+    assert document(capsys, "protect", "tacit.yaml", "--out", "one")[1]["undeclared"] == ["badge"]
+    assert "badge" in run(capsys, "protect", "tacit.yaml", "--out", "two")[2]

@@ -51,8 +51,7 @@ def command(
     from tacit.release.folder import refuse_existing, release_suffix
     from tacit.verbs import protect, protect_large
 
-    if not force:
-        refuse_existing(out)
+    refuse_existing(out, force=force)
     made = Recipe.load(recipe)
     source = data if data is not None else (made.source.location if made.source else "")
     ending = f".{suffix.lstrip('.')}" if suffix else release_suffix(source)
@@ -94,9 +93,12 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
     if as_json:
         emit_json(document)
     else:
-        from tacit.report.terminal import print_protection
+        from tacit.report.terminal import plain_text, print_protection
 
         print_protection(document)
+        if document.get("undeclared"):
+            names = ", ".join(plain_text(name) for name in document["undeclared"])
+            note(f"\nNot named in the recipe, released as they are: {names}")
         note(f"\nMay leave:  {out}/  (data, release.json, report.html)")
         note(f"Keep safe:  {private_folder(out)}/  (internal report, row map, recipe)")
     held = all(verdict["state"] == "holds" for verdict in document["verdicts"])

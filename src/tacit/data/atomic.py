@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tacit.errors import FileMissing, OutputExists, WriteFailed
 
-__all__ = ["replacing", "replacing_folder", "sha256", "write_secret"]
+__all__ = ["refuse_folder", "replacing", "replacing_folder", "sha256", "write_secret"]
 
 
 def _beside(path: Path) -> Path:
@@ -89,18 +89,7 @@ def replacing_folder(path: str | Path, *, force: bool = False, marker: str | Non
     even then if it lacks that file, so that ``--force`` on somebody's home folder does not erase it.
     """
     place = Path(path)
-    if place.exists() and not place.is_dir():
-        raise WriteFailed(f"{place} is a file, not a folder.", fix="Name a folder.", path=str(place))
-    if place.is_dir() and any(place.iterdir()):
-        if not force:
-            _refuse_existing(place)
-        if marker is not None and not (place / marker).exists():
-            raise OutputExists(
-                f"{place} holds other things: it has no {marker}, so it was not written by tacit and is not replaced.",
-                fix="Choose another folder.",
-                path=str(place),
-            )
-    _need_parent(place)
+    refuse_folder(place, force=force, marker=marker)
     temporary, old = _beside(place), _beside(place)
     try:
         try:
@@ -116,6 +105,22 @@ def replacing_folder(path: str | Path, *, force: bool = False, marker: str | Non
         _sync(place.parent)
     except OSError as failure:
         raise _failed(place, failure) from failure
+
+
+def refuse_folder(place: Path, *, force: bool = False, marker: str | None = None) -> None:
+    """Refuse a folder that :func:`replacing_folder` would refuse: before any work is done, rather than after it."""
+    if place.exists() and not place.is_dir():
+        raise WriteFailed(f"{place} is a file, not a folder.", fix="Name a folder.", path=str(place))
+    if place.is_dir() and any(place.iterdir()):
+        if not force:
+            _refuse_existing(place)
+        if marker is not None and not (place / marker).exists():
+            raise OutputExists(
+                f"{place} holds other things: it has no {marker}, so it was not written by tacit and is not replaced.",
+                fix="Choose another folder.",
+                path=str(place),
+            )
+    _need_parent(place)
 
 
 def _swap(new: Path, place: Path, old: Path) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 import polars as pl
 
 from tacit.data import read, write
-from tacit.data.atomic import sha256
+from tacit.data.atomic import refuse_folder, sha256
 from tacit.data.format import Format
-from tacit.errors import FileMissing, NotThatFormat, OutputExists, ReleaseChanged
+from tacit.errors import BadParameter, FileMissing, NotThatFormat, ReleaseChanged
 from tacit.registry import registry
 from tacit.release.change import Lineage
 from tacit.release.release import Release
@@ -57,14 +57,21 @@ def release_suffix(source: str) -> str:
 
 def private_folder(folder: Path) -> Path:
     """The folder beside a release that must never be handed out."""
-    return folder.with_name(f"{folder.name}-private")
+    named = folder.resolve() if folder.name in ("", "..") else folder
+    if not named.name:
+        raise BadParameter("The root of the file system is no folder of a release.", fix="Name another folder.")
+    return named.with_name(f"{named.name}-private")
 
 
-def refuse_existing(folder: Path) -> None:
+def refuse_existing(folder: Path, *, force: bool = False) -> None:
     """Refuse before any work is done, rather than after it."""
-    for place in (folder, private_folder(folder)):
-        if place.exists() and not (place.is_dir() and not any(place.iterdir())):
-            raise OutputExists(f"{place} exists already.", fix="Use --force to replace it, or --out for another place.")
+    if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise BadParameter(
+            f"{folder} is the folder you are in, or holds it; a release takes the place of its folder.",
+            fix="Name a folder of its own with --out.",
+        )
+    refuse_folder(folder, force=force, marker=MANIFEST)
+    refuse_folder(private_folder(folder), force=force, marker=PRIVATE)
 
 
 def write_release(

@@ -114,6 +114,7 @@ class Protection:
             "private": f"{private_folder(folder)}/" if folder is not None else None,
             "rows": self.release.table.rows,
             "original_rows": self.original.rows,
+            "undeclared": [name for name in self.release.table.columns if name not in self.recipe.schema.columns],
             "steps": [done.private() for done in self.protected.done],
             "verdicts": [verdict.to_plain() for verdict in self.protected.verdicts],
             "attacks_before": list(self.account.attacks_before),
