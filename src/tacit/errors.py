@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 __all__ = [
+    "AnswerDenied",
     "AnswerFailed",
     "BadParameter",
     "ColumnsDiffer",
@@ -337,6 +338,13 @@ class MetadataMissing(TacitError):
     """The public metadata lacks what a private answer needs: bounds, keys or the privacy unit."""
 
     code = "TAC-707"
+
+
+class AnswerDenied(TacitError):
+    """The answering policy of the data set says no to this question. Nothing was told and nothing was charged."""
+
+    code = "TAC-708"
+    status = 1
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

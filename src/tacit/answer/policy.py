@@ -8,7 +8,7 @@ so that every attack runs against every policy, ours or somebody else's.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,9 @@ class OpenDesk:
 
 class Policy(Part):
     """How an owner answers. The docstring of each subclass says what it promises and which attack breaks it."""
+
+    kept: ClassVar[bool] = False
+    """Whether all questions must meet the same randomness; it is then drawn once and kept beside the ledger."""
 
     @abstractmethod
     def open(self, values: npt.ArrayLike, rng: Rng) -> Desk:

@@ -18,7 +18,7 @@ from tacit.answer.scalar import Scalar
 from tacit.answer.source import Limits, Relation, Sources
 from tacit.errors import ExtraMissing, QueryRefused
 
-__all__ = ["Key", "Question", "Target", "ask"]
+__all__ = ["Key", "Question", "Target", "ask", "statement_of"]
 
 _LONGEST = 20_000
 _MOST_GROUPS = 100_000
@@ -85,6 +85,15 @@ class Question:
 
 def ask(sql: str, catalog: Catalog) -> Question:
     """Read a query; what is outside the language is refused with place, reason and suggestion, at no cost."""
+    sql, tree, target = statement_of(sql)
+    try:
+        return _Builder(catalog, sql).question(tree, target)
+    except RecursionError:
+        raise QueryRefused("The query is nested too deeply.") from None
+
+
+def statement_of(sql: str) -> tuple[str, Any, Target | None]:
+    """The query without its ERROR clause, its syntax tree, and that clause."""
     try:
         import sqlglot
         from sqlglot.errors import SqlglotError
@@ -108,10 +117,7 @@ def ask(sql: str, catalog: Catalog) -> Question:
     statements = [tree for tree in trees if tree is not None]
     if len(statements) != 1:
         raise QueryRefused("One question at a time: exactly one SELECT is expected.")
-    try:
-        return _Builder(catalog, sql).question(statements[0], target)
-    except RecursionError:
-        raise QueryRefused("The query is nested too deeply.") from None
+    return sql, statements[0], target
 
 
 def _target(sql: str) -> tuple[str, Target | None]:

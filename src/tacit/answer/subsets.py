@@ -16,6 +16,8 @@ Bits = npt.NDArray[np.uint8]
 """Subsets by bytes; the first person is the lowest bit of the first byte."""
 _ROWS = 64
 """Rows of subsets that share one sweep over the tables."""
+_FEW = 8
+"""So many subsets are not worth the tables, and are summed in double precision."""
 
 
 def pack(masks: npt.ArrayLike) -> Bits:
@@ -89,7 +91,8 @@ def _untable(tables: npt.NDArray[np.float32], people: int) -> npt.NDArray[np.flo
 
 
 def subset_sums(bits: Bits, vector: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The sum of the vector over each subset: exact for 0/1 vectors, in single precision otherwise."""
+    """The sum of the vector over each subset: exact for 0/1 vectors; else in double precision for up to eight subsets,
+    in single precision for more."""
     given = np.asarray(vector)
     if given.dtype == np.bool_ or (given.dtype.kind in "iu" and given.min() >= 0 and given.max() <= 1):
         secret = pack(given.astype(np.bool_))[0]
@@ -98,6 +101,8 @@ def subset_sums(bits: Bits, vector: npt.ArrayLike) -> npt.NDArray[np.float64]:
             block = bits[first : first + 4096] & secret
             total[first : first + 4096] = np.bitwise_count(block).sum(axis=1, dtype=np.int64)
         return total
+    if len(bits) <= _FEW:
+        return np.asarray(unpack(bits, len(given)) @ given.astype(np.float64))
     out = np.zeros(len(bits), np.float32)
     _rows_times(bits, _tables(given.astype(np.float32), bits.shape[1]), out)
     return out.astype(np.float64)

@@ -107,6 +107,11 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    @property
+    def store(self) -> Store:
+        """The database itself, for what else must outlive the process."""
+        return self._store
+
     @classmethod
     def open(cls, where: str | Path) -> Ledger:
         """A SQLite file, ``:memory:`` for tests and demos, or a ``postgresql://`` address."""

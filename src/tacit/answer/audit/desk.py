@@ -93,13 +93,17 @@ class AuditDesk:
     def ask(self, question: str) -> Decision:
         """Decide one question and remember it."""
         try:
-            asked = understand(question, columns=self.frame.columns, secrets=self.secrets)
+            asked = self.read(question)
             rows = self._people(asked.public)
             return self._decide(question, asked, rows)
         except QueryRefused as refusal:
             return Decision(question=question, verdict="refused", reason=str(refusal), people=0)
         except AnswerFailed:
             return Decision(question=question, verdict="refused", reason="The condition cannot be computed.", people=0)
+
+    def read(self, question: str) -> Asked:
+        """What a question asks for; refused from its text alone if that is outside the language."""
+        return understand(question, columns=self.frame.columns, secrets=self.secrets)
 
     def _people(self, condition: str) -> Ints:
         sealed = self._engine.run(f'SELECT "tacit row" FROM asked WHERE {condition} ORDER BY 1')

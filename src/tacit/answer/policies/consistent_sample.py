@@ -26,6 +26,7 @@ class ConsistentSample(Policy):
 
     main = "share"
     examples = ({"share": 0.9},)
+    kept = True
     reference = "Denning (1980), Secure statistical databases with random sample queries, doi:10.1145/320613.320616"
 
     share: Annotated[float, Field(gt=0, le=1)]

@@ -28,6 +28,7 @@ class Perturbed(Policy):
 
     main = "swap"
     examples = ({"swap": 0.4},)
+    kept = True
     reference = "Traub, Yemini, Wozniakowski (1984), doi:10.1145/1994.383392"
 
     swap: Annotated[float, Field(ge=0, le=1)] | None = None
