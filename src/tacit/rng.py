@@ -10,6 +10,8 @@ import hashlib
 
 import numpy as np
 
+from tacit.errors import BadParameter
+
 __all__ = ["Rng"]
 
 
@@ -28,7 +30,9 @@ class Rng:
     __slots__ = ("_path", "_seed", "generator")
 
     def __init__(self, seed: int | None = None, *, _path: tuple[str, ...] = ()) -> None:
-        self._seed = np.random.SeedSequence(seed).entropy if seed is None else seed
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+            raise BadParameter("A seed must be a whole number, 0 or larger.")
+        self._seed = np.random.SeedSequence(seed).entropy if seed is None else int(seed)
         self._path = _path
         words = hashlib.sha256("\x1f".join(_path).encode()).digest()
         key = tuple(int.from_bytes(words[i : i + 4], "little") for i in range(0, 16, 4))

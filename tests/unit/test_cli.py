@@ -362,3 +362,8 @@ def test_columns_that_the_recipe_does_not_name_are_told(folder: Path, capsys: py
     (folder / "people.csv").write_text("\n".join([text[0] + ",badge", *(line + ",1" for line in text[1:])]) + "\n")
     assert document(capsys, "protect", "tacit.yaml", "--out", "one")[1]["undeclared"] == ["badge"]
     assert "badge" in run(capsys, "protect", "tacit.yaml", "--out", "two")[2]
+
+
+def test_a_negative_seed_is_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = document(capsys, "protect", "tacit.yaml", "--seed", "-1")
+    assert (code, told["error"]["code"]) == (2, "TAC-002")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.errors import BadParameter, NotApplicable, Unmet
-from tacit.recipe import Limits
+from tacit.errors import BadParameter, NotApplicable, Unmet, WrongKind
+from tacit.recipe import Limits, Recipe
 from tacit.verbs import judge_limits
 
 RECIPE: dict[str, Any] = {
@@ -63,6 +64,33 @@ def test_somebody_elses_file_needs_columns_named_and_says_so(tmp_path: Path) -> 
     assert outcomes[0].main.hits > 0
     unknown = tacit.attack(file, original=PEOPLE, knows=["age", "town"], seed=1)  # type: ignore[operator]
     assert all(isinstance(outcome, NotApplicable) for outcome in unknown)
+
+
+def test_a_frame_can_be_the_release() -> None:
+    theirs = PEOPLE.drop("name")
+    [outcome, *_] = tacit.attack(theirs, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
+    assert outcome.main.hits > 0
+    [found] = tacit.measure(theirs, original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
+    assert found.value == 0
+    [verdict] = tacit.check(theirs, recipe=Recipe.parse(RECIPE))  # type: ignore[operator]
+    assert verdict.worst == 4
+
+
+@pytest.mark.parametrize("seed", [-1, "x", 1.5, True])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(BadParameter, match="seed"):
+        tacit.protect(RECIPE, PEOPLE, seed=seed)  # type: ignore[operator]
+
+
+def test_what_is_no_recipe_is_refused() -> None:
+    with pytest.raises(BadParameter, match="type int"):
+        tacit.protect(17, PEOPLE)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, timedelta(days=1)])
+def test_cells_that_hold_more_than_one_value_are_refused(cell: Any) -> None:
+    with pytest.raises(WrongKind, match="`more`"):
+        tacit.protect(RECIPE, PEOPLE.with_columns(more=pl.Series([cell] * PEOPLE.height)))  # type: ignore[operator]
 
 
 def test_no_data_is_a_clear_error() -> None:

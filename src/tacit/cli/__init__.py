@@ -92,7 +92,7 @@ def main(argv: list[str] | None = None) -> int:
         usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
         return _fail(shape, "TAC-002", usage + error.format_message(), 2, wants_json)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("Interrupted. Nothing was written.", err=True)
+        click.echo("Interrupted. Nothing is left half-written.", err=True)
         return 130
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the reader is gone; keep the interpreter's exit quiet

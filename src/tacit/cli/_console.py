@@ -19,7 +19,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
-seed_option = click.option("--seed", type=int, default=None, help="Repeat a run exactly. The seed is a secret.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=None, help="Repeat a run exactly. The seed is a secret."
+)
 typed_path = click.Path(path_type=Path)
 
 

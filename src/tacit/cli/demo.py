@@ -13,7 +13,7 @@ from tacit.cli._console import emit_json, json_option, progress, typed_path
 @click.argument("name", default="hospital")
 @click.option("--list", "listing", is_flag=True, help="Name the demos and end.")
 @click.option("--out", type=typed_path, default=Path("demo"), show_default=True, help="Folder for the demo's files.")
-@click.option("--seed", type=int, default=7, show_default=True, help="Another seed, other people.")
+@click.option("--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Another seed, other people.")
 @json_option
 def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> None:
     """Tell the story NAME: by default the hospital file of Massachusetts, with made-up people."""

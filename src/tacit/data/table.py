@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from tacit.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, did_you_mean
+from tacit.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind, did_you_mean
 
 __all__ = ["ColumnLabels", "Table"]
 
@@ -43,7 +43,14 @@ class Table:
     def __post_init__(self) -> None:
         if self.frame.width == 0:
             raise EmptyTable("The table has no columns.", fix="Check the delimiter and the first line of the file.")
-        for name in self.frame.columns:
+        for name, kind in self.frame.schema.items():
+            if kind.is_nested() or kind in (pl.Duration, pl.Object):
+                raise WrongKind(
+                    f"Column `{name}` holds {str(kind.base_type()).lower()} values; "
+                    "a cell must be one number, text, date or truth value.",
+                    fix="Take it apart into columns of their own, or leave it out.",
+                    column=name,
+                )
             # Polars reads such a name as a pattern: the wrong columns, or none, would be worked on
             if name == "*" or (name.startswith("^") and name.endswith("$")):
                 raise BadParameter(

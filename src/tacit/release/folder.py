@@ -104,8 +104,10 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     return full
 
 
-def load_release(path: str | Path) -> Release:
-    """A release of ours (a folder with a manifest), or anybody's: any readable file, with nothing known about it."""
+def load_release(path: Any) -> Release:
+    """A release of ours (a folder with a manifest), or anybody's: any readable file or frame, with nothing known."""
+    if not isinstance(path, str | Path):
+        return Release(table=read(path), manifest={})
     place = Path(path)
     if not place.is_dir():
         return Release(table=read(place), manifest={})

@@ -24,7 +24,7 @@ INTERSECTION = "intersection"
 
 
 def check(
-    release: Release | str | Path,
+    release: Any,
     *,
     original: Any = None,
     population: Any = None,

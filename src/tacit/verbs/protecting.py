@@ -186,6 +186,11 @@ def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
         return recipe
     if isinstance(recipe, Mapping):
         return Recipe.parse(recipe)
+    if not isinstance(recipe, str | Path):
+        raise BadParameter(
+            f"An object of type {type(recipe).__name__} is no recipe.",
+            fix="Give a path, YAML text, a mapping or a Recipe.",
+        )
     return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
 
 

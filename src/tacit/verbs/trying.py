@@ -28,7 +28,7 @@ DEFAULT_MEASURES = ("class-sizes", "uniqueness", "prosecutor", "ncp", "marginals
 
 
 def attack(
-    release: Release | str | Path,
+    release: Any,
     *,
     original: Any,
     attacks: Sequence[Attack | str] = (),
@@ -45,7 +45,9 @@ def attack(
     seconds: float | None = None,
     progress: Progress = SILENT,
 ) -> list[Outcome | NotApplicable]:
-    """Attack a release, ours or somebody else's. What does not apply is returned as such, never as a risk of 0.
+    """Attack a release: a folder of ours, anybody's file or frame, or a ``Release``.
+
+    What does not apply is returned as such, never as a risk of 0.
 
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
     quasi-identifiers. The row map is found beside a release folder, given as ``lineage``, or made from a column ``key``
@@ -72,7 +74,7 @@ def attack(
 
 
 def measure(
-    release: Release | str | Path,
+    release: Any,
     *,
     original: Any,
     measures: Sequence[Measure | str] = (),
@@ -138,14 +140,14 @@ def attack_to_plain(item: Outcome | NotApplicable) -> dict[str, Any]:
     }
 
 
-def _opened(release: Release | str | Path, lineage: Lineage | str | Path | None) -> tuple[Release, Lineage | None]:
+def _opened(release: Any, lineage: Lineage | str | Path | None) -> tuple[Release, Lineage | None]:
     made = release if isinstance(release, Release) else load_release(release)
     if isinstance(lineage, str | Path):
         found = load_lineage(Path(lineage))
         if found is None:
             raise BadParameter(f"{lineage} is not a row map.", fix="It is `lineage.parquet` in the private folder.")
         return made, found
-    if lineage is None and not isinstance(release, Release):
+    if lineage is None and isinstance(release, str | Path):
         return made, load_lineage(Path(release))
     return made, lineage
 
