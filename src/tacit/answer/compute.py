@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,7 +18,7 @@ from tacit.dp.receipt import Receipt
 from tacit.engines.engine import Running
 from tacit.sealed import Sealed
 
-__all__ = ["Released", "compute"]
+__all__ = ["Released", "check", "compute", "statements"]
 
 Key = tuple[Any, ...]
 
@@ -29,6 +30,24 @@ class Released:
     keys: tuple[Key, ...]
     values: dict[int, tuple[float | int, ...]]
     """Per measurement, one number per key."""
+
+
+def check(strategy: Strategy, engine: Running) -> None:
+    """Refuse, before anything is spent, what this engine cannot compute exactly. Looks at no data."""
+    for sql in statements(strategy, 0):
+        engine.check(sql)
+
+
+def statements(strategy: Strategy, secret: int) -> Iterator[str]:
+    """Everything that ``compute`` will run."""
+    measured = strategy.question.measurements
+    if strategy.selection is not None or any(isinstance(m, Count | Sum) for m in measured):
+        yield additive(strategy, secret)
+    for measurement in measured:
+        if isinstance(measurement, Distinct):
+            yield distinct(strategy, measurement, secret)
+        elif isinstance(measurement, Cells):
+            yield cells(strategy, measurement, secret)
 
 
 def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:

@@ -25,7 +25,7 @@ import polars as pl
 from tacit.answer.accuracy import close_enough, doubling, for_error
 from tacit.answer.builder import Builder
 from tacit.answer.catalog import Catalog
-from tacit.answer.compute import Released, compute
+from tacit.answer.compute import Released, check, compute
 from tacit.answer.explanation import Explanation, explain
 from tacit.answer.output import Noisy, Output, evaluate
 from tacit.answer.question import Question, ask
@@ -33,7 +33,7 @@ from tacit.answer.strategy import Strategy, choose
 from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential
-from tacit.engines.backends.duckdb import Duckdb
+from tacit.engines.choice import choose_engine, is_address, without_password
 from tacit.engines.engine import Engine
 from tacit.errors import AnswerFailed, BadParameter, TacitError
 from tacit.exact import Number, rational
@@ -115,8 +115,9 @@ class Session:
         *,
         ledger: Ledger,
         analyst: str,
-        engine: Engine | None = None,
+        engine: Engine | str | None = None,
         pace: float | None = None,
+        version: str = "",
     ) -> None:
         missing = [name for name in catalog.private if name not in tables]
         if missing:
@@ -126,12 +127,14 @@ class Session:
         self.analyst = analyst
         self.pace = pace
         """Answers are given at whole multiples of so many seconds after the question; hides how long a run took."""
+        self.version = version
+        """The owner's name for the present state of tables in a database; a new one makes repeated questions new."""
         sources = {name: tables[name] for name in catalog.private}
         self._sources, self._born = sources, uuid4().hex
         public = {name: table.frame for name, table in catalog.public.items()}
         self._public = hashlib.sha256("\n".join(frame.write_csv() for frame in public.values()).encode()).hexdigest()
         opened = {name: _arrow(source) for name, source in (sources | public).items()}
-        self._engine = (engine or Duckdb()).start(opened)
+        self._engine = choose_engine(engine, sources.values()).start(opened)
 
     def explain(
         self,
@@ -184,6 +187,7 @@ class Session:
         kept = self.ledger.recall(key)
         if kept is not None:
             return self._answer(strategy, _read(kept), cached=True)
+        check(strategy, self._engine)
         receipt = self.ledger.reserve(strategy.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
         try:
             released = compute(strategy, self._engine, receipt)
@@ -267,10 +271,13 @@ class Session:
         return choose(question, cost, **limits)
 
     def _version(self) -> str:
-        """Changes when the data changes: a file by its size and time, a frame with every session."""
+        """Changes when the data changes: a file by its size and time, a frame with every session, a database when the
+        owner says so."""
         seen = [self._public]
         for source in self._sources.values():
-            if isinstance(source, str | Path):
+            if is_address(source):
+                seen.append(f"{without_password(source)} {self.version}")
+            elif isinstance(source, str | Path):
                 facts = Path(source).stat()
                 seen.append(f"{Path(source).resolve()} {facts.st_size} {facts.st_mtime_ns}")
             else:

@@ -117,7 +117,7 @@ def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
     A third of the work of a window over all pairs of unit and group. The group's number fills the low bits of its place
     in the order, so two groups of a unit never share a place and never more than ``groups`` of them are kept.
     """
-    place = f"((hash(g, u, {secret}) >> {_CODE_BITS}) << {_CODE_BITS}) | CAST(g AS UBIGINT)"
+    place = f"CAST(hash(g, u, {secret}) >> {_CODE_BITS + 1} AS BIGINT) * {1 << _CODE_BITS} + g"
     views = [f"r AS (SELECT *, {place} AS h FROM ({source}))", "f1 AS (SELECT u, min(h) AS h1 FROM r GROUP BY u)"]
     for i in range(2, groups + 1):
         later = f"min(r.h) FILTER (WHERE r.h > f{i - 1}.h{i - 1}) AS h{i}"

@@ -6,14 +6,18 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.errors import AnswerFailed
 from tacit.params import Part
 from tacit.sealed import Sealed
 
-__all__ = ["Engine", "Running"]
+__all__ = ["Engine", "Running", "failed"]
 
 
 class Running:
     """An engine with its tables open, locked down: it can read these tables and nothing else."""
+
+    def check(self, sql: str) -> None:
+        """Refuse a statement that this engine cannot compute exactly. Looks at no data; comes before any cost."""
 
     @abstractmethod
     def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
@@ -30,3 +34,11 @@ class Engine(Part):
     @abstractmethod
     def start(self, tables: Mapping[str, Any]) -> Running:
         """Open the tables: each a file, or a frame that speaks Arrow, by the name that statements use."""
+
+
+def failed() -> AnswerFailed:
+    """The one error for whatever goes wrong while data is looked at: its reason may depend on them."""
+    return AnswerFailed(
+        "The question could not be computed. Its cost stays charged.",
+        fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
+    )
