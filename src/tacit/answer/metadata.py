@@ -30,6 +30,7 @@ from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
 from tacit.answer.session import Session
 from tacit.data.table import Table
 from tacit.dp.ledger import Ledger
+from tacit.engines.choice import is_address
 from tacit.engines.engine import Engine
 from tacit.errors import FileMissing, InvalidRecipe, Problem
 from tacit.params import plain_message
@@ -46,7 +47,7 @@ class TableMetadata(_Declared):
     """One private table."""
 
     data: str
-    """Parquet or CSV file, relative to this file."""
+    """Parquet or CSV file, relative to this file, or a table as ``postgresql://user@host/base#schema.table``."""
     unit: str
     """The column that says whose row it is, or ``row`` if each row is a person."""
     rows: Annotated[int, Field(ge=1)] | None = None
@@ -84,12 +85,17 @@ class Metadata(_Declared):
     """The name budgets are kept under."""
     ledger: str
     """SQLite file, relative to this file, or a postgresql:// address."""
+    version: str = ""
+    """A name for the present state of tables in a database. Until it changes, repeated questions are answered as
+    before, for free; files tell by themselves that they changed."""
     tables: Annotated[dict[str, TableMetadata], Field(min_length=1)]
     """The private tables."""
     public: dict[str, PublicMetadata] = {}
     """The public tables."""
 
-    def session(self, *, base: Path, analyst: str, engine: Engine | None = None, pace: float | None = None) -> Session:
+    def session(
+        self, *, base: Path, analyst: str, engine: Engine | str | None = None, pace: float | None = None
+    ) -> Session:
         """Open the tables and the ledger for one analyst."""
         private = {
             name: PrivateTable(
@@ -106,10 +112,9 @@ class Metadata(_Declared):
             for name, table in self.public.items()
         }
         catalog = Catalog(dataset=self.dataset, private=private, public=public)
-        sources = {name: base / table.data for name, table in self.tables.items()}
-        return Session(
-            catalog, sources, ledger=Ledger.open(self.ledger_place(base)), analyst=analyst, engine=engine, pace=pace
-        )
+        sources = {name: t.data if is_address(t.data) else base / t.data for name, t in self.tables.items()}
+        book = Ledger.open(self.ledger_place(base))
+        return Session(catalog, sources, ledger=book, analyst=analyst, engine=engine, pace=pace, version=self.version)
 
     def ledger_place(self, base: Path) -> str | Path:
         """Where the ledger is."""

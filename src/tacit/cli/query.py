@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--pace", type=click.FloatRange(min=0), default=None, help="Answer at whole multiples of so many seconds."
 )
+@click.option("--engine", default=None, help="duckdb or postgres; chosen by where the data is when left out.")
 @json_option
 def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: Any) -> None:
     """Ask SQL about the data set that METADATA describes; `-` reads the query from standard input.
@@ -45,7 +46,9 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     if words[:8].upper() == "EXPLAIN ":
         explain, text = True, words[8:]
     analyst = options.pop("analyst") or getpass.getuser()
-    session = load(metadata).session(base=metadata.parent, analyst=analyst, pace=options.pop("pace"))
+    session = load(metadata).session(
+        base=metadata.parent, analyst=analyst, engine=options.pop("engine"), pace=options.pop("pace")
+    )
     if explain:
         told = session.explain(text, **options)
         if as_json:
