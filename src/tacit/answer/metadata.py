@@ -5,6 +5,7 @@
     tacit: 1
     dataset: hospital                 # the name budgets are kept under
     ledger: ledger.db                 # SQLite file or postgresql:// address
+    policy: differential-privacy      # or audit, consistent-sample, rounding, ...
     tables:
       visits:
         data: visits.parquet
@@ -22,19 +23,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
+from tacit.answer.policy_choice import ChosenPolicy
 from tacit.answer.session import Session
 from tacit.data.table import Table
 from tacit.dp.ledger import Ledger
 from tacit.engines.choice import is_address
 from tacit.engines.engine import Engine
-from tacit.errors import FileMissing, InvalidRecipe, Problem
+from tacit.errors import BadParameter, FileMissing, InvalidRecipe, Problem
 from tacit.params import plain_message
-from tacit.schema import Column, Kind, Schema
+from tacit.schema import Column, Kind, Role, Schema
+
+if TYPE_CHECKING:
+    from tacit.answer.policy_session import PolicySession
 
 __all__ = ["Metadata", "load", "propose"]
 
@@ -88,6 +93,8 @@ class Metadata(_Declared):
     version: str = ""
     """A name for the present state of tables in a database. Until it changes, repeated questions are answered as
     before, for free; files tell by themselves that they changed."""
+    policy: ChosenPolicy = None
+    """How questions are answered: by differential privacy, or by another policy with its parameters."""
     tables: Annotated[dict[str, TableMetadata], Field(min_length=1)]
     """The private tables."""
     public: dict[str, PublicMetadata] = {}
@@ -97,6 +104,27 @@ class Metadata(_Declared):
         self, *, base: Path, analyst: str, engine: Engine | str | None = None, pace: float | None = None
     ) -> Session:
         """Open the tables and the ledger for one analyst."""
+        if self.policy is not None:
+            raise BadParameter(
+                f"this data set is answered by policy `{self.policy.name}`.", fix="Use policy_session()."
+            )
+        catalog = self.catalog(base)
+        sources = {name: t.data if is_address(t.data) else base / t.data for name, t in self.tables.items()}
+        book = Ledger.open(self.ledger_place(base))
+        return Session(catalog, sources, ledger=book, analyst=analyst, engine=engine, pace=pace, version=self.version)
+
+    def policy_session(self, *, base: Path) -> PolicySession:
+        """Open the table for questions by another policy than differential privacy."""
+        from tacit.answer.policy_session import PolicySession
+
+        if self.policy is None:
+            raise BadParameter("this data set is answered with differential privacy.", fix="Use session().")
+        [table] = self.tables.values()
+        store = Ledger.open(self.ledger_place(base)).store
+        return PolicySession(self.catalog(base), base / table.data, choice=self.policy, store=store)
+
+    def catalog(self, base: Path) -> Catalog:
+        """What analysts may know."""
         private = {
             name: PrivateTable(
                 name=name,
@@ -111,10 +139,19 @@ class Metadata(_Declared):
             name: PublicTable(name=name, frame=_frame(base / table.data), key=table.key)
             for name, table in self.public.items()
         }
-        catalog = Catalog(dataset=self.dataset, private=private, public=public)
-        sources = {name: t.data if is_address(t.data) else base / t.data for name, t in self.tables.items()}
-        book = Ledger.open(self.ledger_place(base))
-        return Session(catalog, sources, ledger=book, analyst=analyst, engine=engine, pace=pace, version=self.version)
+        return Catalog(dataset=self.dataset, private=private, public=public)
+
+    @field_validator("tables", mode="after")
+    @classmethod
+    def _fits_policy(cls, tables: dict[str, TableMetadata], info: ValidationInfo) -> dict[str, TableMetadata]:
+        choice = info.data.get("policy")
+        if choice is not None:
+            if len(tables) != 1 or any(t.unit != "row" or is_address(t.data) for t in tables.values()):
+                raise ValueError(f"policy {choice.name} answers about one table in a file, with `unit: row`")
+            columns = [column for table in tables.values() for column in table.columns.values()]
+            if choice.needs_sensitive and not any(column.role is Role.SENSITIVE for column in columns):
+                raise ValueError(f"policy {choice.name} needs a column with `role: sensitive`")
+        return tables
 
     def ledger_place(self, base: Path) -> str | Path:
         """Where the ledger is."""

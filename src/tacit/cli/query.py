@@ -45,8 +45,14 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     words = text.lstrip()
     if words[:8].upper() == "EXPLAIN ":
         explain, text = True, words[8:]
+    loaded = load(metadata)
+    if loaded.policy is not None:
+        from tacit.cli._policy import answer_by_policy
+
+        answer_by_policy(loaded, metadata.parent, text, explain=explain, as_json=as_json, options=options)
+        return
     analyst = options.pop("analyst") or getpass.getuser()
-    session = load(metadata).session(
+    session = loaded.session(
         base=metadata.parent, analyst=analyst, engine=options.pop("engine"), pace=options.pop("pace")
     )
     if explain:
