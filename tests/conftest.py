@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+from java import java
 from postgres import postgresql
 
-__all__ = ["postgresql"]
+__all__ = ["java", "postgresql"]

@@ -12,23 +12,26 @@ from tacit.errors import AnswerFailed, FileMissing, UnknownFormat
 from tacit.registry import registry
 from tacit.sealed import Permit, Sealed
 
-PARTS = [kind.build(example) for kind in registry("engine") for example in kind.examples]
+SLOW = {"spark": [pytest.mark.slow]}
+PARTS = [
+    pytest.param(kind.build(example), marks=SLOW.get(kind.part_name(), []), id=f"{kind.part_name()} {example}")
+    for kind in registry("engine")
+    for example in kind.examples
+]
 FRAME = pl.DataFrame(
     {"n": [1, 2, None, 4], "x": [0.5, float("nan"), None, float("inf")], "word": ["a", "b", None, "a"]}
 )
 
 
-@pytest.fixture(params=PARTS, ids=lambda part: f"{part.part_name()} {part.to_plain()}")
+@pytest.fixture(params=PARTS)
 def engine(request: pytest.FixtureRequest) -> Engine:
     part = request.param
     assert isinstance(part, Engine)
     if part.part_name() == "postgres":
         return part.model_copy(update={"url": request.getfixturevalue("postgresql")})
+    if part.part_name() == "spark":
+        request.getfixturevalue("java")
     return part
-
-
-def reads_files(engine: Engine) -> bool:
-    return engine.part_name() != "postgres"
 
 
 def opened(running: Running, sql: str) -> list[tuple[object, ...]]:
@@ -50,11 +53,12 @@ def test_files_and_frames_agree(engine: Engine, tmp_path: Path) -> None:
     FRAME.write_csv(tmp_path / "t.csv")
     sql = "SELECT SUM(TRY_CAST(n AS BIGINT)), COUNT(TRY_CAST(word AS VARCHAR)) FROM t"
     sources = [FRAME.to_arrow(), tmp_path / "t.parquet", tmp_path / "t.csv", str(tmp_path / "t.csv")]
-    if not reads_files(engine):
-        for source in sources[1:]:
+    read = [source for source in sources if Path(str(source)).suffix in engine.suffixes]
+    for source in sources[1:]:
+        if source not in read:
             with pytest.raises(UnknownFormat):
                 engine.start({"t": source})
-        sources = sources[:1]
+    sources = [FRAME.to_arrow(), *read]
     assert {opened(engine.start({"t": source}), sql)[0] for source in sources} == {(7, 3)}
 
 
@@ -70,7 +74,7 @@ def test_every_failure_sounds_the_same(engine: Engine, sql: str) -> None:
 
 
 def test_what_is_not_there_is_refused_at_the_start(engine: Engine, tmp_path: Path) -> None:
-    with pytest.raises(FileMissing if reads_files(engine) else UnknownFormat):
+    with pytest.raises(FileMissing if engine.suffixes else UnknownFormat):
         engine.start({"t": tmp_path / "none.parquet"})
     (tmp_path / "t.doc").write_text("x")
     with pytest.raises(UnknownFormat):

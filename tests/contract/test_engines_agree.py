@@ -21,6 +21,7 @@ from tacit.answer.strategy import choose
 from tacit.dp.loss import approximate
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.backends.postgres import Postgres
+from tacit.engines.backends.spark import Spark
 from tacit.engines.engine import Engine, Running
 from tacit.errors import QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
@@ -168,8 +169,11 @@ def fast() -> Running:
     return Duckdb(threads=1).start({"t": rows(), "cities": cities()})
 
 
-@pytest.fixture(scope="module", params=["postgres"])
+@pytest.fixture(scope="module", params=["postgres", pytest.param("spark", marks=pytest.mark.slow)])
 def engine(request: pytest.FixtureRequest) -> Engine:
+    if request.param == "spark":
+        request.getfixturevalue("java")
+        return Spark(threads=2)
     return Postgres(url=request.getfixturevalue("postgresql"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from tacit.errors import AnswerFailed
 from tacit.params import Part
@@ -30,6 +30,9 @@ class Running:
 
 class Engine(Part):
     """Opens tables for query answering. The statements it is given are written in DuckDB's dialect."""
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """The files it reads."""
 
     @abstractmethod
     def start(self, tables: Mapping[str, Any]) -> Running:

@@ -77,6 +77,10 @@ class Writer(ABC):
     def constant(self, value: str, kind: str) -> str:
         """A written-out float, date or time."""
 
+    def whole(self, value: int) -> str:
+        """A written-out whole number that is not negative."""
+        return str(value)
+
     @abstractmethod
     def cast(self, sql: str, kind: str, to: str) -> str:
         """A conversion that gives NULL where it is not possible."""
@@ -259,7 +263,7 @@ class Writer(ABC):
         if node.is_string:
             return self.text(node.this), "text"
         if node.this.isdigit():
-            return node.this, "int" if int(node.this) < 1 << 63 else "huge"
+            return self.whole(int(node.this)), "int" if int(node.this) < 1 << 63 else "huge"
         return self.constant(node.this, "float"), "float"
 
     def _cast(self, node: Any, scope: Scope) -> Typed:

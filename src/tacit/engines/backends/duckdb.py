@@ -32,6 +32,7 @@ class Duckdb(Engine):
     changed. Files are read where they lie and are never copied.
     """
 
+    suffixes = (".parquet", ".csv", ".tsv")
     examples = ({}, {"threads": 1}, {"order": "sha256"})
     reference = "Raasveldt, Mühleisen (2019), doi:10.1145/3299869.3320212"
 

@@ -1,0 +1,152 @@
+"""Spark: a cluster that is at hand, or local mode on one machine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from tacit.engines.engine import Engine, Running, failed
+from tacit.engines.spark_sql import SparkWriter
+from tacit.engines.writer import Columns
+from tacit.errors import DatabaseFailed, ExtraMissing, FileMissing, UnknownFormat
+from tacit.sealed import Sealed
+
+__all__ = ["Spark"]
+
+_KINDS = {
+    "tinyint": "int", "smallint": "int", "int": "int", "bigint": "int", "float": "single", "double": "float",
+    "string": "text", "date": "date", "timestamp_ntz": "time", "timestamp": "stored time", "boolean": "flag",
+}  # fmt: skip
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+
+
+class Spark(Engine):
+    """Answer from Parquet files and frames, in the Spark session that is active or in a local one.
+
+    Questions run in a session of their own with ANSI mode off, in which no value makes an expression raise. Numbers
+    equal those of the other engines to the last bit; what Spark cannot compute so (``%``, rounding to decimals, casts
+    from text and from floats to text) is refused before it costs anything. LOWER, UPPER, ILIKE and TRIM follow Java's
+    rules outside ASCII. Sums of squares beyond 38 digits, which only norm clipping with extreme bounds can reach, leave
+    their unit out.
+    """
+
+    suffixes = (".parquet",)
+    examples = ({"threads": 1},)
+    reference = "Armbrust et al. (2015), doi:10.1145/2723372.2742797"
+
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """How many cores a local session may use; all of them when left out."""
+    memory: str = "2g"
+    """Memory of a local session."""
+
+    def start(self, tables: Mapping[str, Any]) -> Running:
+        return _RunningSpark(self, tables)
+
+
+class _RunningSpark(Running):
+    def __init__(self, setup: Spark, tables: Mapping[str, Any]) -> None:
+        self._lock = threading.Lock()
+        self._tables = tuple(tables)
+        for source in tables.values():
+            _check(source)
+        self._session: Any = _session(setup).newSession()
+        for name, value in _SETTINGS.items():
+            self._session.conf.set(name, value)
+        columns: dict[str, Columns] = {}
+        try:
+            for name, source in tables.items():
+                frame = self._frame(source)
+                frame.createOrReplaceTempView(SparkWriter({}).name(name))
+                columns[name] = {title: _kind(kind) for title, kind in frame.dtypes}
+        except Exception as failure:
+            # Spark's own words may quote values.
+            raise DatabaseFailed(f"Spark cannot read the tables ({type(failure).__name__}).") from None
+        self._writer = SparkWriter(columns)
+
+    def _frame(self, source: Any) -> Any:
+        if isinstance(source, str | Path):
+            return self._session.read.parquet(Path(source).resolve().as_uri())
+        frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
+        unsigned = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer()]
+        named = frame.with_columns(
+            pl.col(unsigned).cast(pl.Int64, strict=False), pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+        )
+        return self._session.createDataFrame(named.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+    def check(self, sql: str) -> None:
+        self._writer.write(sql)
+
+    def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
+        try:
+            with self._lock:
+                rows = self._session.sql(self._writer.write(sql)).collect()
+            return Sealed([tuple(_plain(value) for value in row) for row in rows])
+        except Exception:
+            raise failed() from None
+
+    def close(self) -> None:
+        """Forget the tables; the Spark session itself belongs to the process."""
+        if self._session is not None:
+            for name in self._tables:
+                self._session.catalog.dropTempView(name)
+        self._session = None
+
+
+def _check(source: Any) -> None:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not path.exists():
+            raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+        if path.suffix.lower() != ".parquet":
+            raise UnknownFormat(
+                f"Spark answers from Parquet files and frames, not from `{path.name}`.", fix="Use DuckDB, or Parquet."
+            )
+
+
+def _session(setup: Spark) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ExtraMissing("Spark is not installed.", fix="pip install 'tacit[spark]'") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    try:
+        session = (
+            SparkSession.builder.master(f"local[{setup.threads or '*'}]")
+            .appName("tacit")
+            .config("spark.driver.memory", setup.memory)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", str(2 * (setup.threads or 4)))
+            .config("spark.log.level", "OFF")
+            .getOrCreate()
+        )
+    except Exception as failure:
+        raise DatabaseFailed(
+            f"Spark could not be started ({type(failure).__name__}).", fix="It needs Java 17 or later."
+        ) from None
+    # Spark's log quotes plans and sometimes values.
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _kind(name: str) -> str:
+    return "decimal" if name.startswith("decimal") else _KINDS.get(name, "other")
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
