@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--pace", type=click.FloatRange(min=0), default=None, help="Answer at whole multiples of so many seconds."
 )
-@click.option("--engine", default=None, help="duckdb or postgres; chosen by where the data is when left out.")
+@click.option("--engine", default=None, help="duckdb, postgres or spark; chosen by where the data is when left out.")
 @json_option
 def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: Any) -> None:
     """Ask SQL about the data set that METADATA describes; `-` reads the query from standard input.
