@@ -367,3 +367,18 @@ def test_columns_that_the_recipe_does_not_name_are_told(folder: Path, capsys: py
 def test_a_negative_seed_is_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = document(capsys, "protect", "tacit.yaml", "--seed", "-1")
     assert (code, told["error"]["code"]) == (2, "TAC-002")
+
+
+def test_a_report_is_not_put_into_the_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "protect", "tacit.yaml", "--out", "release", "--json")[0] == 0
+    code, _, told = run(capsys, "report", "release", "--out", "release/report.html", "--force")
+    assert (code, told[:7]) == (2, "TAC-303")
+    assert run(capsys, "check", "release", "--json")[0] == 0
+    (folder / "release-private" / "report.json").write_text("[]")
+    assert document(capsys, "report", "release")[1]["error"]["code"] == "TAC-102"
+
+
+def test_an_amount_of_memory_has_a_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, told = document(capsys, "protect", "tacit.yaml", "--engine", "duckdb", "--memory", "lots")
+    assert (code, told["error"]["code"]) == (2, "TAC-303")
+    assert not (folder / "release").exists()

@@ -24,14 +24,22 @@ def command(release: Path, audience: str, out: Path, force: bool, as_json: bool)
     import json
 
     from tacit.data.atomic import replacing
-    from tacit.errors import FileMissing
+    from tacit.errors import BadParameter, FileMissing, NotThatFormat
     from tacit.release.folder import private_folder
     from tacit.report import Account, report_json, write_report
 
     twin = private_folder(release) / "report.json"
     if not twin.is_file():
         raise FileMissing(f"There is no {twin}.", fix="Reports are made from the private folder beside the release.")
-    account = Account.from_plain(json.loads(twin.read_text(encoding="utf-8")))
+    if not as_json and out.resolve().is_relative_to(release.resolve()):
+        raise BadParameter(
+            f"{out} lies in the release, which leaves the house as it was made: its manifest names every file.",
+            fix="Name a file outside the release with --out.",
+        )
+    try:
+        account = Account.from_plain(json.loads(twin.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise NotThatFormat(f"{twin} is not the account of a release.", fix="Make the release again.") from None
     told = account.told_to("external" if audience == "external" else "internal")
     if as_json:
         click.echo(report_json(told, told.audience))

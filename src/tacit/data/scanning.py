@@ -19,7 +19,7 @@ from tacit.data.infer import THOUSANDS, Rule, allowed, plausible, settle
 from tacit.data.sources import require_file
 from tacit.data.text import decode, sniff, to_utf8
 from tacit.data.url import is_url, parse_url
-from tacit.errors import EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
+from tacit.errors import BadParameter, EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
 
 if TYPE_CHECKING:
     import duckdb
@@ -122,7 +122,10 @@ class Scan:
             tempfile.TemporaryDirectory(prefix="tacit-scan-", dir=temporary) as spill,
             duckdb.connect() as connection,
         ):
-            connection.execute(f"SET memory_limit = {quoted_path(memory)}")
+            try:
+                connection.execute(f"SET memory_limit = {quoted_path(memory)}")
+            except duckdb.Error:
+                raise BadParameter(f"`{memory}` is no amount of memory.", fix="Write it like 4GB or 512MiB.") from None
             connection.execute(f"SET temp_directory = {quoted_path(spill)}")
             connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
             if threads is not None:
