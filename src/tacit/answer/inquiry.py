@@ -54,6 +54,8 @@ class Inquiry:
     conditions: tuple[Condition, ...]
     joined: frozenset[str]
     """Columns that joins go by, in lower case."""
+    attached: frozenset[str]
+    """Columns of the public tables that are joined, in lower case."""
     base: Rows
     node: Any
     """Where the aggregate stands in the query."""
@@ -64,22 +66,23 @@ class Inquiry:
 
     def people(self, conditions: Iterable[Condition]) -> str:
         """A statement for the numbers of the people for whom conditions hold."""
-        return f"SELECT {_NUMBERED} FROM {self._met(conditions)} ORDER BY 1"
+        return f"SELECT {_NUMBERED} FROM {_met(self.base, conditions)} ORDER BY 1"
+
+    def holders(self, conditions: Iterable[Condition]) -> str:
+        """The same among everybody in the table, whatever is joined: for conditions on the table's own columns."""
+        [table] = (node for node in walk(self.base) if isinstance(node, Scan))
+        return f"SELECT {_NUMBERED} FROM {_met(table, conditions)} ORDER BY 1"
 
     def valued(self) -> str:
         """A statement for the people asked about: number, value (0 where there is none), and whether there is one."""
         if self.value is None:
-            return f"SELECT {_NUMBERED}, 1, TRUE FROM {self._met(self.conditions)} ORDER BY 1"
+            return f"SELECT {_NUMBERED}, 1, TRUE FROM {_met(self.base, self.conditions)} ORDER BY 1"
         there = present(self.value)
         number = "1" if self.kind == "count" else self.value.sql
         return (
             f"SELECT {_NUMBERED}, CASE WHEN {there} THEN {number} ELSE 0 END, {there} "
-            f"FROM {self._met(self.conditions)} ORDER BY 1"
+            f"FROM {_met(self.base, self.conditions)} ORDER BY 1"
         )
-
-    def _met(self, conditions: Iterable[Condition]) -> str:
-        where = " AND ".join(condition.scalar.sql for condition in conditions) or "TRUE"
-        return f"(SELECT * FROM ({self.base.sql()}) WHERE {where})"
 
 
 def inquire(sql: str, catalog: Catalog) -> Inquiry:
@@ -140,9 +143,15 @@ def _read(text: str, tree: Any, catalog: Catalog) -> Inquiry:
             [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on") is not None]
             + [name for join in tree.args.get("joins") or () for name in join.args.get("using") or ()]
         ),
+        attached=frozenset(c.lower() for n in walk(base) if isinstance(n, Attach) for _, c, _ in n.names),
         base=_numbered(base),
         node=item,
     )
+
+
+def _met(rows: Rows, conditions: Iterable[Condition]) -> str:
+    where = " AND ".join(condition.scalar.sql for condition in conditions) or "TRUE"
+    return f"(SELECT * FROM ({rows.sql()}) WHERE {where})"
 
 
 def _parts(where: Any) -> list[Any]:

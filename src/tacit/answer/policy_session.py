@@ -108,7 +108,7 @@ class PolicySession:
         return (f"Policy `{self.choice.name}` carries no promise of differential privacy.", told)
 
     def explain(self, sql: str) -> tuple[str, ...]:
-        """Whether the question is in the language, and how it would be answered. Touches no data, decides nothing."""
+        """Whether the question is in the language, and how it would be answered. Decides and tells nothing."""
         self._understood(sql)
         return ("Costs no budget.", *self.notes())
 

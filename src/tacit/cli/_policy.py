@@ -50,5 +50,5 @@ def answer_by_policy(
 
 def _shown(value: Any) -> str:
     if value is None:
-        return "no answer"
+        return "none"
     return f"{value:,.12g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)

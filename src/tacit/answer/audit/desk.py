@@ -74,6 +74,9 @@ class Decision:
 class AuditDesk:
     """Answers questions about a table, exactly or not at all."""
 
+    beside: str = ""
+    """A fingerprint of what else decides who is asked about; a memory of decisions belongs to it as to the table."""
+
     def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: Rules) -> None:
         from tacit.engines.backends.duckdb import Duckdb
 

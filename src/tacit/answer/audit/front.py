@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,12 +28,17 @@ class FrontDesk(AuditDesk):
     ) -> None:
         super().__init__(frame, secrets=secrets, rules=rules)
         self._catalog, self._engine = catalog, engine
+        kinds = [(name, str(c.kind)) for table in catalog.private.values() for name, c in table.schema.columns.items()]
+        known = [(name, table.key, table.frame.write_csv()) for name, table in sorted(catalog.public.items())]
+        self.beside = hashlib.sha256(repr((kinds, known)).encode()).hexdigest()
 
     def read(self, question: str) -> Asked:
         asked = inquire(question, self._catalog)
         secrets = {name.lower(): name for name in self.secrets}
         if asked.joined & set(secrets):
             raise asked.no(asked.node, "A join by a sensitive column is not audited.")
+        if asked.attached & set(secrets):
+            raise asked.no(asked.node, "A joined table has a column of the name of a sensitive one.", "Leave it out.")
         hidden = [part for part in asked.conditions if part.columns & set(secrets)]
         for part in hidden:
             if len(part.columns & set(secrets)) > 1 or part.columns & self._ordinary():
@@ -46,7 +52,7 @@ class FrontDesk(AuditDesk):
             if len(named) > 1:
                 raise asked.no(hidden[1].node, "A count has conditions on one sensitive column at most.")
             return Asked(
-                kind="count", column=None, public=told, secret=asked.people(hidden) if hidden else None,
+                kind="count", column=None, public=told, secret=asked.holders(hidden) if hidden else None,
                 secret_column=secrets[named.pop()] if named else None,
             )  # fmt: skip
         if hidden:

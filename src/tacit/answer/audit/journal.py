@@ -39,6 +39,7 @@ class DurableDesk:
         seen = hashlib.sha256()
         for name in desk.frame.columns:
             seen.update(json.dumps([name, *map(str, desk.frame.get_column(name).to_list())]).encode())
+        seen.update(desk.beside.encode())
         self._rules = json.dumps(
             {**asdict(desk.rules), "secrets": desk.secrets, "data": seen.hexdigest()}, sort_keys=True
         )

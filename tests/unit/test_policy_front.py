@@ -1,0 +1,350 @@
+"""Other policies than differential privacy behind the SQL front: answers, refusals, memory, and what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.answer.metadata import load
+from tacit.answer.policy_session import PolicySession
+from tacit.cli import main
+from tacit.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
+
+pytest.importorskip("sqlglot")
+
+PATIENTS = """\
+name,zip,age,disease,bill
+Ann,1301,21,Flu,100.5
+Bob,1301,22,Cold,20.25
+Cid,1301,23,Flu,30
+Dee,1302,24,Asthma,44
+Eve,1302,31,Flu,250
+Fay,1302,35,Cold,61
+Gus,1303,40,Asthma,70
+"""
+METADATA = """\
+tacit: 1
+dataset: ward
+ledger: ledger.db
+policy: POLICY
+tables:
+  patients:
+    data: patients.csv
+    unit: row
+    columns:
+      zip: {kind: integer}
+      age: {kind: integer}
+      disease: {kind: category, role: sensitive}
+      bill: {kind: number, role: sensitive}
+public:
+  places: {data: places.csv, key: [zip]}
+"""
+OTHERS = ("{fresh-sample: 1}", "{consistent-sample: 1}", "{rounding: 1}", "exact", "{size-control: 1}",
+          "{perturbed: 0}", "{perturbed: {file: patients.csv}}")  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "patients.csv").write_text(PATIENTS)
+    (tmp_path / "places.csv").write_text("zip,side\n1301,sunny\n1302,shady\n")
+    return tmp_path
+
+
+def opened(folder: Path, policy: str) -> PolicySession:
+    (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy))
+    return load(folder / "m.yaml").policy_session(base=folder)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    status = main([str(argument) for argument in arguments])
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_policies_at_their_most_open_tell_the_truth(folder: Path, policy: str) -> None:
+    """Parameters at which nothing is changed: any other answer is a fault of the front."""
+    session = opened(folder, policy)
+    exact = policy != "{rounding: 1}"
+    assert session.ask("SELECT COUNT(*) FROM patients WHERE zip = 1301 AND disease = 'Flu'").value == 2
+    assert session.ask("SELECT SUM(age) AS years FROM patients WHERE age BETWEEN 22 AND 31").value == 100
+    assert session.ask("SELECT SUM(bill) FROM patients WHERE zip < 1303").value == (505.75 if exact else 506)
+    assert session.ask("SELECT AVG(bill) FROM patients WHERE zip = 1302").value == pytest.approx(355 / 3)
+    assert session.ask("SELECT SUM(age / 2) FROM patients WHERE zip = 1301").value == 33
+    shady = "SELECT COUNT(bill) FROM patients JOIN places ON patients.zip = places.zip WHERE side = 'shady'"
+    told = session.ask(shady)
+    assert told.value == 3
+    assert type(told.value) is int
+    assert told.notes[0].endswith("no promise of differential privacy.")
+    assert told.to_plain()["differential_privacy"] is False
+
+
+def test_gaps_and_sums_are_exact(folder: Path) -> None:
+    rows = 300_000
+    pl.DataFrame({"zip": [1301] * rows, "age": range(rows), "disease": [None] * rows, "bill": [0.1, None] * (rows // 2)}
+                 ).write_csv(folder / "patients.csv")  # fmt: skip
+    session = opened(folder, "exact")
+    assert session.ask("SELECT SUM(age) FROM patients").value == rows * (rows - 1) // 2
+    assert session.ask("SELECT AVG(bill) FROM patients").value == pytest.approx(0.1)
+    assert session.ask("SELECT COUNT(bill) FROM patients").value == rows // 2
+    assert session.ask("SELECT COUNT(disease) FROM patients").value == 0
+    assert session.ask("SELECT AVG(bill) FROM patients WHERE zip = 1").value is None
+
+
+def test_samples_and_copies(folder: Path) -> None:
+    pl.DataFrame({"zip": [1301] * 2000, "age": [30] * 2000, "disease": ["Flu", "Cold"] * 1000, "bill": [5.0] * 2000}
+                 ).write_csv(folder / "patients.csv")  # fmt: skip
+    count = "SELECT COUNT(*) FROM patients WHERE age = 30"
+    fresh = opened(folder, "{fresh-sample: 0.5}")
+    given = [fresh.ask(count).value for _ in range(5)]
+    assert len(set(given)) > 1
+    assert all(abs(value - 2000) < 300 for value in given)  # 300 is 6.7 standard deviations
+    assert fresh.ask("SELECT AVG(bill) FROM patients").value == 5  # sum and count are of the same sample
+    first = opened(folder, "{consistent-sample: 0.5}").ask(count).value
+    again = opened(folder, "{consistent-sample: 0.5}").ask("SELECT COUNT(*) FROM patients WHERE NOT age <> 30").value
+    assert first == again  # another process, another phrase, the same people
+    assert opened(folder, "{rounding: 300}").ask(count).value == 2100
+    flu = "SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill = 5"
+    swapped = opened(folder, "{perturbed: 1}")
+    assert swapped.ask(flu).value == 1000  # exchanged among all: totals stay
+    half = " AND age = 30"
+    assert swapped.ask(flu + half).value == opened(folder, "{perturbed: 1}").ask(flu + half).value
+
+
+def test_exchanged_values_are_those_of_the_copy(folder: Path) -> None:
+    """The condition on a sensitive column is judged on the copy: the truth has 0 or 500 in each block."""
+    blocks = pl.DataFrame(
+        {"zip": [1] * 500 + [2] * 500, "age": 30, "disease": ["Flu"] * 500 + ["Cold"] * 500, "bill": 1}
+    )
+    blocks.write_csv(folder / "patients.csv")
+    sql = "SELECT COUNT(*) FROM patients WHERE zip = 1 AND disease = 'Flu'"
+    told = opened(folder, "{perturbed: 1}").ask(sql).value
+    assert 150 < told < 350
+    assert opened(folder, "{perturbed: 1}").ask(sql).value == told
+
+
+def test_policies_that_say_no(folder: Path) -> None:
+    sized = opened(folder, "{size-control: 2}")
+    assert sized.ask("SELECT COUNT(*) FROM patients WHERE zip = 1301").value == 3
+    for sql in ("SELECT COUNT(*) FROM patients WHERE age = 21", "SELECT SUM(bill) FROM patients WHERE age > 21"):
+        with pytest.raises(AnswerDenied, match=r"`size-control` says no.*refused; others are exact") as no:
+            sized.ask(sql)
+        assert (no.value.code, no.value.status) == ("TAC-708", 1)
+        assert "21" not in str(no.value)
+    totals = opened(folder, "summary-only")
+    assert totals.ask("SELECT SUM(age) FROM patients").value == 196
+    with pytest.raises(AnswerDenied, match="summary-only"):
+        totals.ask("SELECT SUM(age) FROM patients WHERE zip = 1301")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT zip, COUNT(*) FROM patients GROUP BY zip", "GROUP BY is answered with differential privacy only"),
+        ("SELECT COUNT(*), SUM(age) FROM patients", "one thing"),
+        ("SELECT * FROM patients", "would show rows"),
+        ("SELECT MEDIAN(age) FROM patients", "line 1, column"),
+        ("SELECT MAX(age) FROM patients", "answers COUNT, SUM and AVG"),
+        ("SELECT disease FROM patients", "answers COUNT, SUM and AVG"),
+        ("SELECT COUNT(DISTINCT zip) FROM patients", "DISTINCT"),
+        ("SELECT SUM(disease) FROM patients", "A number is needed"),
+        ("SELECT COUNT(*)\nFROM patients WHERE nobody = 1", "line 2, column 21: There is no column `nobody`"),
+        ('SELECT COUNT(*) FROM patients WHERE "tacit row" = 1', "There is no column"),
+        ("SELECT COUNT(*) FROM (SELECT age FROM patients) AS t", "Subqueries"),
+        ("SELECT COUNT(*) FROM patients ERROR 5", "ERROR belongs"),
+        ("SELECT COUNT(*) FROM nothing", "There is no table"),
+        ("DELETE FROM patients", "Only SELECT"),
+        ("SELECT COUNT(", "not SQL"),
+    ],
+)
+def test_refusals_come_from_the_text(folder: Path, sql: str, reason: str) -> None:
+    with pytest.raises(QueryRefused, match=reason):
+        opened(folder, "exact").ask(sql)
+
+
+def test_audit_decides_and_remembers_across_processes(folder: Path) -> None:
+    told = opened(folder, "{audit: {k: 2}}").ask("SELECT disease FROM patients WHERE zip = 1301")
+    assert told.values == ("Cold", "Flu", "Flu")
+    with pytest.raises(AnswerDenied, match=r"`audit` says no: somebody would keep fewer than 2 values") as no:
+        opened(folder, "{audit: {k: 2}}").ask("SELECT disease FROM patients WHERE zip = 1301 AND NOT age <= 21")
+    assert not {"Flu", "Cold", "Ann"} & set(str(no.value).replace(".", " ").split())
+    session = opened(folder, "{audit: {k: 2}}")
+    assert session.ask("SELECT COUNT(*) FROM patients WHERE zip = 1302 AND (disease = 'Flu')").value == 1
+    assert session.ask("SELECT COUNT(*) FROM patients WHERE age > 30").value == 3  # nothing secret
+    assert session.ask("SELECT SUM(bill) FROM patients WHERE zip = 1301").value == 150.75
+    with pytest.raises(AnswerDenied, match="fix somebody's value"):
+        session.ask("SELECT AVG(bill) FROM patients WHERE zip = 1301 AND age > 21")
+    with pytest.raises(AnswerDenied, match="asked about as sums"):
+        session.ask("SELECT MAX(bill) FROM patients")
+    with pytest.raises(LedgerBroken, match="other rules"):
+        opened(folder, "{audit: {k: 3}}")
+
+
+def test_audit_asks_extremes_and_adds_counterfeits(folder: Path) -> None:
+    session = opened(folder, "{audit: {k: 2, counterfeits: 2}}")
+    assert session.ask("SELECT MAX(bill) FROM patients").value == 250
+    assert session.ask("SELECT disease FROM patients WHERE zip = 1301").counterfeits == 0
+    told = session.ask("SELECT disease FROM patients WHERE zip = 1301 AND age > 21")
+    assert told.counterfeits == len(told.values) - 2 > 0
+    assert "false" in told.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT disease FROM patients WHERE disease = 'Flu'", "line 1, column 36: Who is asked about"),
+        ("SELECT SUM(bill) FROM patients WHERE disease = 'Flu'", "Who is asked about"),
+        ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' OR zip = 1301", "compare a sensitive column"),
+        ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill > 3", "one sensitive column at most"),
+        ("SELECT SUM(age) FROM patients", "Sensitive here: disease, bill"),
+        ("SELECT SUM(bill * 2) FROM patients", "sensitive column itself"),
+        ("SELECT COUNT(disease) FROM patients", r"Write COUNT\(\*\)"),
+    ],
+)
+def test_audit_refuses_from_the_text_and_keeps_no_record(folder: Path, sql: str, reason: str) -> None:
+    session = opened(folder, "{audit: {k: 2}}")
+    with pytest.raises(QueryRefused, match=reason):
+        session.ask(sql)
+    with sqlite3.connect(folder / "ledger.db") as raw:
+        assert raw.execute("SELECT count(*) FROM tacit_audit").fetchone() == (0,)
+
+
+def test_audit_with_a_public_table(folder: Path) -> None:
+    session = opened(folder, "{audit: {k: 2}}")
+    join = "FROM patients JOIN places USING (zip) WHERE side = 'sunny'"
+    assert session.ask(f"SELECT disease {join}").values == ("Cold", "Flu", "Flu")
+    assert session.ask(f"SELECT COUNT(*) {join} AND disease = 'Flu'").value == 2
+    (folder / "places.csv").write_text("zip,disease\n1301,Flu\n")
+    with pytest.raises(LedgerBroken, match="other data"):  # who was asked about hung on the table as it was
+        opened(folder, "{audit: {k: 2}}")
+    (folder / "ledger.db").unlink()
+    with pytest.raises(QueryRefused, match="of the name of a sensitive one"):
+        opened(folder, "{audit: {k: 2}}").ask("SELECT COUNT(*) FROM patients JOIN places USING (zip)")
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(folder, "{audit: {k: 2}}")
+    meta = folder / "m.yaml"
+    status, out, err = run(capsys, "query", meta, "SELECT disease FROM patients WHERE zip = 1301")
+    assert (status, out.split()) == (0, ["disease", "Cold", "Flu", "Flu"])
+    assert "no promise of differential privacy" in err
+    status, out, _ = run(capsys, "query", meta, "SELECT disease FROM patients WHERE age < 22", "--json")
+    assert (status, json.loads(out)["error"]["code"]) == (1, "TAC-708")
+    status, out, _ = run(capsys, "query", meta, "EXPLAIN SELECT COUNT(*) FROM patients", "--json")
+    assert (status, json.loads(out)["explanation"]["policy"]) == (0, "audit")
+    status, out, _ = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", "--json")
+    assert json.loads(out)["rows"] == [{"COUNT(*)": {"value": 7, "low": None, "high": None}}]
+    for option in (("--epsilon", "1"), ("--rho", "1"), ("--delta", "1e-6"), ("--rows", "2"), ("--pace", "1")):
+        status, _, err = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", *option)
+        assert status == 2
+        assert f"{option[0]} belongs to differential privacy" in err
+        assert "no budget" in err
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("sample", "No policy is called `sample`. Did you mean"),
+        ("audit", "audit.k: is required"),
+        ("{audit: {k: 1}}", "audit.k: must be greater than or equal to 2"),
+        ("{audit: {k: 2, simulatable: true, counterfeits: 1}}", "do not look"),
+        ("rounding", "rounding.base: is required"),
+        ("{rounding: {bass: 5}}", "unknown field"),
+        ("{differential-privacy: {epsilon: 1, budget: 2}}", "no parameters here"),
+        ("{size-control: {smallest: 3, overlap: 1}}", "needs a memory"),
+        ("perturbed", "give a `file`, or a share to `swap`"),
+        ("{perturbed: {file: patients.csv, column: age}}", "leave out `column`"),
+        ("[audit]", "the name of one policy"),
+    ],
+)
+def test_faults_of_the_key_are_told_with_their_line(folder: Path, policy: str, told: str) -> None:
+    with pytest.raises(InvalidRecipe) as fault:
+        opened(folder, policy)
+    assert told in str(fault.value)
+    assert [problem.line for problem in fault.value.problems] == [4]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [("unit: row", "unit: zip", "with `unit: row`"), ("role: sensitive", "role: plain", "needs a column with")],
+)
+def test_faults_of_the_tables_are_told_with_their_line(folder: Path, old: str, new: str, told: str) -> None:
+    (folder / "m.yaml").write_text(METADATA.replace("POLICY", "{audit: {k: 2}}").replace(old, new))
+    with pytest.raises(InvalidRecipe) as fault:
+        load(folder / "m.yaml")
+    assert told in str(fault.value)
+    assert [problem.line for problem in fault.value.problems] == [5]
+
+
+def test_the_default_is_differential_privacy(folder: Path) -> None:
+    for text in (METADATA.replace("POLICY", "differential-privacy"), METADATA.replace("policy: POLICY\n", "")):
+        (folder / "m.yaml").write_text(text)
+        loaded = load(folder / "m.yaml")
+        assert loaded.policy is None
+        with pytest.raises(BadParameter, match="with differential privacy"):
+            loaded.policy_session(base=folder)
+    (folder / "m.yaml").write_text(METADATA.replace("POLICY", "exact"))
+    with pytest.raises(BadParameter, match="policy `exact`"):
+        load(folder / "m.yaml").session(base=folder, analyst="ana")
+
+
+_CHILD = """
+import sys
+from pathlib import Path
+from tacit.answer.metadata import load
+from tacit.errors import AnswerDenied
+session = load(Path(sys.argv[1])).policy_session(base=Path(sys.argv[1]).parent)
+print("ready", flush=True)
+for sql in Path(sys.argv[2]).read_text().splitlines():
+    try:
+        session.ask(sql)
+    except AnswerDenied:
+        pass
+"""
+
+
+def _decided(session: PolicySession, questions: list[str]) -> list[tuple[Any, ...] | None]:
+    found: list[tuple[Any, ...] | None] = []
+    for question in questions:
+        try:
+            found.append(session.ask(question).values)
+        except AnswerDenied:
+            found.append(None)
+    return found
+
+
+@pytest.mark.slow
+def test_killed_in_mid_decision_and_restarted(folder: Path) -> None:
+    """Killed twice and started again, the policy decides as one that was never stopped."""
+    rng = np.random.default_rng(3)
+    people = {"zip": range(30), "age": 30, "disease": rng.choice(["A", "B", "C"], 30), "bill": 1.0}
+    pl.DataFrame(people).write_csv(folder / "patients.csv")
+    chosen = [np.flatnonzero(rng.random(30) < 0.5).tolist() for _ in range(12)]
+    questions = [f"SELECT disease FROM patients WHERE zip IN ({', '.join(map(str, some))})" for some in chosen]
+    (folder / "log.sql").write_text("\n".join(questions))
+    expected = _decided(opened(folder, "{audit: {k: 2}}"), questions)
+    assert any(expected)
+    assert None in expected
+    for leftover in folder.glob("ledger.db*"):
+        leftover.unlink()
+    for delay in (0.01, 0.05):
+        child = subprocess.Popen([sys.executable, "-c", _CHILD, str(folder / "m.yaml"), str(folder / "log.sql")],
+                                 stdout=subprocess.PIPE, text=True)  # fmt: skip
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "ready"
+        time.sleep(delay)
+        os.kill(child.pid, signal.SIGKILL)
+        child.stdout.close()
+        child.wait()
+    assert _decided(opened(folder, "{audit: {k: 2}}"), questions) == expected
