@@ -382,3 +382,11 @@ def test_an_amount_of_memory_has_a_number(folder: Path, capsys: pytest.CaptureFi
     code, told = document(capsys, "protect", "tacit.yaml", "--engine", "duckdb", "--memory", "lots")
     assert (code, told["error"]["code"]) == (2, "TAC-303")
     assert not (folder / "release").exists()
+
+
+def test_an_unknown_format_is_refused_before_the_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.verbs.protect", lambda *_, **__: pytest.fail("the work was begun"))
+    code, told = document(capsys, "protect", "tacit.yaml", "--format", "docx")
+    assert (code, told["error"]["code"]) == (2, "TAC-105")

@@ -152,6 +152,7 @@ BY_NAME = {
     "religion": (["a", "b"] * 30, Role.SENSITIVE, None),
     "sampling_weight": ([100.0, 90.5] * 30, Role.WEIGHT, None),
     "weight": ([70.5, 80.0] * 30, Role.WEIGHT, None),
+    "AFNLWGT": (list(range(1000, 1060)), Role.WEIGHT, None),
     "hhid": ([i // 3 for i in range(60)], Role.HOUSEHOLD, None),
 }
 

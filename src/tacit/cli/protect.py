@@ -47,6 +47,7 @@ def command(
     the secret row map and the recipe. Exit code 1 when a model or a limit is not met; nothing is then written unless
     --unmet asks for it.
     """
+    from tacit.data.format import format_for
     from tacit.recipe import Recipe
     from tacit.release.folder import refuse_existing, release_suffix
     from tacit.verbs import protect, protect_large
@@ -55,6 +56,7 @@ def command(
     made = Recipe.load(recipe)
     source = data if data is not None else (made.source.location if made.source else "")
     ending = f".{suffix.lstrip('.')}" if suffix else release_suffix(source)
+    format_for(Path(f"data{ending}"))  # an unknown format is refused before the work
     if engine == "auto":
         engine = "memory" if _fits(source) else "duckdb"
     if engine != "memory":

@@ -10,7 +10,8 @@ __all__ = ["DETECTORS"]
 
 _WEIGHT = (
     *("sampling weight", "survey weight", "sample weight", "person weight", "household weight", "household weights"),
-    *("design weight", "final weight", "fnlwgt", "pweight", "expansion factor", "wtfa", "perwt", "hhwt", "gewicht"),
+    *("design weight", "final weight", "expansion factor", "gewicht"),
+    *("fnlwgt", "afnlwgt", "pweight", "wtfa", "perwt", "hhwt"),
 )
 _HOUSEHOLD = (
     *(
