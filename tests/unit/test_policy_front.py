@@ -114,7 +114,9 @@ def test_samples_and_copies(folder: Path) -> None:
     first = opened(folder, "{consistent-sample: 0.5}").ask(count).value
     again = opened(folder, "{consistent-sample: 0.5}").ask("SELECT COUNT(*) FROM patients WHERE NOT age <> 30").value
     assert first == again  # another process, another phrase, the same people
-    assert opened(folder, "{rounding: 300}").ask(count).value == 2100
+    rounded = opened(folder, "{rounding: 300}").ask(count)
+    assert rounded.value == 2100
+    assert rounded.notes[0] == "Policy `rounding` (base 300.0) carries no promise of differential privacy."
     flu = "SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill = 5"
     swapped = opened(folder, "{perturbed: 1}")
     assert swapped.ask(flu).value == 1000  # exchanged among all: totals stay

@@ -105,7 +105,10 @@ class PolicySession:
             told = f"Answers are exact or refused: everyone keeps at least {self.choice.rules.k} possible values."
         else:
             told = self._policy().summary().replace("``", "`")
-        return (f"Policy `{self.choice.name}` carries no promise of differential privacy.", told)
+        part = self.choice.rules or self._policy()
+        given = part.model_dump(mode="json", exclude_none=True, exclude={"file"}, exclude_defaults=True)
+        with_ = f" ({', '.join(f'{name} {value}' for name, value in given.items())})" if given else ""
+        return (f"Policy `{self.choice.name}`{with_} carries no promise of differential privacy.", told)
 
     def explain(self, sql: str) -> tuple[str, ...]:
         """Whether the question is in the language, and how it would be answered. Decides and tells nothing."""

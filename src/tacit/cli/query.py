@@ -38,6 +38,9 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
 
     Write EXPLAIN in front of the query (or use --explain) to see the cost and the expected error before anything is
     spent, or ERROR 50 CONFIDENCE 95% behind it to let the error decide the cost. The same question again is free.
+
+    Where METADATA names another `policy:` than differential privacy, that policy answers or says no (exit code 1).
+    There is no budget then, and options of cost are refused.
     """
     from tacit.answer.metadata import load
 
