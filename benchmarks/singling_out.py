@@ -1,7 +1,7 @@
 """How long it takes to find what singles people out: 30 columns by a million rows, up to four columns together.
 
-Run: python benchmarks/singling_out.py [rows]. Beside it, the plain way: one GROUP BY per combination in DuckDB, measured on
-a few combinations of each size and multiplied by their number.
+Run: python benchmarks/singling_out.py [rows]. Beside it, the plain way: one GROUP BY per combination in DuckDB,
+measured on a few combinations of each size and multiplied by their number.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class TCloseness(PrivacyModel):
     distance: Literal["equal", "ordered", "hierarchical"] = "equal"
     """How far apart two values are."""
     against: Annotated[
-        Literal["table", "uniform"] | dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]], Field(alias="reference")
+        Literal["table", "uniform"] | dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+        Field(alias="reference"),
     ] = "table"
     """What to compare with: the whole table, the uniform distribution over its values, or shares by value."""
 
