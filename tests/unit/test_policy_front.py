@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tacit.answer.audit.desk import AuditDesk, Rules
 from tacit.answer.metadata import load
 from tacit.answer.policy_session import PolicySession
 from tacit.cli import main
@@ -350,3 +351,34 @@ def test_killed_in_mid_decision_and_restarted(folder: Path) -> None:
         child.stdout.close()
         child.wait()
     assert _decided(opened(folder, "{audit: {k: 2}}"), questions) == expected
+
+
+@pytest.mark.parametrize("rules", [{"k": 2}, {"k": 3}, {"k": 2, "counterfeits": 1}])
+def test_the_front_decides_as_the_desk_does(folder: Path, rules: dict[str, Any]) -> None:
+    """Questions that both languages have, on random tables: same verdicts, same answers, in the same order."""
+    rng = np.random.default_rng(11)
+    verdicts = set()
+    for _ in range(6):
+        public = {"zip": rng.integers(0, 4, 14), "age": rng.integers(20, 40, 14)}
+        secret = {"disease": rng.choice(["A", "B", "C", "D"], 14), "bill": rng.integers(0, 90, 14) / 2}
+        frame = pl.DataFrame({**public, **secret})
+        frame.write_csv(folder / "patients.csv")
+        (folder / "ledger.db").unlink(missing_ok=True)
+        front = opened(folder, json.dumps({"audit": rules}))
+        desk = AuditDesk(frame, secrets=["disease", "bill"], rules=Rules(**rules))
+        asked = ("disease", "disease", "SUM(bill)", "AVG(bill)", "COUNT(*)")
+        for item in rng.choice(asked, 10):
+            low, high = sorted(rng.integers(20, 40, 2).tolist())
+            sql = f"SELECT {item} FROM patients WHERE age BETWEEN {low} AND {high} AND zip <> {rng.integers(0, 4)}"
+            if item == "COUNT(*)":
+                sql += f" AND disease IN ('A', '{rng.choice(['B', 'C'])}')"
+            made = desk.ask(sql)
+            verdicts.add(made.verdict)
+            if made.verdict == "refused":
+                with pytest.raises(AnswerDenied):
+                    front.ask(sql)
+            else:
+                told = front.ask(sql)
+                assert (list(told.values) if isinstance(made.answer, list) else told.value) == made.answer
+                assert told.counterfeits == len(made.fakes)
+    assert {"answered", "refused"} <= verdicts
