@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -223,6 +224,16 @@ def test_audit_refuses_from_the_text_and_keeps_no_record(folder: Path, sql: str,
         assert raw.execute("SELECT count(*) FROM tacit_audit").fetchone() == (0,)
 
 
+def test_answers_and_refusals_keep_the_pace(folder: Path) -> None:
+    opened(folder, "{size-control: 2}")
+    session = load(folder / "m.yaml").policy_session(base=folder, pace=0.3)
+    for condition in ("zip = 1301", "age = 21"):
+        started = time.monotonic()
+        with contextlib.suppress(AnswerDenied):
+            session.ask(f"SELECT COUNT(*) FROM patients WHERE {condition}")
+        assert time.monotonic() - started >= 0.3
+
+
 def test_audit_with_a_public_table(folder: Path) -> None:
     session = opened(folder, "{audit: {k: 2}}")
     join = "FROM patients JOIN places USING (zip) WHERE side = 'sunny'"
@@ -248,7 +259,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, json.loads(out)["explanation"]["policy"]) == (0, "audit")
     status, out, _ = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", "--json")
     assert json.loads(out)["rows"] == [{"COUNT(*)": {"value": 7, "low": None, "high": None}}]
-    for option in (("--epsilon", "1"), ("--rho", "1"), ("--delta", "1e-6"), ("--rows", "2"), ("--pace", "1")):
+    for option in (("--epsilon", "1"), ("--rho", "1"), ("--delta", "1e-6"), ("--rows", "2")):
         status, _, err = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", *option)
         assert status == 2
         assert f"{option[0]} belongs to differential privacy" in err

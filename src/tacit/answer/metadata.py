@@ -113,7 +113,7 @@ class Metadata(_Declared):
         book = Ledger.open(self.ledger_place(base))
         return Session(catalog, sources, ledger=book, analyst=analyst, engine=engine, pace=pace, version=self.version)
 
-    def policy_session(self, *, base: Path) -> PolicySession:
+    def policy_session(self, *, base: Path, pace: float | None = None) -> PolicySession:
         """Open the table for questions by another policy than differential privacy."""
         from tacit.answer.policy_session import PolicySession
 
@@ -121,7 +121,7 @@ class Metadata(_Declared):
             raise BadParameter("this data set is answered with differential privacy.", fix="Use session().")
         [table] = self.tables.values()
         store = Ledger.open(self.ledger_place(base)).store
-        return PolicySession(self.catalog(base), base / table.data, choice=self.policy, store=store)
+        return PolicySession(self.catalog(base), base / table.data, choice=self.policy, store=store, pace=pace)
 
     def catalog(self, base: Path) -> Catalog:
         """What analysts may know."""

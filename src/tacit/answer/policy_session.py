@@ -22,6 +22,7 @@ from tacit.answer.audit.journal import DurableDesk
 from tacit.answer.catalog import Catalog
 from tacit.answer.functions import TYPES
 from tacit.answer.inquiry import ROW, Inquiry, inquire
+from tacit.answer.pace import paced
 from tacit.answer.policies.exact import ExactDesk
 from tacit.answer.policy import Policy
 from tacit.answer.policy_choice import PolicyChoice
@@ -77,9 +78,13 @@ class PolicyAnswer:
 class PolicySession:
     """Answers questions about one table, each row of which is a person, by one policy. All askers count as one."""
 
-    def __init__(self, catalog: Catalog, source: Path, *, choice: PolicyChoice, store: Store) -> None:
+    def __init__(
+        self, catalog: Catalog, source: Path, *, choice: PolicyChoice, store: Store, pace: float | None = None
+    ) -> None:
         [self._table] = catalog.private.values()
         self.catalog, self.choice, self._store = catalog, choice, store
+        self.pace = pace
+        """Answers and refusals are given at whole multiples of so many seconds after the question."""
         columns = self._table.schema.columns
         self._sensitive = tuple(name for name, column in columns.items() if column.role is Role.SENSITIVE)
         copy = getattr(choice.policy, "file", None)
@@ -117,9 +122,11 @@ class PolicySession:
 
     def ask(self, sql: str) -> PolicyAnswer:
         """The policy's answer; its no is an error of its own kind, and tells the policy and the reason."""
-        asked = self._understood(sql)
-        if self._front is not None:
-            return self._audited(sql, asked)
+        with paced(self.pace):
+            asked = self._understood(sql)
+            return self._audited(sql, asked) if self._front is not None else self._answered(asked)
+
+    def _answered(self, asked: Inquiry) -> PolicyAnswer:
         values, there, chosen = self._people(asked)
         rng = Rng(self._secret()) if self._policy().kept else Rng()
         given = self._given(values, chosen, rng)

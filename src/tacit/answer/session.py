@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -28,6 +26,7 @@ from tacit.answer.catalog import Catalog
 from tacit.answer.compute import Released, check, compute
 from tacit.answer.explanation import Explanation, explain
 from tacit.answer.output import Noisy, Output, evaluate
+from tacit.answer.pace import paced
 from tacit.answer.question import Question, ask
 from tacit.answer.strategy import Strategy, choose
 from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
@@ -174,7 +173,7 @@ class Session:
         they change accuracy and cost nothing.
         """
         limits = {"rows": rows, "groups": groups, "bounding": bounding}
-        with self._paced():
+        with paced(self.pace):
             question = ask(sql, self.catalog)
             if question.target is not None and question.target.relative:
                 if epsilon is None or rho is not None:
@@ -215,16 +214,6 @@ class Session:
             answer = replace(answer, explanation=replace(answer.explanation, notes=missed))
         return replace(answer, loss=sequential(losses), cached=not fresh)
 
-    @contextmanager
-    def _paced(self) -> Iterator[None]:
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            if self.pace:
-                spent = time.monotonic() - started
-                time.sleep(-(-spent // self.pace) * self.pace - spent)
-
     def table(self, name: str) -> Builder:
         """Start a question without SQL: ``session.table("patients").by("ward").count().ask(epsilon=1)``."""
         return Builder(session=self, source=name)
@@ -243,7 +232,7 @@ class Session:
         if (epsilon is None) == (rho is None):
             raise BadParameter("a workload needs its cost.", fix="Pass epsilon or rho.")
         cost = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
-        with self._paced():
+        with paced(self.pace):
             return answer_workload(self, plan_workload(self, queries, cost, rows=rows, groups=groups))
 
     def remaining(self) -> Loss | None:

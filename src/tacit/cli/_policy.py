@@ -23,13 +23,13 @@ def answer_by_policy(
     assert metadata.policy is not None
     name = metadata.policy.name
     for option, value in options.items():
-        if option != "analyst" and value not in (None, "0"):
+        if option not in ("analyst", "pace") and value not in (None, "0"):
             raise BadParameter(
                 f"--{option} belongs to differential privacy; this data set is answered by policy `{name}`, which has "
                 "no budget.",
                 fix="Leave it out.",
             )
-    session = metadata.policy_session(base=base)
+    session = metadata.policy_session(base=base, pace=options.get("pace"))
     if explain:
         told = session.explain(sql)
         if as_json:
