@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from tacit.cli import main
@@ -390,3 +391,26 @@ def test_an_unknown_format_is_refused_before_the_work(
     monkeypatch.setattr("tacit.verbs.protect", lambda *_, **__: pytest.fail("the work was begun"))
     code, told = document(capsys, "protect", "tacit.yaml", "--format", "docx")
     assert (code, told["error"]["code"]) == (2, "TAC-105")
+
+
+def test_columns_may_be_called_like_our_own_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{i % 2},{'xy'[i % 3 == 0]},{'mn'[i % 4 == 0]}" for i in range(40)]
+    Path("people.csv").write_text("\n".join(["row,class,count", *rows]) + "\n")
+    Path("tacit.yaml").write_text(
+        "tacit: 1\ndata: people.csv\ncolumns: {row: quasi, class: quasi, count: sensitive}\n"
+        "models: [{k-anonymity: 3}, {l-diversity: {l: 2}}]\nsteps: [{generalize: {suppression: 0.2}}]\n"
+    )
+    code, made = document(capsys, "protect", "tacit.yaml")
+    assert code == 0, made
+    assert run(capsys, "check", "release", "--original", "people.csv")[0] == 0
+
+
+@pytest.mark.parametrize("engine", ["memory", "duckdb"])
+def test_zero_has_no_sign_in_a_release(engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pl.DataFrame({"x": [0.0, -0.0, 0.0, -0.0, 1.5, 1.5], "s": list("ababab")}).write_parquet("people.parquet")
+    Path("tacit.yaml").write_text(
+        "tacit: 1\ndata: people.parquet\ncolumns: {x: {role: quasi, kind: number}, s: sensitive}\n"
+        "models: [{k-anonymity: 2}]\nsteps: [generalize]\n"
+    )
+    assert run(capsys, "protect", "tacit.yaml", "--engine", engine, "--format", "csv")[0] == 0
+    assert "-0" not in Path("release/data.csv").read_text()

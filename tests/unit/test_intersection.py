@@ -100,3 +100,14 @@ def test_bad_questions_are_refused() -> None:
     bare = Dataset(table=original().table, schema=Schema(columns={"zip": Column(role=Role.QUASI)}))
     with pytest.raises(NotApplicable, match="no sensitive column"):
         guard_intersection(PLANNED, [HOSPITAL], original=bare, l=2)
+
+
+def test_a_release_without_common_columns_is_not_called_harmless() -> None:
+    people = pl.DataFrame({"age": [20, 20, 30, 30], "s": ["a", "b", "c", "a"]})
+    original = Dataset.of(
+        Table(frame=people), Schema(columns={"age": Column(role=Role.QUASI), "s": Column(role=Role.SENSITIVE)})
+    )
+    planned = Release(table=Table(frame=people), manifest={})
+    other = Release(table=Table(frame=people.select("s")), manifest={})
+    with pytest.raises(NotApplicable, match="shares no quasi-identifier"):
+        guard_intersection(planned, [other], original=original, l=2)

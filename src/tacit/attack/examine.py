@@ -300,20 +300,20 @@ def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
     present = values.drop_nulls()
     if len(present) == 0:
         return values.head(1)
-    counts = present.value_counts(sort=True)
+    counts = present.alias("value").value_counts(sort=True)
     if tolerance > 0 and values.dtype.is_numeric():
-        distinct = counts.sort(values.name)
-        level = distinct[values.name].cast(pl.Float64).to_numpy()
+        distinct = counts.sort("value")
+        level = distinct["value"].cast(pl.Float64).to_numpy()
         total = np.concatenate([[0], np.cumsum(distinct["count"].to_numpy())])
         ordered = np.sort(level)
         # A guess g is right for every truth t with |g - t| <= tolerance |t|; only the window on the positive side is
         # searched, which is exact for columns of one sign and a good constant otherwise.
         low = np.searchsorted(ordered, np.minimum(level / (1 + tolerance), level * (1 + tolerance)), "left")
         high = np.searchsorted(ordered, np.maximum(level / (1 - min(tolerance, 0.99)), level), "right")
-        return distinct[values.name][[int(np.argmax(total[high] - total[low]))]]
+        return distinct["value"][[int(np.argmax(total[high] - total[low]))]].alias(values.name)
     # Ties are broken by the value itself so that the same release gives the same baseline.
     top = counts.filter(pl.col("count") == pl.col("count").max())
-    return top.sort(values.name)[values.name].head(1)
+    return top.sort("value")["value"].head(1).alias(values.name)
 
 
 # --- membership ---------------------------------------------------------------------------------------------------

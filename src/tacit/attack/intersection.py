@@ -155,6 +155,8 @@ def _intersect(
 def _possible(release: Release, text: pl.Series, values: pl.Series, alike: pl.DataFrame, column: str) -> Mask:
     """(combination, value): whether somebody with these quasi-identifiers may hold the value."""
     knows = tuple(name for name in alike.columns[:-1] if name in release.table.columns and name != column)
+    if not knows:
+        raise NotApplicable("A release shares no quasi-identifier with the original, so nobody can be looked up in it.")
     matched = match(View(release=release, targets=alike.select(knows), knows=knows))
     codes = values.to_frame("v").with_row_index("code")
     of_row = text.alias("v").to_frame().join(codes, on="v", how="left", maintain_order="left")["code"]

@@ -101,8 +101,8 @@ def look(
     whole, order = {}, {}
     for name in sensitive:
         table = original if original is not None and name in original.columns else release
-        count = table.get_column(name).value_counts().sort(name, nulls_last=True)
-        order[name] = tuple(count.get_column(name).cast(pl.String).to_list())
+        count = table.get_column(name).alias("value").value_counts().sort("value", nulls_last=True)
+        order[name] = tuple(count.get_column("value").cast(pl.String).to_list())
         whole[name] = dict(zip(order[name], count.get_column("count").to_list(), strict=True))
     return Shown(
         keys=tuple(row[:-1] for row in found),

@@ -76,6 +76,7 @@ def json_schema() -> dict[str, Any]:
         "order": {"enum": ["shuffled", "kept"], "description": "Order of the released rows."},
         "columns": {
             "type": "object",
+            "minProperties": 1,
             "additionalProperties": {"anyOf": [column, column["properties"]["role"]]},
             "description": "Role, kind, hierarchy and domain of each column.",
         },

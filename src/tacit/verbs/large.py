@@ -66,7 +66,8 @@ def protect_large(
         )
         sizes = _class_sizes(done, recipe)
         limits = _limits(recipe.limits, sizes)
-        document = _document(done, sizes, limits, target)
+        undeclared = [name for name in scan(done.path).columns if name not in recipe.schema.columns]
+        document = _document(done, sizes, limits, target, undeclared)
         failed = [f"{v.model} {v.state}" for v in done.verdicts if not v.holds]
         failed += [f"limit of {entry['limit']} {entry['wanted']}" for entry in limits if not entry["met"]]
         if failed and not unmet:
@@ -114,7 +115,7 @@ def _limits(limits: Limits, sizes: Mapping[str, float]) -> list[dict[str, Any]]:
 
 
 def _document(
-    done: ProtectedFile, sizes: Mapping[str, float], limits: list[dict[str, Any]], target: Path
+    done: ProtectedFile, sizes: Mapping[str, float], limits: list[dict[str, Any]], target: Path, undeclared: list[str]
 ) -> dict[str, Any]:
     rows = sizes["rows"]
     risk = sizes["classes"] / rows if rows else 0.0
@@ -137,6 +138,7 @@ def _document(
         "release": f"{target}/",
         "private": f"{private_folder(target)}/",
         "rows": done.rows,
+        "undeclared": undeclared,
         "steps": [dict(step) for step in done.private],
         "verdicts": [verdict.to_plain() for verdict in done.verdicts],
         "attacks_before": [],

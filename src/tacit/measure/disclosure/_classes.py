@@ -85,17 +85,20 @@ def classes(
             (frame[name] == ROOT) if frame.schema[name] == pl.String else pl.repeat(False, frame.height, eager=True)
         )
         suppressed &= starred.fill_null(name in joker).to_numpy() | (frame[name].is_null().to_numpy() & (name in joker))
-    keyed = frame.select(names).with_row_index("row").filter(pl.Series(~suppressed))
-    distinct = keyed.select(names).unique(maintain_order=True).with_row_index("class")
-    joined = keyed.join(distinct, on=list(names), how="left", nulls_equal=True, maintain_order="left")
+    # Columns go by number here: a column may be called anything, "class" included.
+    keys = {f"c{number}": name for number, name in enumerate(names)}
+    cells = pl.DataFrame([frame.get_column(name).alias(key) for key, name in keys.items()])
+    held_cells = cells.filter(pl.Series(~suppressed))
+    distinct = held_cells.unique(maintain_order=True).with_row_index("class")
+    joined = held_cells.join(distinct, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
     label = np.full(frame.height, -1, dtype=np.int64)
-    label[joined["row"].to_numpy()] = joined["class"].to_numpy()
+    label[~suppressed] = joined["class"].to_numpy()
     held = label >= 0
     count = np.bincount(label[held], minlength=distinct.height).astype(np.int64)
     mass = weights[held] if weights is not None else np.ones(int(held.sum()))
     total = np.bincount(label[held], weights=mass, minlength=distinct.height).astype(np.float64)
     if joker:
-        count, total = _with_jokers(distinct.select(names), joker, count, total)
+        count, total = _with_jokers(distinct.select(list(keys)).rename(keys), joker, count, total)
     return Classes(label=label, fit=count, weight=total)
 
 

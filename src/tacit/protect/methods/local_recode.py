@@ -117,8 +117,7 @@ def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) 
         for level in ladder.levels:
             for label, leaves in zip(spelled(level.labels).to_list(), level.leaves_under.tolist(), strict=True):
                 cover[label] = max(cover.get(label, 0), leaves)
-        counts = spelled(series).value_counts()
-        counts = counts.select(pl.col(name).alias("label"), pl.col("count"))
+        counts = spelled(series).alias("label").value_counts()
         covered = np.array([cover[label] for label in counts["label"].to_list()], dtype=np.float64)
         total += float(((covered - 1) / (size - 1) * counts["count"].to_numpy()).sum()) / data.rows
     return 1 - total / len(names)

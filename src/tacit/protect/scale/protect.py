@@ -93,7 +93,8 @@ class _Source:
                         fix="Change its kind in the recipe, or clean the file.",
                         column=name,
                     )
-        return cls(engine=engine, columns=names, base=statements.base(engine.source, names, casts))
+        floats = {name for name in names if casts.get(name, Kind.of(sample.schema[name])) is Kind.NUMBER}
+        return cls(engine=engine, columns=names, base=statements.base(engine.source, names, casts, floats))
 
     def coded(self, name: str, schema: Schema, *, level: int = 0, plain: bool = False) -> Coded:
         """A column with its distinct values; ``plain`` leaves its hierarchy aside."""

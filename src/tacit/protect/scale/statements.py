@@ -5,7 +5,7 @@ Inside, source column number i is called ``c{i}``, so no name of a file can clas
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tacit.schema import Kind
@@ -32,12 +32,18 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind]) -> str:
-    """All columns of the source under our names, in their declared kinds."""
-    chosen = [
-        f"{f'TRY_CAST({named(name)} AS {_TYPES[casts[name]]})' if name in casts else named(name)} AS c{i}"
-        for i, name in enumerate(columns)
-    ]
+def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats: Collection[str] = ()) -> str:
+    """All columns of the source under our names, in their declared kinds.
+
+    Zero has no sign in the columns that are ``floats``: -0.0 and 0.0 are one value to every count, and must not differ
+    in what is written.
+    """
+
+    def value(name: str) -> str:
+        cell = f"TRY_CAST({named(name)} AS {_TYPES[casts[name]]})" if name in casts else named(name)
+        return f"CASE WHEN {cell} = 0 THEN 0 ELSE {cell} END" if name in floats else cell
+
+    chosen = [f"{value(name)} AS c{i}" for i, name in enumerate(columns)]
     return f"SELECT {', '.join(chosen)} FROM {source}"
 
 
