@@ -1,4 +1,4 @@
-"""Questions about tables in a PostgreSQL server: by address, read-only, in time, and with one message."""
+"""Questions to PostgreSQL and Spark: by address or file, read-only, in time, and with one message."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tacit.dp.ledger import Ledger
 from tacit.dp.loss import pure
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.backends.postgres import Postgres
+from tacit.engines.backends.spark import Spark
 from tacit.engines.choice import choose_engine
 from tacit.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart
 from tacit.schema import Column, Domain, Kind, Role, Schema
@@ -129,9 +130,26 @@ def test_engines_by_name_and_by_data() -> None:
     assert choose_engine(None, ["postgresql://host/base#t"]) == Postgres()
     assert choose_engine(None, [Path("t.csv")]) == Duckdb()
     assert choose_engine("postgres", []) == Postgres()
+    assert choose_engine("spark", [Path("t.parquet")]) == Spark()
     assert choose_engine(Duckdb(threads=1), ["postgresql://host/base"]) == Duckdb(threads=1)
     with pytest.raises(UnknownPart):
         choose_engine("oracle", [])
+
+
+@pytest.mark.slow
+def test_spark_answers_from_parquet_and_refuses_for_free(java: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {"id": range(90), "ward": ["east", "west", "west"] * 30, "bill": [1.5] * 90, "code": ["x"] * 90}
+    )
+    frame.write_parquet(tmp_path / "visits.parquet")
+    asked = session(tmp_path / "visits.parquet", engine=Spark(threads=2))
+    answer = asked.ask("SELECT ward, COUNT(*) AS n, SUM(bill) AS s FROM visits GROUP BY ward", epsilon=10**6)
+    assert answer.frame["n"].to_list() == [30, 60]
+    assert answer.frame["s"].to_list() == pytest.approx([45, 90], abs=0.1)
+    before = asked.remaining()
+    with pytest.raises(QueryRefused, match="Spark cannot compute"):
+        asked.ask("SELECT SUM(code) FROM visits", epsilon=1)
+    assert asked.remaining() == before
 
 
 @pytest.mark.parametrize("wrong", ["#nowhere.visits", "#Clinic.none"])
