@@ -92,7 +92,8 @@ def _cli_page(root: click.Command) -> str:
     text = ["# Commands\n"]
 
     def describe(command: click.Command, path: list[str], parent: click.Context | None) -> None:
-        context = click.Context(command, info_name=path[-1], parent=parent, max_content_width=100, terminal_width=100)
+        settings = {**command.context_settings, "max_content_width": 100, "terminal_width": 100}
+        context = click.Context(command, info_name=path[-1], parent=parent, **settings)
         text.extend(
             [f"{'#' * min(len(path) + 1, 4)} {' '.join(path)}\n", "```text", command.get_help(context), "```\n"]
         )

@@ -39,6 +39,10 @@ def masked(step: Step, table: Dataset, seed: int = 1) -> pl.DataFrame:
     return step.apply(table, Context(rng=Rng(seed))).table.frame
 
 
+def partition(groups: np.ndarray) -> set[frozenset[int]]:
+    return {frozenset(np.flatnonzero(groups == number).tolist()) for number in np.unique(groups)}
+
+
 @few
 @given(columns, st.floats(0.5, 100), st.sampled_from(["classic", "p-buckets", "p-distribution"]), st.integers(0, 99))
 def test_rank_swapping_keeps_the_marginal(values: list[float | None], p: float, variant: str, seed: int) -> None:
@@ -69,7 +73,8 @@ def test_mdav_is_the_plain_algorithm_with_groups_of_k_to_2k(points: np.ndarray, 
     sizes = np.bincount(groups)
     assert sizes.min() >= min(k, len(points))
     assert sizes.max() <= 2 * k - 1
-    assert (groups == mdav_plain(points, k)).all()
+    # Records at equal distances may be grouped in another order, so groups are compared and not their numbers.
+    assert partition(groups) == partition(mdav_plain(points, k))
 
 
 @few

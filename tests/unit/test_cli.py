@@ -279,7 +279,8 @@ def test_interrupting_leaves_nothing_half_written(folder: Path) -> None:
     time.sleep(1.0)
     work.send_signal(signal.SIGINT)
     _, err = work.communicate(timeout=60)
-    assert work.returncode == 130, err
+    # A shell reports 130 for both: our own exit code, and a death by the signal that Python itself may choose.
+    assert work.returncode in (130, -signal.SIGINT), err
     assert SECRET not in err
     assert sorted(path.name for path in folder.iterdir()) == ["people.csv", "tacit.yaml"]
 

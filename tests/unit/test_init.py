@@ -15,7 +15,7 @@ from tacit.recipe import Recipe
 from tacit.schema import Role
 
 ODD_NAMES = [
-    "^a.*$",
+    "^a.*",
     "a: b",
     "#1",
     "- x",
@@ -30,7 +30,7 @@ ODD_NAMES = [
     "tab\t",
     "back\\slash",
     "[",
-    "*",
+    "**",
     "a,b",
 ]
 

@@ -17,6 +17,13 @@ from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
 
 DRAW = np.random.default_rng(0)
+_START = DRAW.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_draws() -> None:
+    """Every test starts from the same draws, in whatever order and process the tests run."""
+    DRAW.bit_generator.state = _START
 
 
 def pair(before: pl.DataFrame, after: pl.DataFrame, *, rows: Any = "same", sensitive: tuple[str, ...] = ()) -> Pair:
@@ -176,10 +183,15 @@ def test_workload_error_of_a_release_twice_as_full_of_one_value() -> None:
 def test_learning_from_a_release_without_dependence_loses_everything(model: str) -> None:
     x = DRAW.normal(size=800)
     before = pl.DataFrame({"x": x, "y": np.where(x > 0, "yes", "no"), "z": 3 * x + 0.1 * DRAW.normal(size=800)})
-    broken = before.with_columns(x=DRAW.permutation(x), z=DRAW.permutation(before["z"].to_numpy()))
-    lost = take("learning", pair(before, broken, sensitive=("y", "z")), {"model": model})
-    assert lost.columns["y"] > 0.3
-    assert lost.columns["z"] > 0.8
+    classes, numbers_lost = [], []
+    for _ in range(8):
+        broken = before.with_columns(x=DRAW.permutation(x), z=DRAW.permutation(before["z"].to_numpy()))
+        lost = take("learning", pair(before, broken, sensitive=("y", "z")), {"model": model})
+        classes.append(lost.columns["y"])
+        numbers_lost.append(lost.columns["z"])
+    # A model of noise may point the right way by chance, so one shuffle can lose nothing and eight lose half.
+    assert np.mean(classes) > 0.25
+    assert np.mean(numbers_lost) > 0.8
     kept = take("learning", pair(before, before, sensitive=("y", "z")), {"model": model})
     assert kept.value == pytest.approx(0, abs=1e-9)
     assert kept.detail["y"]["original"] > 0.95

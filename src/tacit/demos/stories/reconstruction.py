@@ -109,7 +109,7 @@ def draw(points: list[dict[str, Any]]) -> str:
         y = {"type": "quantitative", "scale": {"domain": [0.4, 1]}, "axis": {"format": ".0%", "title": "bits right"}}
         colour = {
             "field": "line", "type": "nominal", "sort": list(words.values()), "title": None,
-            "scale": {"range": list(_COLOURS)}, "legend": {"orient": "top-right", "symbolOpacity": 1},
+            "scale": {"range": list(_COLOURS)}, "legend": {"orient": "bottom-left", "symbolOpacity": 1},
         }  # fmt: skip
         layers: list[dict[str, Any]] = [
             {"mark": {"type": "area", "opacity": 0.2},
