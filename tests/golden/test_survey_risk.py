@@ -120,8 +120,8 @@ def test_special_uniques_of_the_survey(survey: Pair) -> None:
 def test_special_uniques_with_a_missing_code() -> None:
     """sdcMicro's 101 records and largest score 0.4624549 come out if the code 3 counts as missing.
 
-    The setting was chosen because it gives these figures; how the published run was made is not known. The test pins what
-    our SUDA2 does with missing cells and is no independent confirmation of it.
+    The setting was chosen because it gives these figures; how the published run was made is not known. The test pins
+    what our SUDA2 does with missing cells and is no independent confirmation of it.
     """
     frame = pl.read_csv(DATA / "sdcmicro" / "testdata.csv").select(
         pl.when(pl.col(name) == 3).then(None).otherwise(pl.col(name)).alias(name) for name in KEYS
