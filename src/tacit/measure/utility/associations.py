@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
-from tacit.measure.utility._spread import comparable, spread
-from tacit.measure.utility._tables import cross_tables
+from tacit.measure.utility._dependence import change_of_dependence
 from tacit.measure.utility._values import Floats
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
@@ -36,17 +33,7 @@ class Associations(Measure):
     """The most cells per column."""
 
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
-        names = comparable(pair)
-        if len(names) < 2:
-            raise NotApplicable("The tables share fewer than two columns that could be compared.")
-        spreads = {name: spread(pair, name, self.cells) for name in names}
-        found, seen = {}, {}
-        for left, right in combinations(names, 2):
-            before, after = (cramers_v(table) for table in cross_tables(spreads[left], spreads[right]))
-            label = f"{left} × {right}"
-            found[label], seen[label] = abs(before - after), {"before": before, "after": after}
-        value = float(np.mean(list(found.values())))
-        return Measurement(measure=self.part_name(), value=value, columns=found, detail={"pairs": seen})
+        return change_of_dependence(self.part_name(), pair, self.cells, cramers_v)
 
 
 def cramers_v(table: Floats) -> float:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
-from tacit.measure.utility._spread import comparable, spread
-from tacit.measure.utility._tables import cross_tables
+from tacit.measure.utility._dependence import change_of_dependence
 from tacit.measure.utility._values import Floats
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
@@ -34,17 +31,7 @@ class MutualInformation(Measure):
     """The most cells per column; more cells see finer dependence and need more rows."""
 
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
-        names = comparable(pair)
-        if len(names) < 2:
-            raise NotApplicable("The tables share fewer than two columns that could be compared.")
-        spreads = {name: spread(pair, name, self.cells) for name in names}
-        found, seen = {}, {}
-        for left, right in combinations(names, 2):
-            before, after = (normalized_information(table) for table in cross_tables(spreads[left], spreads[right]))
-            label = f"{left} × {right}"
-            found[label], seen[label] = abs(before - after), {"before": before, "after": after}
-        value = float(np.mean(list(found.values())))
-        return Measurement(measure=self.part_name(), value=value, columns=found, detail={"pairs": seen})
+        return change_of_dependence(self.part_name(), pair, self.cells, normalized_information)
 
 
 def _entropy(shares: Floats) -> float:
