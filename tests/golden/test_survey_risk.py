@@ -102,37 +102,6 @@ def test_slide_negative_binomial_recovers_its_own_model() -> None:
     assert estimate == pytest.approx(truth, rel=0.03)
 
 
-def test_special_uniques_by_brute_force() -> None:
-    """The scores of four rows, counted by hand: minimal sample uniques of sizes 1, 2 and 2."""
-    frame = pl.DataFrame({"a": [1, 1, 2, 2, 1], "b": [1, 1, 1, 2, 2], "c": [1, 1, 1, 1, 1]})
-    found = run("suda", pair(frame, ("a", "b", "c")))
-    # Row 3: {a=2,b=1}; row 4: {a=2,b=2}; row 5: {a=1,b=2}. Each one minimal sample unique of two of three columns.
-    assert found.detail["rows"] == 3
-    assert dict(found.columns) == pytest.approx({"a": 1.0, "b": 1.0, "c": 0.0})
-
-
-def test_special_uniques_of_the_survey(survey: Pair) -> None:
-    found = run("suda", survey)
-    assert found.detail["rows"] == 157
-    assert found.value == pytest.approx(0.678143, abs=1e-6)
-
-
-def test_special_uniques_with_a_missing_code() -> None:
-    """sdcMicro's 101 records and largest score 0.4624549 come out if the code 3 counts as missing.
-
-    The setting was chosen because it gives these figures; how the published run was made is not known. The test pins
-    what our SUDA2 does with missing cells and is no independent confirmation of it.
-    """
-    frame = pl.read_csv(DATA / "sdcmicro" / "testdata.csv").select(
-        pl.when(pl.col(name) == 3).then(None).otherwise(pl.col(name)).alias(name) for name in KEYS
-    )
-    schema = Schema(columns={name: Column(role=Role.QUASI, missing="wildcard") for name in KEYS})
-    original = Dataset.of(Table(frame=frame), schema)
-    found = run("suda", Pair(original=original, release=Release(table=original.table, manifest={})))
-    assert found.detail["rows"] == 101
-    assert found.value == pytest.approx(0.4624549, abs=5e-7)
-
-
 def test_wildcards_are_counted_in_every_class_they_fit() -> None:
     frame = pl.DataFrame({"a": ["x", "x", "y", None], "b": ["1", "1", "1", "1"]})
     schema = Schema(columns={"a": Column(role=Role.QUASI, missing="wildcard"), "b": Column(role=Role.QUASI)})
