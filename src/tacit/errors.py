@@ -29,6 +29,7 @@ __all__ = [
     "NotApplicable",
     "NotComparable",
     "NotThatFormat",
+    "OutOfTime",
     "OutputExists",
     "OverBudget",
     "PolicyNotMet",
@@ -262,6 +263,12 @@ class NotApplicable(TacitError):
     """An attack or a measure does not apply here; this is never reported as a risk of zero."""
 
     code = "TAC-501"
+
+
+class OutOfTime(NotApplicable):
+    """The time allowed was used up before there was a result; never a risk of zero, and never a limit that is met."""
+
+    code = "TAC-502"
 
 
 # --- secrets: TAC-6xx ---------------------------------------------------------------------------------------------
