@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tacit.errors import OutOfTime
 
-__all__ = ["SILENT", "Deadline", "Progress", "Tick", "portions", "share"]
+__all__ = ["SILENT", "Deadline", "Progress", "Tick", "portions", "share", "silenced"]
 
 Tick = Callable[[float], None]
 """Advance the current task by that many units."""
@@ -85,6 +85,11 @@ def share(progress: Progress, parts: float) -> Progress:
     if isinstance(progress, Deadline):
         return replace(progress, until=min(progress.until, progress.clock() + progress.left / parts))
     return progress
+
+
+def silenced(progress: Progress) -> Progress:
+    """The same deadline with nobody told: for small work that is done many times."""
+    return replace(progress, listener=SILENT) if isinstance(progress, Deadline) else SILENT
 
 
 def portions(progress: Progress, title: str, total: int, size: int = 1) -> Iterator[slice]:

@@ -15,7 +15,8 @@ from people import NUMBERS, QUASI, dataset, frame
 from tacit.attack import Attack, Discloses, Outcome, Scene, examine, risk
 from tacit.attack.intervals import wilson
 from tacit.data.table import Table
-from tacit.errors import TacitError
+from tacit.errors import OutOfTime, TacitError
+from tacit.progress import Deadline
 from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.release import Lineage, Release
@@ -158,6 +159,40 @@ def test_counts_are_sound(kind: type[Attack], parameters: dict[str, Any]) -> Non
     assert plain["attack"] == kind.part_name()
     assert plain["discloses"] == kind.discloses.value
     assert plain["tried"] == outcome.main.tries
+
+
+class Clock:
+    """A clock that stands still, but jumps past any deadline at the n-th reading."""
+
+    def __init__(self, readings: int) -> None:
+        self.left = readings
+
+    def __call__(self) -> float:
+        self.left -= 1
+        return 0.0 if self.left >= 0 else 1e9
+
+
+@pytest.mark.parametrize("readings", [0, 3, 10, 40])
+@pytest.mark.parametrize(("kind", "parameters"), PARTS)
+def test_time_is_up(kind: type[Attack], parameters: dict[str, Any], readings: int) -> None:
+    """What was found by then is counted; with nothing found there is no risk at all, least of all one of 0."""
+    until = Deadline(until=1.0, clock=Clock(readings))
+    try:
+        outcome = examine(kind.build(parameters), unmasked(kind), rng=Rng(5), tries=COUNT, progress=until)
+    except OutOfTime as late:
+        assert "Stopped" in str(late)
+        return
+    assert readings > 0
+    whole = first_run(kind, parameters)
+    assert outcome.planned == whole.main.tries
+    assert 0 < outcome.main.tries <= whole.main.tries
+    assert outcome.stopped == (outcome.main.tries < whole.main.tries)
+    assert len(outcome.rows) == len(outcome.hit) == len(outcome.confidence) == outcome.main.tries
+    if outcome.stopped:
+        plain = json.loads(json.dumps(outcome.to_plain(), allow_nan=False))
+        assert (plain["stopped"], plain["planned"]) == (True, whole.main.tries)
+        assert risk(outcome).high >= 0.99
+        assert outcome.main.hits < outcome.main.tries or risk(outcome).low <= risk(whole).low
 
 
 @pytest.mark.parametrize("kind", list(registry("attack")), ids=lambda kind: kind.part_name())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.errors import BadParameter, NotApplicable, Unmet, WrongKind
+from tacit.errors import BadParameter, OutOfTime, Unmet, WrongKind
 from tacit.recipe import Limits, Recipe
 from tacit.verbs import judge_limits
 
@@ -135,6 +135,7 @@ def test_when_time_is_up_attacks_are_not_run_rather_than_harmless() -> None:
     done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
     outcomes = tacit.attack(done.release, original=PEOPLE, lineage=done.lineage, seconds=0)  # type: ignore[operator]
     assert outcomes
-    assert all(isinstance(outcome, NotApplicable) and "Not run" in str(outcome) for outcome in outcomes)
+    assert all(isinstance(outcome, OutOfTime) and "Stopped" in str(outcome) for outcome in outcomes)
     [entry] = judge_limits(Limits(risk=0.5), outcomes)
-    assert entry["met"] is False
+    assert entry["met"] is None
+    assert "linkage" in entry["stopped"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -100,15 +100,38 @@ class Guesses:
     made: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """What the attack learned besides, as plain data that names columns and never values: weights, for example."""
+    """What the attack learned besides, as plain data that names columns and never values: weights, for example.
+    Numbers under ``columns`` say how much each column helped."""
+    tried: int | None = None
+    """How many targets, from the first on, were reached before time was up; all of them when None. The examiner hands
+    targets over in random order, so those reached are a random sample."""
 
     @classmethod
     def of_rows(
-        cls, row: npt.NDArray[np.int64], confidence: npt.NDArray[np.float64], detail: Mapping[str, Any] | None = None
+        cls,
+        row: npt.NDArray[np.int64],
+        confidence: npt.NDArray[np.float64],
+        detail: Mapping[str, Any] | None = None,
+        tried: int | None = None,
     ) -> Guesses:
         """Guesses of identity; a negative row is no guess."""
         made = row >= 0
-        return cls(row=row, made=made, confidence=np.where(made, confidence, 0.0), detail=detail or {})
+        return cls(row=row, made=made, confidence=np.where(made, confidence, 0.0), detail=detail or {}, tried=tried)
+
+    @property
+    def reached(self) -> Guesses:
+        """The guesses about those targets alone that were reached in time."""
+        if self.tried is None or self.tried >= len(self.made):
+            return self
+        stop = self.tried
+        return replace(
+            self,
+            row=None if self.row is None else self.row[:stop],
+            value=None if self.value is None else self.value[:stop],
+            member=None if self.member is None else self.member[:stop],
+            made=self.made[:stop],
+            confidence=self.confidence[:stop],
+        )
 
 
 class Attack(Part):
@@ -127,9 +150,18 @@ class Attack(Part):
     transparent: bool = True
     """Whether the intruder knows the method and its parameters, as published with the release."""
 
+    @property
+    def setting(self) -> str:
+        """A few words that tell this intruder from others of the same attack; nothing when there is no need."""
+        return ""
+
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        """For each target, the best guess from the view alone."""
+        """For each target, the best guess from the view alone.
+
+        Long loops tick ``progress``, which may raise :class:`~tacit.errors.OutOfTime`; an attack that goes through its
+        targets one after the other says with ``tried`` how many it reached.
+        """
 
 
 class Linking(Attack):

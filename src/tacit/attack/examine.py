@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -23,8 +24,9 @@ from tacit.attack.canonical import canonical
 from tacit.attack.outcome import Arm, Outcome
 from tacit.attack.predicates import isolated, shuffled
 from tacit.attack.scene import People, Scene, people_of
-from tacit.errors import BadParameter, NotApplicable
+from tacit.errors import BadParameter, NotApplicable, OutOfTime
 from tacit.progress import SILENT, Progress
+from tacit.progress import share as share_of
 from tacit.rng import Rng
 
 __all__ = ["examine"]
@@ -36,7 +38,10 @@ Rows = npt.NDArray[np.int64]
 def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILENT, tries: int = 5000) -> Outcome:
     """Run an attack on at most ``tries`` people drawn at random and count how often it was right.
 
-    What cannot be judged or attacked raises :class:`NotApplicable`: it is never a risk of zero.
+    What cannot be judged or attacked raises :class:`NotApplicable`: it is never a risk of zero. When ``progress`` is a
+    :class:`~tacit.progress.Deadline` and time is up, those sought so far are counted; people are sought in random
+    order, so they are a sample of all, and the interval is as wide as their number says. With nobody sought to the end,
+    :class:`OutOfTime` is raised.
     """
     if tries < 1:
         raise BadParameter(f"An attack needs at least one try, not {tries}.", tries=tries)
@@ -63,9 +68,16 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
 
 
 def _sample(rng: Rng, name: str, chosen: Rows, tries: int) -> Rows:
-    if len(chosen) > tries:
-        chosen = np.sort(rng.child(name).generator.choice(chosen, tries, replace=False))
-    return chosen
+    """At most ``tries`` of those, in random order: whoever stops early has seen a random sample."""
+    return rng.child(name).generator.permutation(chosen)[:tries]
+
+
+def _guess(attack: Attack, view: View, rng: Rng, progress: Progress) -> Guesses:
+    """The guesses about those who were reached in time."""
+    guesses = attack.guess(view, rng, progress)
+    if guesses.tried == 0:
+        raise OutOfTime("Stopped: time was up before anybody had been sought.", fix="Allow more time.")
+    return guesses.reached
 
 
 def _view(attack: Attack, scene: Scene, people: People, chosen: Rows, *, secret: str | None = None) -> View:
@@ -97,11 +109,12 @@ def _outcome(
     rows: Rows,
     guesses: Guesses,
     hit: Bools,
-    baseline: Arm,
+    baseline: Arm | None,
     **more: object,
 ) -> Outcome:
     certain = guesses.made & (guesses.confidence >= 1 - 1e-9)
     detail = dict(guesses.detail)
+    order = np.argsort(rows, kind="stable")
     if people.outsiders:
         detail["outsiders"] = people.outsiders
     return Outcome(
@@ -120,9 +133,10 @@ def _outcome(
         },
         detail=detail,
         threat=attack.summary(),
-        rows=rows,
-        hit=hit,
-        confidence=guesses.confidence,
+        setting=attack.setting,
+        rows=rows[order],
+        hit=hit[order],
+        confidence=guesses.confidence[order],
         **more,  # type: ignore[arg-type]
     )
 
@@ -151,32 +165,44 @@ def _identity(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries:
     chosen = _sample(rng, "targets", inside, tries)
     if lesson is None and share is not None and place is not None:
         lesson = (people.frame[chosen], place[people.rows[chosen]])
-    rows = people.rows[chosen]
     view = replace(_view(attack, scene, people, chosen), taught=lesson)
-    guesses = attack.guess(view, rng.child("guess"), progress)
+    fitted = share is not None and share >= 1
+    guesses = _guess(attack, view, rng.child("guess"), share_of(progress, 2 if fitted else 1))
     assert guesses.row is not None
+    rows = people.rows[chosen][: len(guesses.made)]
     size = scene.release.table.rows
+    baseline: Arm | None
     if place is not None:
-        truth = place[rows]
-        hit = guesses.made & (guesses.row == truth)
-        if share is not None and share >= 1:
-            # Taught from the very people it is tried on, a learner is right about some by fitting alone: the baseline
-            # is the same learner taught a random assignment, judged by that assignment.
-            invented = rng.child("baseline").generator.permutation(truth)
-            pretended = replace(view, taught=(people.frame[chosen], invented))
-            told = attack.guess(pretended, rng.child("guess baseline"), progress).row
-            assert told is not None
-            blind = told == invented
+        hit = guesses.made & (guesses.row == place[rows])
+        if fitted:
+            baseline = _fitted_baseline(attack, view, place[people.rows[chosen]], rng, progress)
         else:
-            blind = rng.child("baseline").generator.integers(size, size=len(rows)) == truth
+            blind = rng.child("baseline").generator.integers(size, size=len(rows)) == place[rows]
+            baseline = Arm(hits=int(blind.sum()), tries=len(rows))
     else:
         # The method only coarsens, so the true row is one of those that fit, and the pick among them was random:
         # whether it was right is a coin with the attack's own confidence.
         hit = guesses.made & (rng.child("coin").generator.random(len(rows)) < guesses.confidence)
         blind = rng.child("baseline").generator.random(len(rows)) < 1 / size
-    baseline = Arm(hits=int(blind.sum()), tries=len(rows))
+        baseline = Arm(hits=int(blind.sum()), tries=len(rows))
     how = "row map" if scene.lineage is not None else "aligned rows" if place is not None else "size of matching class"
-    return _outcome(attack, scene, people, rows, guesses, hit, baseline, truth=how)
+    return _outcome(attack, scene, people, rows, guesses, hit, baseline, truth=how, planned=len(chosen))
+
+
+def _fitted_baseline(attack: Attack, view: View, truth: Rows, rng: Rng, progress: Progress) -> Arm | None:
+    """The same learner taught a random assignment, judged by that assignment.
+
+    Taught from the very people it is tried on, a learner is right about some by fitting alone.
+    """
+    assert view.taught is not None
+    invented = rng.child("baseline").generator.permutation(truth)
+    try:
+        pretended = replace(view, taught=(view.taught[0], invented))
+        told = _guess(attack, pretended, rng.child("guess baseline"), progress).row
+    except OutOfTime:
+        return None
+    assert told is not None
+    return Arm(hits=int((told == invented[: len(told)]).sum()), tries=len(told))
 
 
 def _taught(
@@ -233,24 +259,27 @@ def _attribute(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries
     if len(inside) == 0:
         raise NotApplicable(f"Nobody sought has a value of `{secret}` that a guess could be compared with.")
     chosen = _sample(rng, "targets", inside, tries)
-    rows = people.rows[chosen]
     tolerance = float(getattr(attack, "tolerance", 0.0))
-    guesses = attack.guess(_view(attack, scene, people, chosen, secret=secret), rng.child("guess"), progress)
+    outside = _outside(scene, people, secret, place)
+    own = share_of(progress, 1 if outside is None else 2)
+    guesses = _guess(attack, _view(attack, scene, people, chosen, secret=secret), rng.child("guess"), own)
     assert guesses.value is not None
+    rows = people.rows[chosen][: len(guesses.made)]
     hit = guesses.made & _right(guesses.value, truth.gather(rows), tolerance)
     constant = best_constant(scene.release.table.column(secret), tolerance)
     blind = _right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows), tolerance)
     control = None
-    outside = _outside(scene, people, secret, place)
     if outside is not None:
         frame, values = outside
         picked = _sample(rng, "control", np.arange(frame.height), tries)
         strangers = People(frame=frame, rows=np.empty(0, np.int64), knows=people.knows)
         view = _view(attack, scene, strangers, picked, secret=secret)
-        others = attack.guess(view, rng.child("guess control"), progress)
-        assert others.value is not None
-        right = others.made & _right(others.value, values.gather(picked), tolerance)
-        control = Arm(hits=int(right.sum()), tries=len(picked))
+        # Without time for it the reference is the baseline alone, which judges more severely.
+        with suppress(OutOfTime):
+            others = _guess(attack, view, rng.child("guess control"), progress)
+            assert others.value is not None
+            right = others.made & _right(others.value, values.gather(picked[: len(others.made)]), tolerance)
+            control = Arm(hits=int(right.sum()), tries=len(right))
     how = "row map" if scene.lineage is not None else "original values"
     return _outcome(
         attack,
@@ -263,6 +292,7 @@ def _attribute(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries
         control=control,
         secret=secret,
         truth=how,
+        planned=len(chosen),
     )
 
 
@@ -337,15 +367,16 @@ def _membership(attack: Attack, scene: Scene, rng: Rng, progress: Progress, trie
     targets = pl.concat([people.frame[inside], frame[absent].cast(people.frame.schema, strict=False)])
     shuffle = rng.child("shuffle").generator.permutation(targets.height)
     view = View(release=scene.release, targets=targets[shuffle], knows=people.knows, transparent=attack.transparent)
-    guesses = attack.guess(view, rng.child("guess"), progress)
+    guesses = _guess(attack, view, rng.child("guess"), progress)
     assert guesses.member is not None
+    shuffle = shuffle[: len(guesses.made)]
     member = shuffle < count
     hit = guesses.made & (guesses.member == member)
     # Without the release the intruder can only say "member" as often, of people at random.
     blind = rng.child("baseline").generator.permutation(guesses.member) == member
     rows = np.where(member, people.rows[inside][np.minimum(shuffle, count - 1)], -1)
-    said = int((guesses.member & member).sum())
-    false = int((guesses.member & ~member).sum())
+    said = float(guesses.member[member].mean()) if member.any() else 0.0
+    false = float(guesses.member[~member].mean()) if not member.all() else 0.0
     return _outcome(
         attack,
         scene,
@@ -355,11 +386,12 @@ def _membership(attack: Attack, scene: Scene, rng: Rng, progress: Progress, trie
             member=guesses.member,
             made=guesses.made,
             confidence=guesses.confidence,
-            detail={**guesses.detail, "members recognized": said / count, "others taken for members": false / count},
+            detail={**guesses.detail, "members recognized": said, "others taken for members": false},
         ),
         hit,
         Arm(hits=int(blind.sum()), tries=len(hit)),
         truth="control file" if scene.control is not None else "row map",
+        planned=targets.height,
     )
 
 
@@ -373,15 +405,18 @@ def singling_out(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tri
     nobody = View(
         release=scene.release, targets=people.frame.clear(), knows=people.knows, transparent=attack.transparent
     )
-    guesses = attack.guess(nobody, rng.child("guess"), progress)
+    guesses = attack.guess(nobody, rng.child("guess"), share_of(progress, 2))
     made = guesses.predicates[:tries]
     if not made:
         raise NotApplicable("No description was found that fits exactly one released row.")
     hit = isolated(made, original, scene.release.table)
     # Without knowing which values go together: the same attack on a release whose columns were shuffled one by one.
     apart = replace(nobody, release=shuffled(scene.release, people.knows, rng.child("baseline").generator))
-    loose = attack.guess(apart, rng.child("guess baseline"), progress).predicates[:tries]
-    blind = isolated(loose, original, apart.release.table) if loose else np.zeros(len(made), dtype=np.bool_)
+    baseline = None
+    with suppress(OutOfTime):
+        loose = attack.guess(apart, rng.child("guess baseline"), progress).predicates[:tries]
+        blind = isolated(loose, original, apart.release.table) if loose else np.zeros(len(made), dtype=np.bool_)
+        baseline = Arm(hits=int(blind.sum()), tries=len(blind))
     control = None
     if scene.control is not None:
         scene.control.require(people.knows)
@@ -391,5 +426,7 @@ def singling_out(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tri
         made=np.ones(len(made), dtype=np.bool_), confidence=guesses.confidence[: len(made)], detail=guesses.detail
     )
     rows = np.full(len(made), -1, dtype=np.int64)
-    baseline = Arm(hits=int(blind.sum()), tries=len(blind))
-    return _outcome(attack, scene, people, rows, judged, hit, baseline, control=control, truth="original values")
+    planned = min(tries, getattr(attack, "descriptions", tries)) if guesses.tried is not None else len(made)
+    return _outcome(
+        attack, scene, people, rows, judged, hit, baseline, control=control, truth="original values", planned=planned
+    )

@@ -12,7 +12,7 @@ from tacit.attack.attack import Guesses, View
 from tacit.attack.attacks.sparse_linkage import SparseLinkage
 from tacit.attack.outcome import Arm, Outcome
 from tacit.attack.scene import Scene
-from tacit.errors import NotApplicable
+from tacit.errors import NotApplicable, OutOfTime
 from tacit.progress import Progress
 from tacit.rng import Rng
 
@@ -41,23 +41,31 @@ def examine_units(attack: SparseLinkage, scene: Scene, rng: Rng, progress: Progr
     owner = scene.original.table.column(unit).rank("dense").cast(pl.Int64).fill_null(0).to_numpy()
     present = np.flatnonzero(place >= 0)
     people = np.unique(owner[present])
-    if len(people) > tries:
-        people = np.sort(rng.child("targets").generator.choice(people, tries, replace=False))
+    people = rng.child("targets").generator.permutation(people)[:tries]
     targets = _knowledge(attack, scene, owner, people, names, rng)
     view = View(release=scene.release, targets=targets, knows=tuple(names), secret=unit, transparent=attack.transparent)
+    planned = len(people)
     guesses = attack.guess(view, rng.child("guess"), progress)
+    if guesses.tried == 0:
+        raise OutOfTime("Stopped: time was up before anybody had been sought.", fix="Allow more time.")
+    guesses = guesses.reached
     assert guesses.row is not None
+    people = people[: len(guesses.made)]
     # Whose is a released row: by the row map, the owner of the original row.
     release_owner = np.full(scene.release.table.rows, -1, dtype=np.int64)
     release_owner[place[present]] = owner[present]
     hit = guesses.made & (release_owner[np.maximum(guesses.row, 0)] == people)
     everybody = np.unique(release_owner[release_owner >= 0])
     blind = rng.child("baseline").generator.choice(everybody, len(people)) == people
-    return _outcome(attack, guesses, hit, blind, people, names)
+    return _outcome(attack, guesses, hit, blind, people, names, planned)
 
 
-def _outcome(attack: SparseLinkage, guesses: Guesses, hit: Any, blind: Any, people: Ints, names: list[str]) -> Outcome:
+def _outcome(
+    attack: SparseLinkage, guesses: Guesses, hit: Any, blind: Any, people: Ints, names: list[str], planned: int
+) -> Outcome:
+    order = np.argsort(people, kind="stable")
     return Outcome(
+        planned=planned,
         attack=attack.part_name(),
         discloses=attack.discloses,
         main=Arm(hits=int(hit.sum()), tries=len(people)),
@@ -67,9 +75,9 @@ def _outcome(attack: SparseLinkage, guesses: Guesses, hit: Any, blind: Any, peop
         parameters={name: value for name, value in attack.to_plain().items() if name != "knows"},
         detail=guesses.detail,
         threat=attack.summary(),
-        rows=people,
-        hit=hit,
-        confidence=guesses.confidence,
+        rows=people[order],
+        hit=hit[order],
+        confidence=guesses.confidence[order],
     )
 
 

@@ -83,12 +83,15 @@ class Match:
         return self.order[self.starts[number] : self.starts[number + 1]]
 
     def candidates(self) -> Iterator[tuple[Ints, Candidates]]:
-        """For each combination of known values: the targets that have it, and the classes that fit."""
+        """For each combination of known values: the targets that have it, and the classes that fit.
+
+        In the order in which the targets bring them up, so that whoever stops early has dealt with the first targets.
+        """
         by_person = np.argsort(self.person, kind="stable")
         edges = np.searchsorted(self.person[by_person], np.arange(self.persons + 1))
         marks = [np.zeros(len(column.cover), dtype=np.bool_) for column in self._columns]
         sizes = np.diff(self.starts)
-        for number in range(self.persons):
+        for number in np.argsort(by_person[edges[:-1]]):
             fits = [
                 column.fits[column.starts[codes[number]] : column.starts[codes[number] + 1]]
                 for column, codes in zip(self._columns, self._codes, strict=True)
@@ -98,6 +101,14 @@ class Match:
                 by_person[edges[number] : edges[number + 1]],
                 Candidates(classes=classes, sizes=sizes[classes], weight=self._weight[classes]),
             )
+
+    def reached(self, combinations: int) -> int:
+        """How many targets, from the first on, have been dealt with after so many combinations."""
+        if combinations >= self.persons:
+            return len(self.person)
+        first = np.full(self.persons, len(self.person), dtype=np.int64)
+        np.minimum.at(first, self.person, np.arange(len(self.person)))
+        return int(np.sort(first)[combinations])
 
     def _fitting(self, fits: list[Ints], marks: list[npt.NDArray[np.bool_]]) -> Ints:
         lengths = [

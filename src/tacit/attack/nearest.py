@@ -8,10 +8,13 @@ random, because an intruder who cannot tell two rows apart has to toss a coin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, prange
+
+from tacit.progress import SILENT, Progress, portions
 
 __all__ = ["Nearest", "distinct_points", "nearest"]
 
@@ -23,11 +26,18 @@ _TREE_COLUMNS = 10
 """Above this many columns a tree visits nearly all points, and the scan is faster."""
 _TREE_WORK = 2_000_000_000
 """Below this many differences the scan is done before a tree is built."""
+_PORTION = 200_000_000
+"""So many differences are taken, in a fraction of a second, before the clock is looked at."""
+_TREE_PORTION = 500
+"""So many targets are looked up in a tree before the clock is looked at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """For each target the release row guessed, among how many equally near it was chosen, and how far it is."""
+    """For each target the release row guessed, among how many equally near it was chosen, and how far it is.
+
+    When time was up, of as many targets as were reached, from the first on.
+    """
 
     row: Ints
     ties: Ints
@@ -45,7 +55,13 @@ def distinct_points(released: Floats) -> tuple[Floats, Ints, Ints]:
     return shaped[first], order, starts
 
 
-def nearest(targets: Floats, released: Floats, draw: np.random.Generator) -> Nearest:
+def nearest(
+    targets: Floats,
+    released: Floats,
+    draw: np.random.Generator,
+    progress: Progress = SILENT,
+    title: str = "looking for the nearest rows",
+) -> Nearest:
     """The nearest release row of every target by squared Euclidean distance.
 
     >>> found = nearest(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0], [1.0]]), np.random.default_rng(1))
@@ -56,19 +72,37 @@ def nearest(targets: Floats, released: Floats, draw: np.random.Generator) -> Nea
     seeds = draw.integers(1, 2**62, size=len(targets), dtype=np.int64)
     sizes = np.diff(starts)
     targets = np.ascontiguousarray(targets)
-    if distinct.shape[1] <= _TREE_COLUMNS and len(targets) * distinct.size > _TREE_WORK:
-        best, ties, distance = _by_tree(targets, distinct, sizes, seeds)
-    else:
-        best, ties, distance = _scan(targets, np.ascontiguousarray(distinct.T), sizes, seeds)
-    row = order[starts[best] + (draw.random(len(targets)) * sizes[best]).astype(np.int64)]
+    columns = np.ascontiguousarray(distinct.T)
+    by_tree = distinct.shape[1] <= _TREE_COLUMNS and len(targets) * distinct.size > _TREE_WORK
+    tree = _tree(distinct) if by_tree else None
+    size = _TREE_PORTION if by_tree else max(1, _PORTION // max(1, distinct.size))
+    best, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
+    distance = np.empty(len(targets))
+    done = 0
+    for part in portions(progress, title, len(targets), size):
+        if tree is not None:
+            found = _by_tree(tree, targets[part], distinct, columns, sizes, seeds[part])
+        else:
+            found = _scan(targets[part], columns, sizes, seeds[part])
+        best[part], ties[part], distance[part] = found
+        done = part.stop
+    chance = draw.random(len(targets))[:done]
+    best, ties, distance = best[:done], ties[:done], distance[:done]
+    row = order[starts[best] + (chance * sizes[best]).astype(np.int64)]
     return Nearest(row=row, ties=ties, distance=distance)
 
 
-def _by_tree(targets: Floats, distinct: Floats, sizes: Ints, seeds: Ints) -> tuple[Ints, Ints, Floats]:
-    """The same by a KD-tree; targets whose two nearest points are equally far are scanned, to count the ties."""
+def _tree(distinct: Floats) -> Any:
     from scipy.spatial import cKDTree
 
-    _, near = cKDTree(distinct).query(targets, k=2, workers=-1)
+    return cKDTree(distinct)
+
+
+def _by_tree(
+    tree: Any, targets: Floats, distinct: Floats, columns: Floats, sizes: Ints, seeds: Ints
+) -> tuple[Ints, Ints, Floats]:
+    """The same by a KD-tree; targets whose two nearest points are equally far are scanned, to count the ties."""
+    _, near = tree.query(targets, k=2, workers=-1)
     gaps = [_squared(targets, distinct[near[:, place]]) for place in (0, 1)]
     best = np.where(gaps[0] <= gaps[1], near[:, 0], near[:, 1]).astype(np.int64)
     distance = np.minimum(gaps[0], gaps[1])
@@ -76,7 +110,7 @@ def _by_tree(targets: Floats, distinct: Floats, sizes: Ints, seeds: Ints) -> tup
     # The tree rounds differently from the scan, so nearly equal counts as a reason to look again.
     close = np.flatnonzero(np.abs(gaps[0] - gaps[1]) <= 1e-9 * np.maximum(gaps[0], gaps[1]))
     if len(close):
-        found = _scan(np.ascontiguousarray(targets[close]), np.ascontiguousarray(distinct.T), sizes, seeds[close])
+        found = _scan(np.ascontiguousarray(targets[close]), columns, sizes, seeds[close])
         best[close], ties[close], distance[close] = found
     return best, ties, distance
 

@@ -52,7 +52,8 @@ class Outcome:
     attack: str
     discloses: Discloses
     main: Arm
-    baseline: Arm
+    baseline: Arm | None
+    """None when time was up before it could be tried."""
     control: Arm | None = None
     claims: int = 0
     """Targets for whom the attack ventured a guess."""
@@ -65,12 +66,21 @@ class Outcome:
     detail: Mapping[str, Any] = field(default_factory=dict)
     threat: str = ""
     """The threat model in one sentence."""
+    setting: str = ""
+    """A few words that tell this run from others of the same attack."""
+    planned: int | None = None
+    """How many people were to be sought; more than were tried when time was up first."""
     truth: str = "row map"
     """How it was known which guess was right."""
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     """Original rows of the targets. For the owner's eyes only, as are ``hit`` and ``confidence``."""
     hit: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False)
     confidence: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64), repr=False)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time was up before everybody had been sought. Those who were are a random sample of all."""
+        return self.planned is not None and self.planned > self.main.tries
 
     def riskiest(self, count: int = 10) -> list[dict[str, Any]]:
         """The people most clearly found: original row (from 0), the attack's confidence. For the owner only."""
@@ -81,18 +91,20 @@ class Outcome:
     def to_plain(self, level: float = 0.95) -> dict[str, Any]:
         """One entry of the ``attacks`` list: risk with interval, the other arms, and how it was done."""
         main = risk(self, level)
-        base = self.baseline.rate
-        reference = max(base, self.control.rate) if self.control is not None else base
+        base = self.baseline.rate if self.baseline is not None else None
+        control = self.control.rate if self.control is not None else None
         return {
             "attack": self.attack,
+            **({"setting": self.setting} if self.setting else {}),
             "discloses": str(self.discloses),
             "risk": main.value,
             "low": main.low,
             "high": main.high,
             "baseline": base,
-            "control": self.control.rate if self.control is not None else None,
-            "excess": excess(main.value, reference),
+            "control": control,
+            "excess": excess(main.value, max(base or 0.0, control or 0.0)),
             "tried": self.main.tries,
+            **({"stopped": True, "planned": self.planned} if self.stopped else {}),
             "hits": self.main.hits,
             "claims": self.claims,
             "precision": self.main.hits / self.claims if self.claims else None,

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit.attack.attack import View
-from tacit.errors import NotApplicable, TacitError
+from tacit.errors import NotApplicable, OutOfTime, TacitError
+from tacit.progress import SILENT, Progress
 from tacit.protect.step import Context, Step
 from tacit.registry import registry
 from tacit.rng import Rng
@@ -62,12 +63,16 @@ def proxy(view: View) -> Dataset:
     return Dataset(table=view.release.table.with_frame(frame), schema=schema)
 
 
-def mask_again(data: Dataset, steps: list[Step], rng: Rng) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+def mask_again(
+    data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
+) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Run the steps once; the masked values and, per row, the row it came from."""
     origin = np.arange(data.rows, dtype=np.int64)
     for number, step in enumerate(steps):
         try:
-            change = step.apply(data, Context(rng=rng.child(number)))
+            change = step.apply(data, Context(rng=rng.child(number), progress=progress))
+        except OutOfTime:
+            raise
         except TacitError as refusal:
             raise NotApplicable(
                 f"The published step `{step.part_name()}` cannot be simulated on what the intruder knows: {refusal}"

@@ -7,9 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 from tacit.progress import SILENT, Progress, Tick
 
@@ -36,18 +39,35 @@ def note(text: str) -> None:
 
 
 class _RichProgress:
-    """Progress bars on standard error."""
+    """Progress bars on standard error; a task within a task is a bar below its own."""
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
 
     @contextmanager
     def task(self, title: str, total: float | None) -> Iterator[Tick]:
+        if self._bars is not None:
+            yield from self._bar(self._bars, title, total)
+            return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bars
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-            task = bars.add_task(title, total=total)
+            self._bars = bars
+            try:
+                yield from self._bar(bars, title, total)
+            finally:
+                self._bars = None
+
+    @staticmethod
+    def _bar(bars: Bars, title: str, total: float | None) -> Iterator[Tick]:
+        task = bars.add_task(title, total=total)
+        try:
             yield lambda units: bars.update(task, advance=units)
+        finally:
+            bars.remove_task(task)
 
 
 def progress(*, quiet: bool = False) -> Progress:

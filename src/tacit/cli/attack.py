@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     "--limit", type=click.FloatRange(0, 1), default=None, help="Exit with 1 if the risk may exceed this share."
 )
 @click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="People sought per attack.")
-@click.option("--seconds", type=click.FloatRange(min=0), default=None, help="Begin no further attack after so long.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), default=None, help="Stop after so long, with what was found by then."
+)
 @seed_option
 @json_option
 def command(
@@ -56,7 +58,9 @@ def command(
 
     The risk of each attack is the share of people it got right, with a 95 % interval, next to what an intruder gets
     right without it (baseline) and on people who are not in the release (control). An attack that does not apply says
-    why and has no risk, not a risk of 0.
+    why and has no risk, not a risk of 0. After --seconds, attacks stop where they are: the people sought so far are
+    counted, with an interval as wide as their number says; an attack that got nowhere has no risk, and no limit is met
+    that it would have been judged by.
     """
     from tacit.verbs import attack, attack_to_plain, judge_limits
 

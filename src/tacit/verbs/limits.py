@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.attack import Outcome
 from tacit.attack.outcome import excess
-from tacit.errors import NotApplicable
+from tacit.errors import NotApplicable, OutOfTime
 from tacit.recipe import Limits
 
 __all__ = ["judge_limits"]
@@ -18,7 +18,9 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
 
     Identity is judged by the upper end of the interval. Of an attribute or membership attack, what it gets right beyond
     its reference (people outside the release, or the best blind guess) is judged in the same way, because being right
-    about the majority is no disclosure. A limit that nothing could be judged against is not met.
+    about the majority is no disclosure. A limit that nothing could be judged against is not met; one that an attack
+    would have been judged against, had there been time for it, is not met either: ``met`` is then None at best, and
+    ``stopped`` names the attacks.
     """
     judged = []
     for name, wanted in limits.items().items():
@@ -29,8 +31,16 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
             if isinstance(outcome, Outcome) and str(outcome.discloses) == kind
         ]
         value, attack_name = max(values, default=(None, None))
-        met = value is not None and value <= wanted
-        judged.append({"limit": name, "wanted": wanted, "value": value, "met": met, "attack": attack_name})
+        met: bool | None = value is not None and value <= wanted
+        stopped = [
+            str(outcome.facts.get("attack"))
+            for outcome in outcomes
+            if isinstance(outcome, OutOfTime) and outcome.facts.get("discloses") == kind
+        ]
+        if stopped and (met or value is None):
+            met = None
+        entry = {"limit": name, "wanted": wanted, "value": value, "met": met, "attack": attack_name}
+        judged.append({**entry, "stopped": stopped} if stopped else entry)
     return judged
 
 
@@ -39,4 +49,4 @@ def _judged_value(outcome: Outcome) -> float:
     high: float = plain["high"]
     if plain["discloses"] == "identity":
         return high
-    return excess(high, max(plain["baseline"], plain["control"] or 0.0))
+    return excess(high, max(plain["baseline"] or 0.0, plain["control"] or 0.0))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ import numpy as np
 
 from tacit.attack import Attack, Outcome, Scene, battery, examine, lineage_by_key
 from tacit.data import read
-from tacit.errors import BadParameter, NotApplicable
+from tacit.errors import BadParameter, NotApplicable, OutOfTime
 from tacit.measure.measure import Measure, Measurement, Pair
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Deadline, Progress, share
 from tacit.registry import registry
 from tacit.release import Lineage, Release
 from tacit.release.folder import load_lineage, load_release
@@ -44,15 +43,20 @@ def attack(
     tries: int = 5000,
     seconds: float | None = None,
     progress: Progress = SILENT,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome | NotApplicable]:
     """Attack a release: a folder of ours, anybody's file or frame, or a ``Release``.
 
-    What does not apply is returned as such, never as a risk of 0.
+    What does not apply is returned as such, never as a risk of 0. After ``seconds`` the attacks stop where they are:
+    the people sought so far, in random order, are counted, and an attack that had reached nobody is returned as
+    :class:`~tacit.errors.OutOfTime`. Each attack may take its equal part of the time that is left when it begins.
 
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
     quasi-identifiers. The row map is found beside a release folder, given as ``lineage``, or made from a column ``key``
     that identifies rows in both files. ``people`` are the rows of the original that are sought; everybody if left out.
     """
+    if seconds is not None:
+        progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
     made, found = _opened(release, lineage)
     truth = _dataset(original, made, schema, knows)
     if key is not None:
@@ -70,7 +74,7 @@ def attack(
         people=None if people is None else np.array(people, dtype=np.int64),
     )
     chosen = [_attack(item) for item in attacks] or list(battery(scene))
-    return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, seconds=seconds, progress=progress)
+    return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, progress=progress)
 
 
 def measure(
@@ -91,24 +95,25 @@ def measure(
 
 
 def attack_scene(
-    scene: Scene, attacks: Iterable[Attack], *, rng: Rng, tries: int, progress: Progress, seconds: float | None = None
+    scene: Scene, attacks: Iterable[Attack], *, rng: Rng, tries: int, progress: Progress
 ) -> list[Outcome | NotApplicable]:
     """Run attacks one after the other; the n-th draws from the stream of its own.
 
-    After ``seconds`` no further attack is begun: those left are reported as not run, never as a risk of 0.
+    When ``progress`` is a :class:`~tacit.progress.Deadline`, each attack gets its equal part of the time that is left,
+    so that what one does not need goes to the next. What time did not allow is returned as such.
     """
     listed = list(attacks)
-    stop = math.inf if seconds is None else time.monotonic() + seconds
     outcomes: list[Outcome | NotApplicable] = []
-    with progress.task("attacking", len(listed)) as tick:
+    shown = progress.listener if isinstance(progress, Deadline) else progress
+    with shown.task("attacking", len(listed)) as tick:
         for number, item in enumerate(listed):
+            own = share(progress, len(listed) - number)
             try:
-                if time.monotonic() > stop:
-                    raise NotApplicable("Not run: the time for attacks was used up.", fix="Allow more seconds.")
-                outcomes.append(examine(item, scene, rng=rng.child("attacks", number), progress=SILENT, tries=tries))
+                outcomes.append(examine(item, scene, rng=rng.child("attacks", number), progress=own, tries=tries))
             except NotApplicable as refusal:
                 refusal.facts["attack"] = item.part_name()
                 refusal.facts["discloses"] = str(item.discloses)
+                refusal.facts["setting"] = item.setting
                 outcomes.append(refusal)
             tick(1)
     return outcomes
@@ -132,10 +137,13 @@ def measure_pair(pair: Pair, measures: Iterable[Measure], *, rng: Rng, progress:
 def attack_to_plain(item: Outcome | NotApplicable) -> dict[str, Any]:
     if isinstance(item, Outcome):
         return item.to_plain()
+    setting = item.facts.get("setting")
     return {
         "attack": item.facts.get("attack"),
+        **({"setting": setting} if setting else {}),
         "discloses": item.facts.get("discloses"),
         "risk": None,
+        **({"stopped": True} if isinstance(item, OutOfTime) else {}),
         "reason": str(item),
     }
 

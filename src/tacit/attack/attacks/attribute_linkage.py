@@ -9,7 +9,7 @@ from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.votes import Votes
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["AttributeLinkage"]
@@ -45,14 +45,19 @@ class AttributeLinkage(Linking):
         common = int(np.argmax(votes.prior))
         best = np.full(view.targets.height, common, dtype=np.int64)
         confidence = np.full(view.targets.height, votes.prior[common])
-        with progress.task("attribute linkage", votes.matched.persons) as tick:
-            for targets, values, count in votes.cast():
-                tick(1)
-                if len(values) == 0:
-                    continue
-                # The share of the whole release, far below any single vote, breaks ties and nothing else.
-                top = int(np.argmax(count + 1e-9 * count.sum() * votes.prior[values]))
-                best[targets] = values[top]
-                confidence[targets] = count[top] / count.sum()
-        value = votes.index.gather(best).alias(view.secret)
-        return Guesses(value=value, made=np.ones(len(best), dtype=np.bool_), confidence=confidence)
+        done = 0
+        steps = portions(progress, "attribute linkage", votes.matched.persons)
+        for part, (targets, values, count) in zip(steps, votes.cast(), strict=False):
+            done = part.stop
+            if len(values) == 0:
+                continue
+            # The share of the whole release, far below any single vote, breaks ties and nothing else.
+            top = int(np.argmax(count + 1e-9 * count.sum() * votes.prior[values]))
+            best[targets] = values[top]
+            confidence[targets] = count[top] / count.sum()
+        return Guesses(
+            value=votes.index.gather(best).alias(view.secret),
+            made=np.ones(len(best), dtype=np.bool_),
+            confidence=confidence,
+            tried=votes.matched.reached(done),
+        )

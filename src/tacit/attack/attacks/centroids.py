@@ -13,7 +13,7 @@ from tacit.attack.features import numbers
 from tacit.attack.nearest import distinct_points
 from tacit.attack.rerun import mask_again, proxy, runnable_steps
 from tacit.errors import NotApplicable
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions, silenced
 from tacit.rng import Rng
 
 __all__ = ["Centroids"]
@@ -45,7 +45,7 @@ class Centroids(Linking):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         blocks = _blocks(view)
-        chances = self._chances(view, blocks, rng)
+        chances = self._chances(view, blocks, rng, progress)
         known = [_matrix(view.targets, names, view) for names in blocks]
         seen = [_matrix(view.release.table.frame, names, view) for names in blocks]
         members = [_Block.of(target, released) for target, released in zip(known, seen, strict=True)]
@@ -56,31 +56,32 @@ class Centroids(Linking):
         near = [block.nearest(self.reach) for block in members]
         floor = [float(np.log(max(chance[-1], 1e-9))) - 3.0 for chance in chances]
         score = np.empty(count)
-        with progress.task("centroids", view.targets.height) as tick:
-            for person in range(view.targets.height):
-                score[:] = sum(floor)
-                for block, places, chance, low in zip(members, near, chances, floor, strict=True):
-                    for rank, centroid in enumerate(places[person]):
-                        rows = block.rows(int(centroid))
-                        score[rows] += np.log(max(chance[rank], 1e-9)) - low - np.log(len(rows))
-                best = np.flatnonzero(score >= score.max() - 1e-12)
-                row[person] = best[draw.integers(len(best))]
-                weight = np.exp(score - score.max())
-                confidence[person] = 1 / weight.sum()
-                tick(1)
+        done = 0
+        for part in portions(progress, "centroids", view.targets.height):
+            person = part.start
+            score[:] = sum(floor)
+            for block, places, chance, low in zip(members, near, chances, floor, strict=True):
+                for rank, centroid in enumerate(places[person]):
+                    rows = block.rows(int(centroid))
+                    score[rows] += np.log(max(chance[rank], 1e-9)) - low - np.log(len(rows))
+            best = np.flatnonzero(score >= score.max() - 1e-12)
+            row[person] = best[draw.integers(len(best))]
+            weight = np.exp(score - score.max())
+            confidence[person] = 1 / weight.sum()
+            done = part.stop
         detail: dict[str, Any] = {
             "blocks": [list(names) for names in blocks],
             "nearest": [float(chance[0]) for chance in chances],
         }
-        return Guesses.of_rows(row, confidence, detail)
+        return Guesses.of_rows(row, confidence, detail, tried=done)
 
-    def _chances(self, view: View, blocks: list[tuple[str, ...]], rng: Rng) -> list[Floats]:
+    def _chances(self, view: View, blocks: list[tuple[str, ...]], rng: Rng, progress: Progress) -> list[Floats]:
         """Per block, how often the own centroid is the nearest, the second nearest, ..."""
         data = proxy(view)
         if data.rows != view.targets.height:
             # The release is its own microaggregation and teaches nothing about distances; a mild guess has to do.
             return [0.6 * np.power(0.4, np.arange(self.reach, dtype=np.float64)) for _ in blocks]
-        masked, origin = mask_again(data, runnable_steps(view), rng.child("again"))
+        masked, origin = mask_again(data, runnable_steps(view), rng.child("again"), silenced(progress))
         found = []
         for names in blocks:
             block = _Block.of(_matrix(data.table.frame[origin], names, view), _matrix(masked, names, view))

@@ -46,11 +46,11 @@ class DistanceLinkage(Linking):
         targets, released = found.targets, found.released
         if self.metric == "mahalanobis":
             targets, released = whitened(targets, released)
-        with progress.task("distance linkage", 1) as tick:
-            near = nearest(targets, released, rng.generator)
-            tick(1)
+        near = nearest(targets, released, rng.generator, progress, "distance linkage")
         detail = {"columns": list(found.names), "left out": list(found.left_out)}
-        return Guesses.of_rows(near.row, 1 / near.ties, {name: value for name, value in detail.items() if value})
+        return Guesses.of_rows(
+            near.row, 1 / near.ties, {name: value for name, value in detail.items() if value}, tried=len(near.row)
+        )
 
 
 def whitened(

@@ -58,6 +58,7 @@ class Intersection(Linking):
                 votes = Votes.of(one)
                 codes = np.array([place[value] for value in canonical(votes.index).to_list()])
                 for targets, found, count in votes.cast():
+                    tick(0)
                     if len(found) == 0:
                         continue
                     made[targets] = True

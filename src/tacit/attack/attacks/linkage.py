@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.matching import match
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["Linkage"]
@@ -38,17 +38,18 @@ class Linkage(Linking):
         row = np.full(view.targets.height, -1, dtype=np.int64)
         confidence = np.zeros(view.targets.height)
         draw = rng.generator
-        with progress.task("linkage", matched.persons) as tick:
-            for targets, candidates in matched.candidates():
-                tick(1)
-                if len(candidates.classes) == 0:
-                    continue
-                top = candidates.weight >= candidates.weight.max() * (1 - 1e-9)
-                classes, sizes = candidates.classes[top], candidates.sizes[top]
-                ends = np.cumsum(sizes)
-                picks = draw.integers(ends[-1], size=len(targets))
-                place = np.searchsorted(ends, picks, side="right")
-                inside = picks - (ends[place] - sizes[place])
-                row[targets] = matched.order[matched.starts[classes[place]] + inside]
-                confidence[targets] = candidates.weight[top][0] / candidates.total
-        return Guesses.of_rows(row, confidence)
+        done = 0
+        steps = portions(progress, "linkage", matched.persons)
+        for part, (targets, candidates) in zip(steps, matched.candidates(), strict=False):
+            done = part.stop
+            if len(candidates.classes) == 0:
+                continue
+            top = candidates.weight >= candidates.weight.max() * (1 - 1e-9)
+            classes, sizes = candidates.classes[top], candidates.sizes[top]
+            ends = np.cumsum(sizes)
+            picks = draw.integers(ends[-1], size=len(targets))
+            place = np.searchsorted(ends, picks, side="right")
+            inside = picks - (ends[place] - sizes[place])
+            row[targets] = matched.order[matched.starts[classes[place]] + inside]
+            confidence[targets] = candidates.weight[top][0] / candidates.total
+        return Guesses.of_rows(row, confidence, tried=matched.reached(done))

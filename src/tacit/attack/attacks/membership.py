@@ -13,7 +13,7 @@ from tacit.attack.attack import Attack, Discloses, Guesses, View
 from tacit.attack.features import points
 from tacit.attack.nearest import nearest
 from tacit.attack.rerun import mask_again, runnable_steps
-from tacit.progress import SILENT, Progress, Tick
+from tacit.progress import SILENT, Progress, silenced
 from tacit.release import Release
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
@@ -48,18 +48,17 @@ class Membership(Attack):
     """How many shadow releases are made to learn the threshold; 0 uses ``share``. Needs published steps."""
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        with progress.task("membership", 1 + self.shadows) as tick:
-            score = self._score(view, rng)
-            tick(1)
-            if self.shadows:
-                limit = self._threshold(view, rng, tick)
-                gap = np.abs(score - limit) / (np.abs(score - limit).max() + 1e-12)
-                return Guesses(
-                    member=score <= limit,
-                    made=np.ones(len(score), dtype=np.bool_),
-                    confidence=gap,
-                    detail={"shadows": self.shadows},
-                )
+        limit = self._threshold(view, rng, progress) if self.shadows else None
+        score = self._score(view, rng, progress)
+        if limit is not None:
+            gap = np.abs(score - limit) / (np.abs(score - limit).max(initial=0.0) + 1e-12)
+            return Guesses(
+                member=score <= limit,
+                made=np.ones(len(score), dtype=np.bool_),
+                confidence=gap,
+                detail={"shadows": self.shadows},
+                tried=len(score),
+            )
         # Ties at the threshold are drawn, so that a release that says nothing gives half.
         order = np.lexsort((rng.child("ties").generator.random(len(score)), score))
         member = np.zeros(len(score), dtype=np.bool_)
@@ -67,35 +66,41 @@ class Membership(Attack):
         place = np.empty(len(score))
         place[order] = (np.arange(len(score)) + 0.5) / len(score)
         return Guesses(
-            member=member, made=np.ones(len(score), dtype=np.bool_), confidence=np.abs(place - self.share).clip(0, 1)
+            member=member,
+            made=np.ones(len(score), dtype=np.bool_),
+            confidence=np.abs(place - self.share).clip(0, 1),
+            tried=len(score),
         )
 
-    def _score(self, view: View, rng: Rng) -> npt.NDArray[np.float64]:
-        """Distance to the nearest released row, over the distance usual there."""
+    def _score(self, view: View, rng: Rng, progress: Progress = SILENT) -> npt.NDArray[np.float64]:
+        """Distance to the nearest released row, over the distance usual there; of the targets reached in time."""
         found = points(view, own=False)
-        near = nearest(found.targets, found.released, rng.generator)
+        near = nearest(found.targets, found.released, rng.generator, progress, "membership")
         score: npt.NDArray[np.float64] = np.sqrt(near.distance)
-        return score / (_usual(found.released, near.row) + 1e-12) if self.local else score
+        if self.local and len(near.row):
+            score = score / (_usual(found.released, near.row) + 1e-12)
+        return score
 
-    def _threshold(self, view: View, rng: Rng, tick: Tick) -> float:
+    def _threshold(self, view: View, rng: Rng, progress: Progress) -> float:
         """The score that best separates members of shadow releases from people left out of them."""
         steps = runnable_steps(view)
         schema = Schema(columns={name: Column(role=Role.QUASI) for name in view.knows})
         inside: list[npt.NDArray[np.float64]] = []
         outside: list[npt.NDArray[np.float64]] = []
         people = view.targets.select(view.knows)
-        for number in range(self.shadows):
-            own = rng.child("shadow", number)
-            half = np.sort(own.generator.permutation(people.height)[: people.height // 2])
-            data = Dataset(table=view.release.table.with_frame(people[half]), schema=schema)
-            masked, _ = mask_again(data, steps, own)
-            release = Release(table=view.release.table.with_frame(masked), manifest=view.release.manifest)
-            score = self._score(replace(view, release=release, targets=people), own)
-            member = np.zeros(len(score), dtype=np.bool_)
-            member[half] = True
-            inside.append(score[member])
-            outside.append(score[~member])
-            tick(1)
+        with progress.task("shadow releases", self.shadows) as tick:
+            for number in range(self.shadows):
+                own = rng.child("shadow", number)
+                half = np.sort(own.generator.permutation(people.height)[: people.height // 2])
+                data = Dataset(table=view.release.table.with_frame(people[half]), schema=schema)
+                masked, _ = mask_again(data, steps, own, silenced(progress))
+                release = Release(table=view.release.table.with_frame(masked), manifest=view.release.manifest)
+                score = self._score(replace(view, release=release, targets=people), own)
+                member = np.zeros(len(score), dtype=np.bool_)
+                member[half] = True
+                inside.append(score[member])
+                outside.append(score[~member])
+                tick(1)
         left, right = np.sort(np.concatenate(inside)), np.sort(np.concatenate(outside))
         cuts = np.unique(np.concatenate([left, right]))
         gain = np.searchsorted(left, cuts, "right") / len(left) - np.searchsorted(right, cuts, "right") / len(right)

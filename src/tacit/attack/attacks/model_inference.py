@@ -12,7 +12,7 @@ from pydantic import Field
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.features import points
 from tacit.errors import ExtraMissing, NotApplicable
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["ModelInference"]
@@ -54,33 +54,39 @@ class ModelInference(Linking):
         found = points(view, own=False)
         released, values = found.released[usable], secret.filter(pl.Series(usable))
         numeric = values.dtype.is_numeric() and self.tolerance > 0
-        with progress.task("model inference", 1) as tick:
-            if self.model == "neighbours":
-                guess, confidence = self._neighbours(found.targets, released, values, numeric)
-            else:
+        if self.model == "neighbours":
+            guess, confidence = self._neighbours(found.targets, released, values, numeric, progress)
+        else:
+            with progress.task("training a model", 1) as tick:
                 guess, confidence = _boosted(found.targets, released, values, numeric, rng)
-            tick(1)
+                tick(1)
         return Guesses(
             value=guess.alias(view.secret),
-            made=np.ones(view.targets.height, dtype=np.bool_),
+            made=np.ones(len(guess), dtype=np.bool_),
             confidence=confidence,
             detail={"columns": list(found.names), "model": self.model},
+            tried=len(guess),
         )
 
     def _neighbours(
-        self, targets: Floats, released: Floats, values: pl.Series, numeric: bool
+        self, targets: Floats, released: Floats, values: pl.Series, numeric: bool, progress: Progress
     ) -> tuple[pl.Series, Floats]:
         from scipy.spatial import cKDTree
 
         count = min(self.neighbours, len(released))
-        _, near = cKDTree(released).query(targets, k=count, workers=-1)
-        near = near.reshape(len(targets), count)
+        tree = cKDTree(released)
+        near = np.empty((len(targets), count), dtype=np.int64)
+        done = 0
+        for part in portions(progress, "model inference", len(targets), 500):
+            near[part] = tree.query(targets[part], k=count, workers=-1)[1].reshape(-1, count)
+            done = part.stop
+        near = near[:done]
         if numeric:
             level = values.cast(pl.Float64).to_numpy()[near]
-            return pl.Series(np.median(level, axis=1)), np.full(len(targets), 1 / count)
+            return pl.Series(np.median(level, axis=1)), np.full(done, 1 / count)
         codes, index = _codes(values)
-        votes = np.zeros((len(targets), len(index)))
-        np.add.at(votes, (np.arange(len(targets))[:, None], codes[near]), 1.0)
+        votes = np.zeros((done, len(index)))
+        np.add.at(votes, (np.arange(done)[:, None], codes[near]), 1.0)
         # Ties go to the value that is more frequent in the whole release.
         votes += 1e-6 * np.bincount(codes, minlength=len(index)) / len(codes)
         best = votes.argmax(axis=1)

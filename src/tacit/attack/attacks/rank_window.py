@@ -14,13 +14,16 @@ from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
 from tacit.errors import NotApplicable
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["RankWindow"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+_PORTION = 50_000_000
+"""So many rows at most are looked at before the clock is."""
 
 
 class RankWindow(Linking):
@@ -64,15 +67,14 @@ class RankWindow(Linking):
             raise NotApplicable("Every swapped column the intruder knows is constant.", columns=names)
         scale[scale == 0] = 1.0
         order = np.argsort(released[:, 0], kind="stable").astype(np.int64)
-        with progress.task("rank windows", 1) as tick:
-            row, size, ties = _link(
-                targets / scale,
-                released[order] / scale,
-                low / scale,
-                high / scale,
-                rng.generator.integers(1, 2**62, size=len(targets), dtype=np.int64),
-            )
-            tick(1)
+        seeds = rng.generator.integers(1, 2**62, size=len(targets), dtype=np.int64)
+        near, held, left, right = released[order] / scale, targets / scale, low / scale, high / scale
+        row, size, ties = (np.zeros(len(targets), dtype=np.int64) for _ in range(3))
+        done = 0
+        for part in portions(progress, "rank windows", len(targets), max(1, _PORTION // len(released))):
+            row[part], size[part], ties[part] = _link(held[part], near, left[part], right[part], seeds[part])
+            done = part.stop
+        row, size, ties = row[:done], size[:done], ties[:done]
         found = np.where(row >= 0, order[np.maximum(row, 0)], -1)
         # Alone in the intersection is certain; else the choice by distance is worth one over the ties, shared by all.
         confidence = np.where(size == 1, 1.0, 1 / np.maximum(size, 1) ** 0.5 / np.maximum(ties, 1))
@@ -81,9 +83,9 @@ class RankWindow(Linking):
             "columns": list(names),
             "exact": exact,
             "alone": int((size == 1).sum()),
-            "median_candidates": float(np.median(size)),
+            "median_candidates": float(np.median(size)) if done else None,
         }
-        return Guesses.of_rows(found, confidence, detail)
+        return Guesses.of_rows(found, confidence, detail, tried=done)
 
     def _setting(self, view: View) -> tuple[float, tuple[str, ...]]:
         step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), None)

@@ -16,7 +16,7 @@ from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
 from tacit.attack.rerun import mask_again, proxy, runnable_steps
 from tacit.errors import NotApplicable
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions, silenced
 from tacit.rng import Rng
 from tacit.schema import Kind
 
@@ -24,6 +24,9 @@ __all__ = ["Simulation"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+_PORTION = 50_000_000
+"""So many values are compared, in a fraction of a second, before the clock is looked at."""
 
 
 class Simulation(Linking):
@@ -65,7 +68,7 @@ class Simulation(Linking):
         counts = [np.zeros((column.size, column.size)) for column in usable]
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
-                masked, origin = mask_again(stand_in, steps, rng.child("round", number))
+                masked, origin = mask_again(stand_in, steps, rng.child("round", number), silenced(progress))
                 for column, count in zip(usable, counts, strict=True):
                     column.count(count, stand_in.table.frame[origin], masked)
                 tick(1)
@@ -77,15 +80,17 @@ class Simulation(Linking):
         known = np.column_stack([column.place(view.targets.get_column(column.name)) for column in usable])
         seen = np.column_stack([column.place(view.release.table.column(column.name)) for column in usable])
         seeds = rng.child("ties").generator.integers(1, 2**62, size=len(known), dtype=np.int64)
-        with progress.task("linking by likelihood", 1) as tick:
-            row, share = _link(table, known, seen, seeds)
-            tick(1)
+        row, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
+        done = 0
+        for part in portions(progress, "linking by likelihood", len(known), max(1, _PORTION // seen.size)):
+            row[part], share[part] = _link(table, known[part], seen, seeds[part])
+            done = part.stop
         detail = {
             "rounds": rounds,
             "steps": [step.part_name() for step in steps],
             "columns": {column.name: float(gain) for column, gain in zip(usable, map(_bits, counts), strict=True)},
         }
-        return Guesses.of_rows(row, share, detail)
+        return Guesses.of_rows(row[:done], share[:done], detail, tried=done)
 
 
 class _Scale:

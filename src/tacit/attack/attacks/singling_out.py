@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from tacit.attack.attack import Attack, Discloses, Guesses, Predicate, View
+from tacit.errors import OutOfTime
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -43,10 +45,12 @@ class SinglingOut(Attack):
         width = min(self.columns, len(view.knows))
         columns = {name: _Column(frame[name]) for name in view.knows}
         found: dict[tuple[Any, ...], Predicate] = {}
-        with progress.task("singling out", self.descriptions) as tick:
+        stopped = True
+        with suppress(OutOfTime), progress.task("singling out", self.descriptions) as tick:
             for _ in range(20 * self.descriptions):
                 if len(found) >= self.descriptions:
                     break
+                tick(0)
                 row = int(draw.integers(frame.height))
                 names = draw.choice(len(view.knows), width, replace=False)
                 conditions = []
@@ -64,11 +68,15 @@ class SinglingOut(Attack):
                 if key not in found:
                     found[key] = Predicate(conditions=key)
                     tick(1)
+            stopped = False
+        if stopped and not found:
+            raise OutOfTime("Stopped: time was up before a description was found.", fix="Allow more time.")
         return Guesses(
             predicates=tuple(found.values()),
             made=np.ones(len(found), dtype=np.bool_),
             confidence=np.full(len(found), 0.5),
-            detail={"columns": width},
+            detail={"width": width},
+            tried=len(found) if stopped else None,
         )
 
 

@@ -13,7 +13,7 @@ from tacit.attack.attack import Attack, Discloses, Guesses, View
 from tacit.attack.canonical import canonical
 from tacit.attack.sparse import Events, Scratch, find
 from tacit.errors import NotApplicable
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["SparseLinkage"]
@@ -75,17 +75,19 @@ class SparseLinkage(Attack):
         row = np.full(view.targets.height, -1, dtype=np.int64)
         confidence = np.zeros(view.targets.height)
         scratch = Scratch(events.people)
-        with progress.task("sparse linkage", view.targets.height) as tick:
-            for number, target in enumerate(view.targets.iter_rows(named=True)):
-                known = np.array([names.get(value, -1) for value in target[self.item]], dtype=np.int32)
-                stars = _known(target.get(self.rating) if self.rating else None, len(known), low, step)
-                days = _known(target.get(self.date) if self.date else None, len(known), origin, 1.0)
-                best = find(events, known, stars, days, rating_scale=1.5 / step, day_scale=30.0, scratch=scratch)
-                if best.person >= 0 and best.eccentricity >= self.threshold:
-                    row[number] = first[best.person]
-                    confidence[number] = min(1.0, best.eccentricity / (best.eccentricity + 1.0))
-                tick(1)
-        return Guesses.of_rows(row, confidence, {"people": len(first), "items": len(index), "events": self.events})
+        done = 0
+        people = view.targets.iter_rows(named=True)
+        for part, target in zip(portions(progress, "sparse linkage", view.targets.height), people, strict=False):
+            known = np.array([names.get(value, -1) for value in target[self.item]], dtype=np.int32)
+            stars = _known(target.get(self.rating) if self.rating else None, len(known), low, step)
+            days = _known(target.get(self.date) if self.date else None, len(known), origin, 1.0)
+            best = find(events, known, stars, days, rating_scale=1.5 / step, day_scale=30.0, scratch=scratch)
+            if best.person >= 0 and best.eccentricity >= self.threshold:
+                row[part] = first[best.person]
+                confidence[part] = min(1.0, best.eccentricity / (best.eccentricity + 1.0))
+            done = part.stop
+        detail = {"people": len(first), "items": len(index), "events": self.events}
+        return Guesses.of_rows(row, confidence, detail, tried=done)
 
 
 def _codes(series: pl.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
