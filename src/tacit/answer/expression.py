@@ -161,11 +161,19 @@ def _divide(reader: Reader, node: Any) -> Scalar:
 
 
 def _modulo(reader: Reader, node: Any) -> Scalar:
+    """What is left of a division that cuts towards zero: it has the sign of the first number, as in standard SQL."""
     a, b = reader.number(node.this), reader.number(node.expression)
     known: dict[str, Any] = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
-        known = {"low": -abs(b.constant), "high": abs(b.constant)}
-    return Scalar(sql=f"fmod({a.as_double()}, NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+        far = abs(b.constant)
+        whole = a.kind is Kind.INTEGER and far.denominator == 1
+        most = far - 1 if whole else far
+        known = {"low": Fraction(0) if a.low is not None and a.low >= 0 else -most,
+                 "high": Fraction(0) if a.high is not None and a.high <= 0 else most}  # fmt: skip
+        if whole and far < 1 << 62:
+            # In whole numbers, which are exact at any size. The divisor's sign changes nothing but an overflow.
+            return Scalar(sql=f"({a.sql} % {literal(far).sql})", kind=Kind.INTEGER, **known)
+    return Scalar(sql=f"({a.as_double()} % NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
 
 
 def _negative(reader: Reader, node: Any) -> Scalar:
@@ -188,13 +196,20 @@ def _absolute(reader: Reader, node: Any) -> Scalar:
 def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[Reader, Any], Scalar]:
     def rule(reader: Reader, node: Any) -> Scalar:
         a = reader.number(node.this)
+        strange = {name for name, value in node.args.items() if value is not None} - {"this", "decimals"}
+        if strange or (function != "round" and node.args.get("decimals") is not None):
+            raise reader.no(node, f"{function.upper()} of this form is not part of the language.")
         if node.args.get("decimals") is not None:
             places = reader.read(node.args["decimals"])
             if not isinstance(places.constant, Fraction) or places.constant not in range(10):
                 raise reader.no(node, "The number of decimals is written out, 0 to 9.")
             if places.constant:
-                sql = f"round({a.as_double()}, {int(places.constant)})"
-                return Scalar(sql=sql, kind=Kind.NUMBER, low=a.low, high=a.high)
+                sql, unit = f"round({a.as_double()}, {int(places.constant)})", 10 ** int(places.constant)
+                ends: dict[str, Any] = {}
+                if a.low is not None and a.high is not None:
+                    ends = {"low": Fraction((a.low * unit).__floor__(), unit),
+                            "high": Fraction((a.high * unit).__ceil__(), unit)}  # fmt: skip
+                return Scalar(sql=sql, kind=Kind.NUMBER, **ends)
         return _made(a)
 
     def _made(a: Scalar) -> Scalar:

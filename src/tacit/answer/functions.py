@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.scalar import Scalar, literal, text_sql
+from tacit.engines.shapes import reads_as, shaped
 from tacit.schema import Kind
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ TYPES = {
     Kind.INTEGER: "BIGINT", Kind.NUMBER: "DOUBLE", Kind.CATEGORY: "VARCHAR", Kind.DATE: "DATE",
     Kind.DATETIME: "TIMESTAMP", Kind.BOOLEAN: "BOOLEAN",
 }  # fmt: skip
+_SHAPED = {
+    Kind.INTEGER: ("int", "number such as 12 or -3"), Kind.NUMBER: ("float", "number such as 12, -0.5 or 1e6"),
+    Kind.DATE: ("date", "date of the form 2024-12-31"), Kind.DATETIME: ("time", "time of the form 2024-12-31 23:59:00"),
+    Kind.BOOLEAN: ("flag", "`true` or `false`"),
+}  # fmt: skip
+"""How the text that is cast must read, by its name among the engines' shapes and in words."""
 
 
 def _cast(reader: Reader, node: Any) -> Scalar:
@@ -36,13 +43,33 @@ def _cast(reader: Reader, node: Any) -> Scalar:
     a = reader.read(node.this)
     if a.kind is kind:
         return a.plain(a.sql) if a.constant is None else a
-    if isinstance(a.constant, str) and kind in (Kind.DATE, Kind.DATETIME):
-        try:
-            return literal((date if kind is Kind.DATE else datetime).fromisoformat(a.constant))
-        except ValueError:
-            raise reader.no(node, "This text is no date of the form 2024-12-31.") from None
+    if isinstance(a.constant, str):
+        return _written(reader, node, a.constant, kind)
+    if a.family == "text":
+        return Scalar(sql=f"TRY_CAST({shaped(a.sql, _SHAPED[kind][0])} AS {TYPES[kind]})", kind=kind)
     known: dict[str, Any] = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
     return Scalar(sql=f"TRY_CAST({a.sql} AS {TYPES[kind]})", kind=kind, **known)
+
+
+def _written(reader: Reader, node: Any, text: str, kind: Kind) -> Scalar:
+    """A cast of text that stands in the question: read here, by the same rules."""
+    shape, words = _SHAPED[kind]
+    if not reads_as(text, shape):
+        raise reader.no(node, f"This text is no {words}.")
+    match kind:
+        case Kind.DATE:
+            return literal(date.fromisoformat(text))
+        case Kind.DATETIME:
+            return literal(datetime.fromisoformat(text))
+        case Kind.BOOLEAN:
+            return literal(text[0] in "tTyY1")
+    number = Fraction(text.strip())
+    if kind is Kind.NUMBER:
+        return Scalar(sql=f"CAST({float(number)!r} AS DOUBLE)", kind=kind, low=number, high=number)
+    whole = int(abs(number) + Fraction(1, 2)) * (1 if number >= 0 else -1)
+    if abs(whole) >= 1 << 62:
+        raise reader.no(node, "A number in the query is too large.")
+    return literal(whole)
 
 
 def _date_part(reader: Reader, node: Any) -> Scalar:
@@ -66,11 +93,11 @@ def _undone(node: Any) -> Any:
     return node.this if type(node).__name__ in ("TsOrDsToDate", "TsOrDsToTimestamp") else node
 
 
-def _text_function(function: str) -> Callable[[Reader, Any], Scalar]:
+def _text_function(function: str, *more: str) -> Callable[[Reader, Any], Scalar]:
     def rule(reader: Reader, node: Any) -> Scalar:
         if any(value for name, value in node.args.items() if name != "this"):
             raise reader.no(node, f"{function.upper()} takes one text here.")
-        return Scalar(sql=f"{function}({reader.text_value(node.this).sql})", kind=Kind.CATEGORY)
+        return Scalar(sql=f"{function}({', '.join([reader.text_value(node.this).sql, *more])})", kind=Kind.CATEGORY)
 
     return rule
 
@@ -97,7 +124,7 @@ FUNCTION_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
     ),
     "Lower": _text_function("lower"),
     "Upper": _text_function("upper"),
-    "Trim": _text_function("trim"),
+    "Trim": _text_function("trim", "' '"),  # blanks alone: what else is space differs between engines
     "Length": _length,
     "Substring": _substring,
 }

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
+from tacit.engines.shapes import reads_as
 from tacit.errors import QueryRefused
 from tacit.schema import Kind
 
@@ -115,11 +116,10 @@ def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
         return a, b
     for one, other, order in ((a, b, 1), (b, a, -1)):
         if isinstance(other.constant, str) and one.kind in (Kind.DATE, Kind.DATETIME):
-            read = date if one.kind is Kind.DATE else datetime
-            try:
-                made = literal(read.fromisoformat(other.constant))
-            except ValueError:
+            # Only what every engine reads alike: no time zones, no weeks, no other calendars' order.
+            if not reads_as(other.constant, "date" if one.kind is Kind.DATE else "time"):
                 return None
+            made = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(other.constant))
             return (one, made) if order == 1 else (made, one)
         if {one.kind, other.kind} == {Kind.DATE, Kind.DATETIME}:
             casts = [s if s.kind is Kind.DATETIME else Scalar(sql=f"TRY_CAST({s.sql} AS TIMESTAMP)", kind=Kind.DATETIME)

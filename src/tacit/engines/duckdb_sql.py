@@ -32,8 +32,20 @@ class DuckdbWriter(Writer):
     def arithmetic(self, sign: str, a: str, b: str) -> str:
         return f"({a} {sign} {b})"
 
+    def modulo(self, a: str, b: str) -> str:
+        return f"({a} % {b})"
+
     def function(self, name: str, a: str) -> str:
-        return f"{name}({a})"
+        return f"trim({a}, ' ')" if name == "trim" else f"{name}({a})"
+
+    def round_to(self, a: str, places: int) -> str:
+        return f"round({a}, {places})"
+
+    def shaped(self, a: str, pattern: str) -> str:
+        return f"regexp_extract({a}, {self.text(pattern)})"
+
+    def read_stored(self, sql: str, to: str) -> str:
+        return self.cast(sql, "text", to)
 
     def substring(self, items: list[str]) -> str:
         return f"substring({', '.join(items)})"

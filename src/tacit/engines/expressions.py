@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
+from tacit.engines.shapes import in_text
 from tacit.errors import QueryRefused
 
-__all__ = ["UNREADABLE", "Columns", "Expressions", "Scope", "Typed"]
+__all__ = ["UNREADABLE", "Columns", "Expressions", "Scope", "Typed", "largest_for"]
 
 Columns = dict[str, str]
 """Type by name: int, huge (more than 64 bits), float, text, date, time, flag, null; of a stored table also others that
-only ``cast`` knows."""
+only ``cast`` knows. A text of the shape that casts need is an ``int in text``, and so on."""
 Scope = list[tuple[str, Columns]]
 Typed = tuple[str, str]
 
@@ -27,11 +31,24 @@ UNREADABLE = "unreadable"
 """The type of a stored column that this engine cannot read as it was declared."""
 
 
+@cache
+def largest_for(places: int) -> float:
+    """The largest float whose product with that power of ten is no infinity."""
+    ten = 10.0**places
+    top = sys.float_info.max / ten
+    while math.isinf(top * ten):
+        top = math.nextafter(top, 0)
+    while not math.isinf(math.nextafter(top, math.inf) * ten):
+        top = math.nextafter(top, math.inf)
+    return top
+
+
 class Expressions(ABC):
     """How one dialect writes values. What it has no rule for is refused."""
 
     title = ""
     """The engine's name in refusals."""
+    _tables: Mapping[str, Columns]
 
     def no(self, what: str) -> QueryRefused:
         return QueryRefused(
@@ -64,8 +81,21 @@ class Expressions(ABC):
         """IEEE arithmetic on floats that never raises."""
 
     @abstractmethod
+    def modulo(self, a: str, b: str) -> str:
+        """What is left of an IEEE division that cuts towards zero, of floats. Exact; never raises."""
+
+    @abstractmethod
     def function(self, name: str, a: str) -> str:
         """floor, ceil, round, trunc (floats); isnan, sqrt, abs; lower, upper, trim, length."""
+
+    @abstractmethod
+    def round_to(self, a: str, places: int) -> str:
+        """A float's product with a power of ten, rounded as ``round`` does, divided again; where the product overflows,
+        the float itself."""
+
+    @abstractmethod
+    def shaped(self, a: str, pattern: str) -> str:
+        """A text where it matches as a whole, else NULL or an empty text."""
 
     @abstractmethod
     def substring(self, items: list[str]) -> str: ...
@@ -126,6 +156,11 @@ class Expressions(ABC):
         found = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
         return next((known[node.name] for known in found), None)
 
+    def is_stored(self, node: Any, scope: Scope) -> bool:
+        """Whether a column is one of a table, not of a query on it."""
+        found = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
+        return any(next(found, None) is table for table in self._tables.values())
+
     def _column(self, node: Any, scope: Scope) -> Typed:
         kind = self.kind_of(node, scope)
         if kind is None:
@@ -150,7 +185,43 @@ class Expressions(ABC):
         if type(inner.this if negative else inner).__name__ == "Literal" and to in ("float", "date", "time"):
             return self.constant(f"{'-' if negative else ''}{(inner.this if negative else inner).this}", to), to
         sql, kind = self.expression(inner, scope)
+        if kind == "text" and to != "text":
+            return self.read_stored(sql, to), to
         return self.cast(sql, kind, to), to
+
+    def read_stored(self, sql: str, to: str) -> str:
+        """A stored text as the kind that was declared for it. Questions cast text of a shape only; what DuckDB reads
+        from files of text is more than that."""
+        raise self.no("with a column whose stored type is not the declared one")
+
+    def _shaped(self, node: Any, scope: Scope) -> Typed:
+        a, kind = self.expression(node.this, scope)
+        to = in_text(node.expression.this)
+        if to is None or kind != "text":
+            raise self.no("with this pattern")
+        return self.shaped(a, node.expression.this), f"{to} in text"
+
+    def _modulo(self, node: Any, scope: Scope) -> Typed:
+        (a, one), (b, two) = self.expression(node.this, scope), self.expression(node.expression, scope)
+        if (one, two) == ("int", "int"):
+            return f"({a} % {b})", "int"
+        if (one, two) == ("float", "float"):
+            return self.modulo(a, b), "float"
+        raise self.no("`%` of these values")
+
+    def _round(self, node: Any, scope: Scope) -> Typed:
+        if node.args.get("decimals") is None:
+            return self._function("round", node, scope)
+        a, kind = self.expression(node.this, scope)
+        return self.round_to(a if kind == "float" else self.cast(a, kind, "float"), int(node.args["decimals"].this)), (
+            "float"
+        )
+
+    def _trim(self, node: Any, scope: Scope) -> Typed:
+        """Of blanks alone."""
+        if getattr(node.args.get("expression"), "this", " ") != " ":
+            raise self.no("TRIM of this form")
+        return self.function("trim", self.expression(node.this, scope)[0]), "text"
 
     def _calculate(self, sign: str, node: Any, scope: Scope) -> Typed:
         from sqlglot import exp
@@ -218,7 +289,7 @@ class Expressions(ABC):
         if kind != "float" and name in ("floor", "ceil", "round", "trunc", "sqrt", "isnan", "abs"):
             a = self.cast(a, kind, "float")
         return self.function(name, a), {"isnan": "flag", "length": "int"}.get(
-            name, "text" if name in ("lower", "upper", "trim") else "float"
+            name, "text" if name in ("lower", "upper") else "float"
         )
 
     def _substring(self, node: Any, scope: Scope) -> Typed:
@@ -243,7 +314,7 @@ class Expressions(ABC):
             return self.digest(self.joined(marked[:-1])), "int"
         if name == "date_part":
             return self.part(node.expressions[0].this, self.expression(node.expressions[1], scope)[0]), "int"
-        raise self.no(f"`{'%' if name == 'fmod' else name.upper()}`")
+        raise self.no(f"`{name.upper()}`")
 
     def _as_text(self, sql: str, kind: str) -> str:
         """A value as the hash sees it. Floats go by steps of a millionth: engines print them differently."""
@@ -309,6 +380,7 @@ _RULES: dict[str, Callable[[Expressions, Any, Scope], Typed]] = {
     "Sub": _with(Expressions._calculate, "-"),
     "Mul": _with(Expressions._calculate, "*"),
     "Div": _with(Expressions._calculate, "/"),
+    "Mod": Expressions._modulo,
     "IntDiv": Expressions._whole_division,
     "BitwiseRightShift": Expressions._shift,
     "Neg": Expressions._negative,
@@ -325,7 +397,10 @@ _RULES: dict[str, Callable[[Expressions, Any, Scope], Typed]] = {
     "Least": _with(Expressions._several, "LEAST"),
     "Nullif": Expressions._nullif,
     **{name.capitalize(): _with(Expressions._function, name)
-       for name in ("floor", "ceil", "round", "trunc", "sqrt", "abs", "lower", "upper", "trim", "length")},
+       for name in ("floor", "ceil", "trunc", "sqrt", "abs", "lower", "upper", "length")},
+    "Round": Expressions._round,
+    "Trim": Expressions._trim,
+    "RegexpExtract": Expressions._shaped,
     "IsNan": _with(Expressions._function, "isnan"),
     "Substring": Expressions._substring,
     "Anonymous": Expressions._anonymous,

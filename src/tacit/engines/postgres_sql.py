@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from tacit.engines.expressions import Scope, Typed, largest_for
+from tacit.engines.shapes import cases, folded
 from tacit.engines.writer import Writer
 
 __all__ = ["PostgresWriter"]
@@ -20,6 +23,11 @@ def _float(value: float) -> str:
     return f"'{value!r}'::float8"
 
 
+def _bits(x: str) -> str:
+    """The bits of a float without its sign, as a whole number."""
+    return f"CAST(CAST('x' || encode(float8send(abs({x})), 'hex') AS bit(64)) AS bigint)"
+
+
 _TINY, _HUGE = _float(1e-150), _float(1e150)
 _INFINITE, _NAN = "'Infinity'::float8", "'NaN'::float8"
 
@@ -28,6 +36,11 @@ class PostgresWriter(Writer):
     """PostgreSQL raises where IEEE arithmetic gives infinity or zero; each operation is guarded by exact tests."""
 
     title = "PostgreSQL"
+
+    def _column(self, node: Any, scope: Scope) -> Typed:
+        """Stored text loses the collation it was declared with: here text is what its bytes are."""
+        sql, kind = super()._column(node, scope)
+        return (f'({sql} COLLATE "C")' if kind == "text" and self.is_stored(node, scope) else sql), kind
 
     def name(self, value: str) -> str:
         return '"' + value.replace('"', '""') + '"'
@@ -77,6 +90,12 @@ class PostgresWriter(Writer):
                 return f"(CASE WHEN {ends} THEN CAST({sql} AS bigint) END)"
             case "decimal", "float":
                 return f"(CASE WHEN abs({sql}) < 1e-307 THEN 0 WHEN abs({sql}) < 1e308 THEN CAST({sql} AS float8) END)"
+            case "int in text", "int":
+                return self._once(lambda a: self.cast(a, "decimal", "int"), f"CAST({sql} AS numeric)")
+            case ("float in text", "float") | ("date in text", "date") | ("time in text", "time"):
+                return f"CAST({sql} AS {_NAMES[to]})"
+            case "flag in text", "flag":
+                return f"CAST({sql} AS boolean)"
             case "stored date" | "stored time", "date" | "time":
                 inside = f"{sql} >= '0001-01-01' AND {sql} < '10000-01-01'"
                 return f"(CASE WHEN {inside} THEN CAST({sql} AS {_NAMES[to]}) END)"
@@ -129,8 +148,61 @@ class PostgresWriter(Writer):
         tests = [f"{x} = {value}" for x in (a, b) for value in ("0", _NAN, _INFINITE, f"-{_INFINITE}")]
         return "(" + " OR ".join(tests) + ")"
 
+    def modulo(self, a: str, b: str) -> str:
+        return self._once(self._remainder, a, b)
+
+    def _remainder(self, a: str, b: str) -> str:
+        """By whole numbers where both are, else by the mantissas at the smaller exponent: there is no fmod here."""
+        parts = f"{_bits(a)} AS a, {_bits(b)} AS b"
+        ones = ", ".join(
+            f"(p.{x} >> 52) AS {e}, p.{x} & {(1 << 52) - 1} AS {m}" for x, e, m in (("a", "e", "m"), ("b", "f", "n"))
+        )
+        least = "least(greatest(q.e, 1), greatest(q.f, 1))"
+        wide = ", ".join(
+            f"CAST(q.{m} + CASE WHEN q.{e} > 0 THEN {1 << 52} ELSE 0 END AS numeric) "
+            f"* CAST(2 AS numeric) ^ (greatest(q.{e}, 1) - {least})"
+            for e, m in (("e", "m"), ("f", "n"))
+        )
+        # Two steps, so that no power of two lies below the floats.
+        half = f"(({least} - 1075) / 2)"
+        exact = (
+            f"(SELECT sign({a}) * CAST(mod({wide}) AS float8) * CAST(2 AS float8) ^ {half} "
+            f"* CAST(2 AS float8) ^ ({least} - 1075 - {half}) "
+            f"FROM (SELECT {ones} FROM (SELECT {parts} OFFSET 0) AS p OFFSET 0) AS q)"
+        )
+        return (
+            f"(CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL "
+            f"WHEN {a} = {_NAN} OR {b} = {_NAN} OR abs({a}) = {_INFINITE} OR {b} = 0 THEN {_NAN} "
+            f"WHEN abs({a}) < abs({b}) THEN {a} "
+            f"WHEN {a} = trunc({a}) AND {b} = trunc({b}) AND abs({a}) < {_float(2.0**63)} "
+            f"THEN CAST(CAST({a} AS bigint) % CAST({b} AS bigint) AS float8) ELSE {exact} END)"
+        )
+
+    def round_to(self, a: str, places: int) -> str:
+        ten = _float(10.0**places)
+        return self._once(
+            lambda x: (
+                f"(CASE WHEN abs({x}) <= {_float(largest_for(places))} "
+                f"THEN {self.function('round', f'({x} * {ten})')} / {ten} ELSE {x} END)"
+            ),
+            a,
+        )
+
+    def shaped(self, a: str, pattern: str) -> str:
+        return f"substring({a} from {self.text(pattern)})"
+
     def function(self, name: str, a: str) -> str:
         match name:
+            case "lower" | "upper":
+                # The server's own rules depend on its locale; in the collation C they are those of ASCII.
+                old, new = cases(name)
+                return self._once(
+                    lambda x: (
+                        f'(CASE WHEN octet_length({x}) = char_length({x}) THEN {name}({x} COLLATE "C") '
+                        f'ELSE translate({name}({x} COLLATE "C"), {self.text(old)}, {self.text(new)}) END)'
+                    ),
+                    a,
+                )
             case "round":
                 return self._once(
                     lambda x: (
@@ -154,7 +226,9 @@ class PostgresWriter(Writer):
         return f"CAST(date_part('{part}', {a}) AS bigint)"
 
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
-        return f"({a} {'ILIKE' if fold else 'LIKE'} {self.text(pattern)} ESCAPE '')"
+        if fold:
+            return self.like(self.function("lower", a), folded(pattern), fold=False)
+        return f"({a} LIKE {self.text(pattern)} ESCAPE '')"
 
     def whole_division(self, a: str, b: str, kind: str) -> str:
         return f"({a} / {b})" if kind == "int" else f"div({a}, {b})"

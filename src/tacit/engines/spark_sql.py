@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 
+from tacit.engines.expressions import largest_for
+from tacit.engines.shapes import cases, folded
 from tacit.engines.writer import Writer
 
 __all__ = ["SparkWriter"]
@@ -11,6 +14,9 @@ __all__ = ["SparkWriter"]
 _NAMES = {
     "int": "BIGINT", "huge": "DECIMAL(38, 0)", "float": "DOUBLE", "text": "STRING", "date": "DATE",
     "time": "TIMESTAMP_NTZ", "flag": "BOOLEAN",
+}  # fmt: skip
+_CASES = {
+    "lower": (string.ascii_uppercase, string.ascii_lowercase), "upper": (string.ascii_lowercase, string.ascii_uppercase)
 }  # fmt: skip
 _SHORT = 40
 _WHOLE = f"{2.0**52!r}D"
@@ -66,6 +72,12 @@ class SparkWriter(Writer):
                 return f"TRY_CAST(round({sql}) AS BIGINT)"
             case "decimal", "float":
                 return f"CAST({sql} AS DOUBLE)"
+            case "int in text", "int":
+                return f"TRY_CAST(round(CAST({sql} AS DECIMAL(38, 18))) AS BIGINT)"
+            case ("float in text", "float") | ("date in text", "date") | ("time in text", "time"):
+                return f"CAST({sql} AS {_NAMES[to]})"
+            case "flag in text", "flag":
+                return f"CAST({sql} AS BOOLEAN)"
             case "stored time", "time" | "date":
                 return f"CAST({sql} AS {_NAMES[to]})"
             case "decimal" | "stored time", "text":
@@ -83,8 +95,35 @@ class SparkWriter(Writer):
     def arithmetic(self, sign: str, a: str, b: str) -> str:
         return f"({a} {sign} {b})"
 
+    def modulo(self, a: str, b: str) -> str:
+        return f"({a} % {b})"
+
+    def round_to(self, a: str, places: int) -> str:
+        ten = f"{10.0**places!r}D"
+        return self._once(
+            lambda x: (
+                f"(CASE WHEN abs({x}) <= {largest_for(places)!r}D "
+                f"THEN {self.function('round', f'({x} * {ten})')} / {ten} ELSE {x} END)"
+            ),
+            a,
+        )
+
+    def shaped(self, a: str, pattern: str) -> str:
+        # Java's $ would let a line's end pass.
+        return f"regexp_extract({a}, {self.text(pattern.removesuffix('$') + chr(92) + 'z')}, 0)"
+
     def function(self, name: str, a: str) -> str:
         match name:
+            case "lower" | "upper":
+                # Java turns one letter into several and looks at neighbours; here each letter stands for itself.
+                old, new = (self.text(plain + more) for plain, more in zip(_CASES[name], cases(name), strict=True))
+                return self._once(
+                    lambda x: (
+                        f"(CASE WHEN octet_length({x}) = length({x}) THEN {name}({x}) "
+                        f"ELSE translate({x}, {old}, {new}) END)"
+                    ),
+                    a,
+                )
             case "floor" | "ceil":
                 return self._once(
                     lambda x: f"(CASE WHEN abs({x}) < {_WHOLE} THEN CAST({name}({x}) AS DOUBLE) ELSE {x} END)", a
@@ -111,8 +150,9 @@ class SparkWriter(Writer):
         return f"CAST({value} AS BIGINT)"
 
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
-        plain = self.text(pattern.replace("\\", "\\\\"))
-        return f"({a} {'ILIKE' if fold else 'LIKE'} {plain})"
+        if fold:
+            return self.like(self.function("lower", a), folded(pattern), fold=False)
+        return f"({a} LIKE {self.text(pattern.replace(chr(92), chr(92) * 2))})"
 
     def whole_division(self, a: str, b: str, kind: str) -> str:
         return f"({a} div {b})"

@@ -1,0 +1,78 @@
+"""Text that stands for something else: how it must read to be cast, and which letters have a lower and an upper case.
+
+Engines differ in what text they take for a number or a date, and some raise on the rest. A cast from text therefore
+first takes out the text that has the one shape below, which every engine reads alike and none fails on; other text is
+a missing value. Numbers of these shapes stay within 1e±140, so that no engine meets an overflow.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+__all__ = ["SHAPES", "cases", "folded", "in_text", "reads_as", "shaped"]
+
+_LEAP = "(?:0[48]|[2468][048]|[13579][26])"
+_DAY = (
+    "(?:(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    "|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+    f"|(?:[0-9][0-9]{_LEAP}|{_LEAP}00)-02-29)"
+)
+SHAPES = {
+    "int": r" *[+-]?[0-9]{1,19}(?:[.][0-9]{0,18})? *",
+    "float": r" *[+-]?(?:[0-9]{1,40}(?:[.][0-9]{0,40})?|[.][0-9]{1,40})(?:[eE][+-]?[0-9]{1,2})? *",
+    "date": _DAY,
+    "time": rf"{_DAY}(?:[ T](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]{{1,6}})?)?)?",
+    "flag": "[Tt](?:[Rr][Uu][Ee])?|[Yy](?:[Ee][Ss])?|1|[Ff](?:[Aa][Ll][Ss][Ee])?|[Nn][Oo]?|0",
+}
+"""By kind of value, the regular expression that the whole text must match. Dates are of the years 1 to 9999."""
+_KINDS = {f"^(?:{pattern})$": kind for kind, pattern in SHAPES.items()}
+
+
+def shaped(sql: str, kind: str) -> str:
+    """In DuckDB's dialect: a text where it has the shape, else an empty one, which casts to nothing."""
+    return f"regexp_extract({sql}, '^(?:{SHAPES[kind]})$')"
+
+
+def in_text(pattern: str) -> str | None:
+    """The kind whose shape a pattern is."""
+    return _KINDS.get(pattern)
+
+
+def reads_as(text: str, kind: str) -> bool:
+    """Whether a written-out text has the shape.
+
+    >>> [reads_as(text, "date") for text in ("2024-02-29", "2023-02-29", "1900-02-29", "0000-01-01")]
+    [True, False, False, False]
+    """
+    return re.fullmatch(SHAPES[kind], text) is not None
+
+
+@cache
+def cases(name: str) -> tuple[str, str]:
+    """All letters outside ASCII that LOWER or UPPER changes, and what they become, letter by letter.
+
+    DuckDB itself is asked, so that engines which follow this table cannot differ from it.
+    """
+    import duckdb
+
+    points = "SELECT unnest(range(128, 55296)) AS i UNION ALL SELECT unnest(range(57344, 1114112))"  # no surrogates
+    letters = f"SELECT i, chr(CAST(i AS INTEGER)) AS letter FROM ({points})"
+    query = (
+        f"SELECT string_agg(letter, '' ORDER BY i), string_agg({name}(letter), '' ORDER BY i) FROM ({letters}) "
+        f"WHERE {name}(letter) <> letter"
+    )
+    with duckdb.connect(":memory:") as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def folded(text: str) -> str:
+    """A text in lower case, as the engines see it.
+
+    >>> folded("Zürich ÄB%")
+    'zürich äb%'
+    """
+    old, new = cases("lower")
+    return "".join(letter.lower() if letter.isascii() else letter for letter in text).translate(str.maketrans(old, new))
