@@ -1,10 +1,10 @@
-"""One spelling for equal values, so that 7, 7.0 and "7" can be compared across files of different types."""
+"""One spelling for equal values, so that 7, 7.0 and "7" are compared across files, and text by its letters alone."""
 
 from __future__ import annotations
 
 import polars as pl
 
-__all__ = ["canonical"]
+__all__ = ["canonical", "folded"]
 
 
 def canonical(series: pl.Series) -> pl.Series:
@@ -27,3 +27,13 @@ def canonical(series: pl.Series) -> pl.Series:
         midnight = series.dt.time() == pl.Series([0]).cast(pl.Time)[0]
         return pl.select(pl.when(midnight).then(day).otherwise(full)).to_series().alias(series.name)
     return series.cast(pl.String)
+
+
+def folded(text: pl.Series) -> pl.Series:
+    """Text without case, accents and punctuation, one space between words; missing stays missing.
+
+    >>> folded(pl.Series(["  Müller-Lüdenscheidt, H. "])).to_list()
+    ['muller ludenscheidt h']
+    """
+    plain = text.str.normalize("NFKD").str.replace_all(r"\p{M}", "").str.to_lowercase()
+    return plain.str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars()

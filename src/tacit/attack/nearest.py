@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, prange
 
+from tacit.attack.best_row import toss
 from tacit.progress import SILENT, Progress, portions
 
 __all__ = ["Nearest", "distinct_points", "nearest"]
@@ -154,10 +155,8 @@ def _scan(
                     else:
                         # Reservoir over rows: each of the equally near rows is equally likely to be kept.
                         ties[index] += sizes[start + place]
-                        state ^= state << np.uint64(13)
-                        state ^= state >> np.uint64(7)
-                        state ^= state << np.uint64(17)
-                        if (state >> np.uint64(11)) / 9007199254740992.0 * ties[index] < sizes[start + place]:
+                        state, chance = toss(state)
+                        if chance * ties[index] < sizes[start + place]:
                             best[index] = start + place
         distance[index] = lowest
     return best, ties, distance

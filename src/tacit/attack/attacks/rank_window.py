@@ -11,6 +11,7 @@ from numba import njit
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.best_row import toss
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
 from tacit.errors import NotApplicable
@@ -191,9 +192,7 @@ def _link(
                 ties[index] = 1
             elif total == best:
                 ties[index] += 1
-                state ^= state << np.uint64(13)
-                state ^= state >> np.uint64(7)
-                state ^= state << np.uint64(17)
-                if (state >> np.uint64(11)) / 9007199254740992.0 * ties[index] < 1.0:
+                state, chance = toss(state)
+                if chance * ties[index] < 1.0:
                     found[index] = row
     return found, size, ties

@@ -12,6 +12,7 @@ from numba import njit, prange
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.best_row import PIECE, best_of, share_of, start
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
 from tacit.attack.rerun import mask_again, proxy, runnable_steps
@@ -158,27 +159,16 @@ def _link(
     found = np.zeros(len(known), dtype=np.int64)
     share = np.zeros(len(known))
     for index in prange(len(known)):
-        state = np.uint64(seeds[index])
-        ties = 0
-        best = -np.inf
-        total = 0.0
-        for row in range(rows):
-            score = 0.0
-            for axis in range(width):
-                score += table[axis, known[index, axis], seen[row, axis]]
-            if score > best:
-                total = total * np.exp(best - score) + 1.0
-                best = score
-                found[index] = row
-                ties = 1
-            else:
-                total += np.exp(score - best)
-                if score == best:
-                    ties += 1
-                    state ^= state << np.uint64(13)
-                    state ^= state >> np.uint64(7)
-                    state ^= state << np.uint64(17)
-                    if (state >> np.uint64(11)) / 9007199254740992.0 * ties < 1.0:
-                        found[index] = row
-        share[index] = 1.0 / total
+        held = start(seeds[index])
+        scores = np.empty(PIECE)
+        for first in range(0, rows, PIECE):
+            count = min(PIECE, rows - first)
+            for place in range(count):
+                score = 0.0
+                for axis in range(width):
+                    score += table[axis, known[index, axis], seen[first + place, axis]]
+                scores[place] = score
+            held = best_of(held, scores, count, first)
+        found[index] = held[3]
+        share[index] = share_of(held)
     return found, share
