@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.errors import ExtraMissing, SingularData, TooFewRows
+from tacit.errors import ExtraMissing, SingularData, TooFewRows, WrongKind
 from tacit.protect.methods._masking import Floats
 
 __all__ = ["moments", "robust_moments", "square_root"]
@@ -22,7 +22,14 @@ def moments(matrix: Floats, part: str) -> tuple[Floats, Floats]:
             fix="Mask fewer columns together, or use coarser strata.",
             rows=len(complete),
         )
-    return complete.mean(axis=0), np.atleast_2d(np.cov(complete, rowvar=False))
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, covariance = complete.mean(axis=0), np.atleast_2d(np.cov(complete, rowvar=False))
+    if not np.isfinite(covariance).all():
+        raise WrongKind(
+            f"{part}: the numbers are too large: their squares, which a variance needs, cannot be held by a computer.",
+            fix="Divide the column by a power of ten first.",
+        )
+    return mean, covariance
 
 
 def square_root(covariance: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ __all__ = [
     "Rows",
     "Strata",
     "matrix_of",
+    "numbered",
     "numbers_of",
     "split",
     "weights_of",
@@ -52,11 +53,18 @@ def split(frame: pl.DataFrame, names: tuple[str, ...]) -> Strata:
     """The rows by their combination of values in ``names``; a gap counts as a value. No names: one stratum."""
     if not names:
         return Strata(order=np.arange(frame.height, dtype=np.uint32), offsets=np.array([0, frame.height]))
-    grouped = (
-        frame.select(names).with_row_index("row #").group_by(names, maintain_order=True).agg(pl.col("row #"))["row #"]
-    )
+    rows, row = numbered(frame, names)
+    grouped = rows.group_by(names, maintain_order=True).agg(pl.col(row))[row]
     offsets = np.concatenate([[0], np.cumsum(grouped.list.len().to_numpy())]).astype(np.int64)
     return Strata(order=grouped.explode().to_numpy().astype(np.uint32, copy=False), offsets=offsets)
+
+
+def numbered(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, str]:
+    """These columns with the number of each row beside them, under a name that none of them has."""
+    row = "row #"
+    while row in names:
+        row += "#"
+    return frame.select(names).with_row_index(row), row
 
 
 def sorted_rows(series: pl.Series) -> Rows:

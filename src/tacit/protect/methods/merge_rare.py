@@ -50,10 +50,11 @@ class MergeRare(Masking):
         names, frame = self.chosen(data), data.table.frame
         data.table.require(self.strata)
         masked, merged = [], {}
-        by = list(self.strata)
+        by = [f"by {number}" for number in range(len(self.strata))]
+        strata = [frame.get_column(stratum).alias(name) for stratum, name in zip(self.strata, by, strict=True)]
         for name in names:
             series = frame.get_column(name).cast(pl.String)
-            values = frame.select(*by, series.alias("value"))
+            values = pl.DataFrame([*strata, series.alias("value")])
             counts = values.filter(pl.col("value").is_not_null()).group_by([*by, "value"]).len()
             counts = counts.sort("len", "value")
             # A category goes when it is small, or when those before it do not yet make up a large one.

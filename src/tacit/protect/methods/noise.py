@@ -26,7 +26,9 @@ _CHUNK = 1 << 18
 class Noise(Masking):
     """Adds random noise to numbers.
 
-    ``variance_ratio`` means the same in every variant: variance of the noise divided by the variance of the column.
+    ``variance_ratio`` means the same in every variant: variance of the noise divided by the variance of the column
+    (for ``robust`` and ``outlier-aware`` its robust variance, which for skewed columns such as incomes is many times
+    smaller: so is the noise).
     Preserves means in expectation; what else is kept depends on the variant (see the field). Does not protect
     extreme values much: an outlier plus small noise is still the outlier (``outlier-aware`` gives those more), and an
     intruder who knows the variance links by likelihood. Noise whose variance is a share of the data's keeps sums of

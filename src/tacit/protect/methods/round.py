@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from tacit.protect.methods._masking import Floats, Masking, numbers_of
+from tacit.errors import WrongKind
+from tacit.protect.methods._masking import Floats, Masking, Strata, numbers_of
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset
@@ -52,7 +53,13 @@ class Round(Masking):
         masked = []
         for name in names:
             series = frame.get_column(name)
-            units = numbers_of(series) / self.base
+            if series.dtype.is_integer() and float(self.base).is_integer() and _long(series):
+                masked.append(self._exactly(series, strata, context.rng.child(name).generator))
+                continue
+            with np.errstate(over="ignore"):
+                units = numbers_of(series) / self.base
+            if np.isinf(units).any():
+                raise WrongKind(f"round: numbers of `{name}` are too large for a base of {self.base:g}.", column=name)
             match self.variant:
                 case "nearest":
                     units = np.rint(units)
@@ -70,11 +77,45 @@ class Round(Masking):
         table = data.table.with_frame(frame.with_columns(masked))
         return Change(table=table, public=self.public_columns(names))
 
+    def _exactly(self, series: pl.Series, strata: Strata, random: np.random.Generator) -> pl.Series:
+        """The same in whole numbers of any length: a float holds 15 digits, an account number may have more."""
+        base, held = int(self.base), series.is_not_null().to_numpy()
+        low, rest = np.zeros(len(series), dtype=object), np.zeros(len(series), dtype=object)
+        values = np.array(series.drop_nulls().to_list(), dtype=object)
+        low[held], rest[held] = values // base, values % base
+        match self.variant:
+            case "nearest":
+                up = (2 * rest > base) | ((2 * rest == base) & (low % 2 == 1))
+            case "random":
+                up = random.random(len(series)) * base < rest
+            case "controlled":
+                up = np.zeros(len(series), dtype=bool)
+                for rows in strata:
+                    whole, part = divmod(sum(rest[rows]), base)
+                    odd = (sum(low[rows]) + whole) % 2
+                    count = whole + (2 * part > base or (2 * part == base and odd))
+                    up[rows[np.argsort(-rest[rows], kind="stable")[:count]]] = True
+        found = [int(value) if there else None for value, there in zip((low + up) * base, held, strict=True)]
+        try:
+            return pl.Series(series.name, found, dtype=pl.Int64)
+        except (TypeError, OverflowError):
+            raise WrongKind(
+                f"round: numbers of `{series.name}` leave the range of whole numbers when they are rounded.",
+                fix="Divide the column by a power of ten first.",
+                column=series.name,
+            ) from None
+
+
+def _long(series: pl.Series) -> bool:
+    """Whether some whole number has more digits than a float holds."""
+    ends = (series.min(), series.max())
+    return any(isinstance(end, int) and abs(end) >= 2**53 for end in ends)
+
 
 def _controlled(units: Floats) -> Floats:
     present = ~np.isnan(units)
     low = np.floor(units)
-    ups = int(np.rint(np.nansum(units))) - int(np.nansum(low))
+    ups = max(0, int(np.rint(np.nansum(units))) - int(np.nansum(low)))
     rest = np.where(present, units - low, -1.0)
     low[np.argsort(-rest, kind="stable")[:ups]] += 1
     return low

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Annotated
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
-from tacit.errors import BadParameter
-from tacit.protect.methods._masking import Masking
+from tacit.errors import BadParameter, WrongKind
+from tacit.protect.methods._masking import Masking, numbered
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset, Kind
@@ -25,7 +26,8 @@ class ShiftDates(Masking):
     the latter). Does not hide a sequence of dates: who knows three of a person's intervals finds them in the file,
     and one date known for certain gives away the shift of all others.
 
-    The shift is uniform over -days..days without 0. Missing values stay missing.
+    The shift is uniform over -days..days without 0. Missing values stay missing. A stand-in for "no date" that all rows
+    share (9999-12-31) would tell the shift: dates that a shift could take out of the calendar are refused.
 
     >>> import polars as pl
     >>> from datetime import date
@@ -66,15 +68,17 @@ class ShiftDates(Masking):
             raise BadParameter("shift-dates: whole weeks need `days` of at least 7.")
         if self.strata:
             raise BadParameter("shift-dates: `strata` has no meaning here.", fix="Leave it out.")
+        for name in names:
+            _refuse_placeholders(frame.get_column(name), self.days)
         random = context.rng.generator
         if unit is None:
             people, count = np.arange(data.rows), data.rows
         else:
             data.table.require([unit])
             # A row without a person is a person of its own: sharing one shift would tie such rows together.
-            rows = frame.select(unit).with_row_index("row #")
-            first = pl.col("row #").first().over(unit)
-            person = pl.when(pl.col(unit).is_null()).then(pl.col("row #")).otherwise(first)
+            rows, row = numbered(frame, [unit])
+            first = pl.col(row).first().over(unit)
+            person = pl.when(pl.col(unit).is_null()).then(pl.col(row)).otherwise(first)
             people = rows.select(person).to_series().to_numpy()
             count = data.rows
         shift = random.integers(1, reach + 1, count) * random.choice([-step, step], count)
@@ -82,3 +86,19 @@ class ShiftDates(Masking):
         masked = [pl.col(name) + pl.duration(days=pl.lit(moved)) for name in names]
         table = data.table.with_frame(frame.with_columns(masked))
         return Change(table=table, public=self.public_columns(names))
+
+
+def _refuse_placeholders(series: pl.Series, days: int) -> None:
+    """Refuse a date that a shift could take out of the calendar: it is a stand-in such as 9999-12-31, known to all, so
+    that its shifted value would tell the person's shift, and with it all of her true dates."""
+    day = series.cast(pl.Date)
+    first, last = date.min + timedelta(days=days), date.max - timedelta(days=days)
+    outside = int(((day < first) | (day > last)).sum() or 0)
+    if outside:
+        raise WrongKind(
+            f"shift-dates: {outside} dates of `{series.name}` lie so far off that a shift by {days} days leaves the "
+            "years 1 to 9999. They look like stand-ins for `no date`, and would tell by how much a person was shifted.",
+            fix="Make them missing (empty) first.",
+            column=series.name,
+            count=outside,
+        )

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from tacit.errors import BadParameter
-from tacit.protect.methods._masking import ORDERED, Masking, Rows, fitting, refuse_not_finite, split
+from tacit.protect.methods._masking import ORDERED, Masking, Rows, fitting, numbered, refuse_not_finite, split
 from tacit.protect.step import Context
 from tacit.release import Change
 from tacit.schema import Dataset, Kind
@@ -140,8 +140,8 @@ class _Units:
 
 def _codes(frame: pl.DataFrame, names: tuple[str, ...]) -> npt.NDArray[Any]:
     """A number per row that is equal where all the columns are: the first row of its kind."""
-    rows = frame.select(names).with_row_index("row #")
-    return rows.select(pl.col("row #").first().over(names)).to_series().to_numpy()
+    rows, row = numbered(frame, names)
+    return rows.select(pl.col(row).first().over(names)).to_series().to_numpy()
 
 
 def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) -> tuple[Index, Index, int]:

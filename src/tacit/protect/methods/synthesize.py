@@ -23,6 +23,9 @@ Index = npt.NDArray[Any]
 _CHUNK = 1 << 18
 """Rows that are drawn at a time."""
 
+_WIDEST = 1e30
+"""Larger numbers are scaled down for the model: trees compare in single precision."""
+
 
 class Synthesize(Masking):
     """Draws all rows anew from a model of the table. **This gives no privacy guarantee.**
@@ -117,6 +120,9 @@ def _coded(series: pl.Series) -> tuple[Floats, bool]:
     if series.dtype.is_numeric() or series.dtype.is_temporal():
         values = series.to_physical().cast(pl.Float64)
         low, high = values.min(), values.max()
+        widest = 0.0 if low is None else max(abs(float(low)), abs(float(high)))  # type: ignore[arg-type]
+        if widest > _WIDEST:
+            values, low, high = values / widest, float(low) / widest, float(high) / widest  # type: ignore[arg-type]
         under = 0.0 if low is None else float(low) - max(float(high) - float(low), 1.0)  # type: ignore[arg-type]
         return values.fill_null(under).to_numpy(), True
     return series.cast(pl.String).rank("dense").fill_null(0).to_numpy().astype(np.float64), False

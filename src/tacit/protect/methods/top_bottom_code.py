@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field, model_validator
 
+from tacit.errors import BadParameter
 from tacit.protect.methods._masking import Floats, Masking, numbers_of, weights_of
 from tacit.protect.step import Context
 from tacit.release import Change
@@ -60,6 +63,13 @@ class TopBottomCode(Masking):
             raise ValueError("give at least one of top, bottom, top_percent, bottom_percent")
         if (self.top_percent or 0) + (self.bottom_percent or 0) >= 100:
             raise ValueError("the two percentages must stay below 100 together")
+        given = [*_each(self.top), *_each(self.bottom)]
+        if not all(isfinite(value) for _, value in given):
+            raise ValueError("a threshold must be a finite number")
+        for column, high in _each(self.top):
+            for other, low in _each(self.bottom):
+                if high < low and (column is None or other is None or column == other):
+                    raise ValueError("`top` lies below `bottom`")
         return self
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
@@ -77,39 +87,52 @@ class TopBottomCode(Masking):
             series = frame.get_column(name)
             values = numbers_of(series)
             new = values.copy()
-            count = 0
             for rows in strata:
                 here = values[rows]
                 weight = None if weights is None else weights[rows]
-                for upper in (False, True):
-                    count += self._code(new, rows, here, weight, name, upper)
-            coded[name] = count
-            whole = series.dtype.is_integer() and bool((np.nan_to_num(new) % 1 == 0).all())
-            column = pl.Series(name, new, nan_to_null=True)
-            masked.append(column.cast(series.dtype) if whole or series.dtype == pl.Float32 else column)
+                self._code(new, rows, here, weight, name)
+            changed = (new != values) & ~np.isnan(values)
+            coded[name] = int(changed.sum())
+            masked.append(_put(series, new, changed))
         table = data.table.with_frame(frame.with_columns(masked))
         return Change(table=table, public=self.public_columns(names), private={"values_coded": coded})
 
-    def _code(self, new: Floats, rows: Any, here: Floats, weight: Floats | None, name: str, upper: bool) -> int:
+    def _code(self, new: Floats, rows: Any, here: Floats, weight: Floats | None, name: str) -> None:
+        low, high = self._threshold(here, weight, name, False), self._threshold(here, weight, name, True)
+        if low is not None and high is not None and high < low:
+            raise BadParameter(f"top-bottom-code: the top threshold of `{name}` lies below its bottom threshold.")
+        for threshold, upper in ((low, False), (high, True)):
+            if threshold is None:
+                continue
+            beyond = here > threshold if upper else here < threshold
+            value = threshold
+            if int(beyond.sum()) >= 3 and self.replace_by == "mean":
+                value = float(np.average(here[beyond], weights=None if weight is None else weight[beyond]))
+            elif int(beyond.sum()) >= 3 and self.replace_by == "median":
+                value = float(np.median(here[beyond]))
+            new[rows[beyond]] = value
+
+    def _threshold(self, here: Floats, weight: Floats | None, name: str, upper: bool) -> float | None:
         limit = self.top if upper else self.bottom
         percent = self.top_percent if upper else self.bottom_percent
         threshold = limit.get(name) if isinstance(limit, dict) else limit
-        if threshold is None and percent is None:
-            return 0
-        if threshold is None:
-            assert percent is not None
-            threshold = _quantile(here, weight, 1 - percent / 100 if upper else percent / 100, upper)
-        beyond = here > threshold if upper else here < threshold
-        count = int(beyond.sum())
-        if not count:
-            return 0
-        value = threshold
-        if count >= 3 and self.replace_by == "mean":
-            value = float(np.average(here[beyond], weights=None if weight is None else weight[beyond]))
-        elif count >= 3 and self.replace_by == "median":
-            value = float(np.median(here[beyond]))
-        new[rows[beyond]] = value
-        return count
+        if threshold is None and percent is not None:
+            return _quantile(here, weight, 1 - percent / 100 if upper else percent / 100, upper)
+        return threshold
+
+
+def _each(limit: float | dict[str, float] | None) -> list[tuple[str | None, float]]:
+    """A threshold by column; None stands for every column."""
+    return [] if limit is None else list(limit.items()) if isinstance(limit, dict) else [(None, limit)]
+
+
+def _put(series: pl.Series, new: Floats, changed: npt.NDArray[np.bool_]) -> pl.Series:
+    """The coded values in their rows; all others as they were, to the last digit of a long number."""
+    whole = series.dtype.is_integer() and bool((new[changed] % 1 == 0).all())
+    kind = series.dtype if whole or series.dtype == pl.Float32 else pl.Float64
+    coded = pl.Series(np.where(changed, new, np.nan), nan_to_null=True).cast(kind)
+    column = pl.when(pl.Series(changed)).then(coded).otherwise(series.cast(kind))
+    return pl.select(column).to_series().alias(series.name)
 
 
 def _quantile(values: Floats, weights: Floats | None, share: float, upper: bool) -> float:
