@@ -175,8 +175,11 @@ def too_far(strategy: Strategy, one: dict[int | None, dict[Any, int]], two: dict
     """What moved farther than the noise was made for; empty if nothing did."""
     width = len(group_columns(strategy.question))
     for draw in strategy.draws:
-        a, b = one[draw.measurement], two[draw.measurement]
-        moved = {key: abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b}}
+        moved: dict[Any, int] = {}
+        for index in draw.covers or (None,):  # the shares of a number move together
+            a, b = one[index], two[index]
+            moved |= {(*key, index)[: None if draw.parts > 1 else -1]: abs(a.get(key, 0) - b.get(key, 0))
+                      for key in {*a, *b}}  # fmt: skip
         if draw.measurement is None:
             if sum(moved.values()) > strategy.groups or max(moved.values(), default=0) > 1:
                 return "keys"
@@ -291,14 +294,13 @@ def both_routes(count: int, seed: int) -> int:
         known = catalog("person" if unit else None, draw.randint(1, 4), draw.randint(1, 6))
         wanted = cost(draw)
         try:
-            question = ask(query(draw, unit), known)
-            plan = choose(question, wanted)
+            plan = choose(ask(query(draw, unit), known), wanted)
         except QueryRefused:  # private keys without a delta, and the like
             continue
         total = sequential(plan.parts)
         assert total <= wanted
         for item in plan.draws:
-            measurement = None if item.measurement is None else question.measurements[item.measurement]
+            measurement = None if item.measurement is None else plan.question.measurements[item.measurement]
             times = plan.groups if isinstance(measurement, Cells) else 1
             if isinstance(item.mechanism, Gaussian):
                 assert item.loss == item.mechanism.loss_squared(item.sensitivity)

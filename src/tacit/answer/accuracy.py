@@ -28,30 +28,33 @@ def _cost(epsilon: Fraction, delta: Fraction) -> Loss:
     return approximate(epsilon, delta) if delta else pure(epsilon)
 
 
-def _target(question: Question) -> tuple[Target, set[int]]:
-    """What is wanted, and the measurements it is wanted of."""
+def _target(question: Question) -> Target:
+    """What is wanted; refused where it is wanted of something else than counts and sums."""
     shown = [output for _, output in question.outputs if output.op != "key"]
     if question.target is None or any(output.op not in _DIRECT for output in shown):
         raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
-    return question.target, {output.value for output in shown}
+    return question.target
+
+
+def _error(strategy: Strategy, confidence: Fraction) -> float:
+    """The largest of the errors of what is shown."""
+    shown = [output for _, output in strategy.question.outputs if output.op != "key"]
+    return max(strategy.error(output.value, confidence) for output in shown)
 
 
 def for_error(question: Question, delta: Fraction, limits: dict[str, Any]) -> Strategy:
     """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
-    target, wanted = _target(question)
+    target = _target(question)
 
     def plan(epsilon: Fraction) -> Strategy:
         return choose(question, _cost(epsilon, delta), **limits)
 
-    def error(strategy: Strategy) -> float:
-        return max(strategy.of(index).error(target.confidence) for index in wanted)
-
     low, high = Fraction(1, 1 << 20), Fraction(1 << 10)
-    if error(plan(high)) > target.size:
+    if _error(plan(high), target.confidence) > target.size:
         raise QueryRefused("No reasonable epsilon gives so small an error.", fix="Allow a larger error.")
     while high / low > Fraction(1001, 1000):
         middle = Fraction(round(float(low * high) ** 0.5 * 2**30), 2**30)
-        low, high = (low, middle) if error(plan(middle)) <= target.size else (middle, high)
+        low, high = (low, middle) if _error(plan(middle), target.confidence) <= target.size else (middle, high)
     return plan(high)
 
 
@@ -74,7 +77,6 @@ def close_enough(question: Question, strategy: Strategy, value: float) -> bool:
 
     The chance of being wrong is shared among the steps, since each of them is looked at.
     """
-    target, wanted = _target(question)
-    level = 1 - (1 - target.confidence) / _STEPS
-    radius = max(strategy.of(index).error(level) for index in wanted)
+    target = _target(question)
+    radius = _error(strategy, 1 - (1 - target.confidence) / _STEPS)
     return abs(value) > radius and radius <= float(target.size) * (abs(value) - radius)

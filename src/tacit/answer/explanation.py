@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Sum
+from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Share, Sum
+from tacit.answer.output import Linear
 from tacit.answer.strategy import Strategy
 
 __all__ = ["Explanation", "Noise", "explain"]
@@ -73,20 +74,25 @@ def explain(strategy: Strategy) -> Explanation:
         case _:
             bounding = f"Each unit counts with at most {r} row(s) in each of at most {g} group(s), chosen at random."
     noises = []
-    for draw in strategy.draws:
-        name = draw.mechanism.part_name()
-        if draw.measurement is None:
-            error = draw.error("0.95")
-            noises.append(Noise(what="Units a key needs to be named", mechanism=name, error=error))
+    for number in strategy.shown():
+        if isinstance(number, Linear):
+            what, draw = number.what, strategy.of(number.terms[0][0])
         else:
-            what = _what(strategy.question.measurements[draw.measurement])
-            noises.append(Noise(what=what, mechanism=name, error=draw.error("0.95")))
+            what, draw = _what(strategy.question.measurements[number]), strategy.of(number)
+        name = draw.mechanism.part_name()
+        noises.append(Noise(what=what, mechanism=name, error=strategy.error(number, "0.95")))
+    if strategy.selection is not None:
+        error, name = strategy.selection.error("0.95"), strategy.selection.mechanism.part_name()
+        noises.append(Noise(what="Units a key needs to be named", mechanism=name, error=error))
     notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
     if strategy.selection is not None:
         notes.append("Keys are private: only keys that enough units share are named.")
+    if any(isinstance(m, Share) for m in strategy.question.measurements):
+        notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")
     if any(isinstance(m, Cells) for m in strategy.question.measurements):
         notes.append("Quantiles have no interval: how far the value moves per row depends on the data.")
     return Explanation(
-        cost=str(strategy.cost), groups=strategy.question.groups, bounding=bounding, noises=tuple(noises),
+        cost=str(strategy.cost), groups=strategy.question.groups, bounding=bounding,
+        noises=tuple(dict.fromkeys(noises)),
         notes=tuple(notes),
     )  # fmt: skip

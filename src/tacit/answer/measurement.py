@@ -14,7 +14,20 @@ from math import ceil, log2
 from tacit.answer.scalar import Scalar
 from tacit.schema import Kind
 
-__all__ = ["Cells", "Count", "Distinct", "Measurement", "Sum", "cells_of", "present", "sum_of"]
+__all__ = [
+    "Cells",
+    "Count",
+    "Distinct",
+    "Measurement",
+    "Moments",
+    "Share",
+    "Steps",
+    "Sum",
+    "cells_of",
+    "moments_of",
+    "present",
+    "sum_of",
+]
 
 _FINE = 20
 """Sums are kept in at least 2**20 steps of the largest value, so rounding is a millionth of it."""
@@ -41,6 +54,19 @@ class Count(Measurement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A bounded number in whole steps of a grid."""
+
+    sql: str
+    """Engine SQL for one row's steps, clipped; anything where there is no value."""
+    present: str
+    """The condition that there is one."""
+    low: int
+    high: int
+    grid: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
 class Sum(Measurement):
     """Sum of a value in whole steps of a grid, each row's clipped to ``low`` .. ``high`` steps."""
 
@@ -49,9 +75,35 @@ class Sum(Measurement):
     low: int
     high: int
     grid: Fraction
+    of: Steps | None = None
+    """The number by itself, and the condition of the rows that count; for sums that may share a measurement."""
+    condition: str = "TRUE"
 
     def reach(self, rows: int) -> int:
         return rows * max(abs(self.low), abs(self.high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(Measurement):
+    """How many rows have a number, their sum and, in degree 2, the sum of their squares: measured as shares."""
+
+    of: Steps
+    condition: str
+    degree: int
+
+    def reach(self, rows: int) -> int:
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Sum):
+    """One of ``parts`` sums among which each row's weight of ``high`` steps is divided: see ``shares``."""
+
+    parts: int
+    place: int
+    ends: tuple[int, int] | None = None
+    """Smallest and largest value of a row, of which a unit's sum is kept as far as possible; else its mean is."""
+    degree: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,31 +151,27 @@ def _grid(largest: Fraction, whole: bool) -> Fraction:
     return Fraction(2) ** (ceil(log2(largest)) - _FINE) if largest > 0 else Fraction(1)
 
 
-def sum_of(scalar: Scalar, condition: str, *, centred: bool = False, squared: bool = False) -> tuple[Sum, Fraction]:
-    """The measurement of a bounded number's sum, and the centre that was taken off each value.
-
-    A mean needs the sum of distances from the middle of the range only, which moves half as far. ``squared`` sums the
-    squares of these distances.
-    """
+def _steps(scalar: Scalar) -> Steps:
     low, high = _bounds(scalar)
     grid = _grid(max(abs(low), abs(high)), scalar.kind is Kind.INTEGER)
     bottom, top = (low / grid).__floor__(), (high / grid).__ceil__()
-    middle = (bottom + top) // 2 if centred or squared else 0
     x = scalar.as_double() if grid != 1 else scalar.sql
     ends = [f"CAST({float(end * grid)!r} AS DOUBLE)" if grid != 1 else str(end) for end in (bottom, top)]
     clipped = f"greatest(least({x}, {ends[1]}), {ends[0]})"
     inside = clipped if grid == 1 else f"CAST(floor({clipped} / CAST({float(grid)!r} AS DOUBLE)) AS BIGINT)"
-    low_steps, high_steps, unit = bottom - middle, top - middle, grid
-    inside = f"({inside} - {middle})" if middle else inside
-    if squared:
-        # Squares of whole steps, brought down to the same fineness by a division so that they fit the machine.
-        far = max(abs(low_steps), abs(high_steps))
-        shift = max(0, (far * far).bit_length() - 2 * _FINE)
-        square = f"(CAST({inside} AS HUGEINT) * {inside}) // {1 << shift}" if shift else f"({inside} * {inside})"
-        inside = f"CAST({square} AS BIGINT)"
-        low_steps, high_steps, unit = 0, (far * far) >> shift, grid * grid * (1 << shift)
-    steps = f"(CASE WHEN {condition} AND {present(scalar)} THEN {inside} ELSE 0 END)"
-    return Sum(steps=steps, low=low_steps, high=high_steps, grid=unit), middle * grid
+    return Steps(sql=inside, present=present(scalar), low=bottom, high=top, grid=grid)
+
+
+def sum_of(scalar: Scalar, condition: str) -> Sum:
+    """The measurement of a bounded number's sum."""
+    of = _steps(scalar)
+    steps = f"(CASE WHEN {condition} AND {of.present} THEN {of.sql} ELSE 0 END)"
+    return Sum(steps=steps, low=of.low, high=of.high, grid=of.grid, of=of, condition=condition)
+
+
+def moments_of(scalar: Scalar, condition: str, degree: int) -> Moments:
+    """What a mean (degree 1) or a variance (degree 2) of a bounded number is worked out from."""
+    return Moments(of=_steps(scalar), condition=condition, degree=degree)
 
 
 def cells_of(scalar: Scalar, condition: str, rank: Fraction) -> Cells:

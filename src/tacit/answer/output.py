@@ -9,10 +9,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isfinite, sqrt
 from typing import Any
 
-__all__ = ["Noisy", "Output", "evaluate"]
+__all__ = ["Linear", "Noisy", "Output", "Ratio", "evaluate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """A weighted sum of measured numbers."""
+
+    terms: tuple[tuple[int, Fraction], ...]
+    """(measurement, weight)."""
+    unit: Fraction
+    """How far one row can move it; errors of different numbers are compared in this unit."""
+    what: str
+    whole: bool = False
+    """Whether it counts something and is shown as a whole number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """A mean: a sum divided by a count of the same rows, known to lie between ``low`` and ``high``."""
+
+    total: Linear
+    count: Linear
+    low: float
+    high: float
+
+    def beside(self, mean: Fraction) -> Linear:
+        """total - mean · count, which is 0 but for noise where ``mean`` is the true one."""
+        count = dict(self.count.terms)
+        terms = tuple((index, weight - mean * count.get(index, 0)) for index, weight in self.total.terms)
+        extra = tuple((i, -mean * w) for i, w in count.items() if i not in dict(self.total.terms))
+        return Linear(terms=terms + extra, unit=self.total.unit, what="Mean")
+
+
+_LEAVES = ("count", "sum", "distinct", "quantile", "linear", "mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +57,11 @@ class Output:
     args: tuple[Output, ...] = ()
     value: Any = None
 
-    def used(self) -> set[int]:
-        """The measurements it rests on."""
-        own = {self.value} if self.op in ("count", "sum", "distinct", "quantile") else set()
-        return own.union(*(arg.used() for arg in self.args)) if self.args else own
+    def leaves(self) -> tuple[int | Linear | Ratio, ...]:
+        """The measured numbers it rests on, each once."""
+        if self.op in _LEAVES:
+            return (self.value,)
+        return tuple(dict.fromkeys(leaf for arg in self.args for leaf in arg.leaves()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +128,6 @@ def _absolute(a: Noisy) -> Noisy:
     return Noisy(value=abs(a.value), low=least, high=max(abs(a.low), abs(a.high)))
 
 
-def _mean(total: Noisy, count: Noisy, centre: float) -> Noisy:
-    if count.value is None or count.value <= 0:
-        return _NONE
-    return _monotone(_divide(total, count), lambda x: x + centre)
-
-
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": lambda a, b: a == b, "NEQ": lambda a, b: a != b, "LT": lambda a, b: a < b,
     "LTE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GTE": lambda a, b: a >= b,
@@ -111,25 +140,35 @@ _BINARY: dict[str, Callable[[Noisy, Noisy], Noisy]] = {
 }
 
 
-def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[int], Noisy]) -> Noisy:
+_ARITHMETIC = {*_BINARY, "Neg", "Abs", "Round", "Clip"}
+
+
+def _compared(op: str, a: Any, b: Any) -> bool | None:
+    if a is None or b is None:
+        return None
+    try:
+        return _COMPARE[op](a, b)
+    except TypeError:  # keys of kinds that have no common order
+        return None
+
+
+def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], Noisy]) -> Noisy:
     """The output for one group, from its keys and its noisy measurements."""
     op = output.op
     if op == "key":
         return Noisy(value=keys[output.value])
     if op == "constant":
         return _exact(output.value)
-    if op in ("count", "sum", "distinct", "quantile"):
+    if op in _LEAVES:
         return measured(output.value)
     args = [evaluate(arg, keys, measured) for arg in output.args]
+    if op in _ARITHMETIC and not all(isinstance(arg.value, int | float) for arg in args):
+        return _NONE  # a key that is text or a date
     if op in _BINARY:
         return _BINARY[op](*args)
     if op in _COMPARE:
-        a, b = args[0].value, args[1].value
-        return Noisy(value=None if a is None or b is None else _COMPARE[op](a, b))
+        return Noisy(value=_compared(op, args[0].value, args[1].value))
     match op:
-        case "mean":
-            centre, low, high = output.value
-            return _clip(_mean(args[0], args[1], centre), low, high)
         case "variance" | "deviation":
             return _spread(args, *output.value, root=op == "deviation")
         case "And" | "Or":

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.answer.afterwards import POST_RULES
 from tacit.answer.catalog import Catalog
-from tacit.answer.measurement import Count, Distinct, Measurement, cells_of, present, sum_of
+from tacit.answer.measurement import Count, Distinct, Measurement, cells_of, moments_of, present, sum_of
 from tacit.answer.output import Output
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Rows
@@ -314,7 +314,7 @@ class _Builder:
         return Output(op="quantile", value=self._measure(cells_of(self._bounded(inner), condition, rank)))
 
     def sum(self, node: Any, condition: str) -> Output:
-        measured, _ = sum_of(self._bounded(_one(self, node)), condition)
+        measured = sum_of(self._bounded(_one(self, node)), condition)
         return Output(op="sum", value=self._measure(measured))
 
     def count(self, node: Any, condition: str) -> Output:
@@ -335,24 +335,16 @@ class _Builder:
         filled = condition if scalar.unit else f"({condition} AND {present(scalar)})"
         return Output(op="count", value=self._measure(Count(condition=filled)))
 
-    def _parts(self, node: Any, condition: str) -> tuple[Scalar, Output, Output, Fraction]:
-        scalar = self._bounded(_one(self, node))
-        total, centre = sum_of(scalar, condition, centred=True)
-        count = Count(condition=f"({condition} AND {present(scalar)})")
-        first = Output(op="sum", value=self._measure(total))
-        return scalar, first, Output(op="count", value=self._measure(count)), centre
-
     def mean(self, node: Any, condition: str) -> Output:
-        scalar, total, count, centre = self._parts(node, condition)
-        low, high = float(scalar.low or 0), float(scalar.high or 0)
-        return Output(op="mean", args=(total, count), value=(float(centre), low, high))
+        scalar = self._bounded(_one(self, node))
+        ends = (float(scalar.low or 0), float(scalar.high or 0))
+        return Output(op="mean", value=(self._measure(moments_of(scalar, condition, 1)), ends))
 
     def spread(self, node: Any, condition: str, *, root: bool, sample: bool) -> Output:
-        scalar, total, count, _ = self._parts(node, condition)
-        squares, _ = sum_of(scalar, condition, squared=True)
-        second = Output(op="sum", value=self._measure(squares))
+        scalar = self._bounded(_one(self, node))
         span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
-        return Output(op="deviation" if root else "variance", args=(second, total, count), value=(span, sample))
+        index = self._measure(moments_of(scalar, condition, 2))
+        return Output(op="deviation" if root else "variance", value=(index, (span, sample)))
 
 
 def _one(builder: _Builder, node: Any) -> Any:

@@ -25,9 +25,10 @@ from tacit.answer.builder import Builder
 from tacit.answer.catalog import Catalog
 from tacit.answer.compute import Released, check, compute
 from tacit.answer.explanation import Explanation, explain
-from tacit.answer.output import Noisy, Output, evaluate
+from tacit.answer.output import Noisy
 from tacit.answer.pace import paced
 from tacit.answer.question import Question, ask
+from tacit.answer.shown import Shown
 from tacit.answer.strategy import Strategy, choose
 from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
 from tacit.dp.ledger import Ledger
@@ -282,7 +283,7 @@ class Session:
 
     def _answer(self, strategy: Strategy, released: Released, *, cached: bool) -> Answer:
         question = strategy.question
-        shown = _Shown(strategy, released)
+        shown = Shown(strategy, released)
         chosen = [
             (place, key)
             for place, key in enumerate(released.keys)
@@ -310,34 +311,6 @@ def _failed() -> TacitError:
         "The question could not be computed. Its cost stays charged.",
         fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",
     )
-
-
-class _Shown:
-    """Noisy numbers with the intervals of their noise; the radius of each is computed once for all groups."""
-
-    def __init__(self, strategy: Strategy, released: Released) -> None:
-        self._strategy = strategy
-        self._released = released
-        self._radius: dict[tuple[int, int], float | None] = {}
-
-    def cell(self, output: Output, place: int, key: tuple[Any, ...]) -> Noisy:
-        """One output for one group; an output that rests on several numbers shares its 5 % among them."""
-        parts = max(1, len(output.used()))
-
-        def measured(index: int) -> Noisy:
-            value, radius = self._released.values[index][place], self._of(index, parts)
-            if radius is None:
-                return Noisy(value=value)
-            return Noisy(value=value, low=value - radius, high=value + radius)
-
-        return evaluate(output, key, measured)
-
-    def _of(self, index: int, parts: int) -> float | None:
-        if (index, parts) not in self._radius:
-            draw = self._strategy.of(index)
-            quantile = draw.mechanism.part_name() == "quantile"
-            self._radius[(index, parts)] = None if quantile else draw.error(1 - Fraction(1, 20) / parts)
-        return self._radius[(index, parts)]
 
 
 def _compare(a: Any, b: Any) -> int:

@@ -369,7 +369,7 @@ def _unit_sum(mean: bool) -> Any:
             raise sources.no(
                 node, "This number has no public bounds.", "Write CLIP(x, low, high) inside the aggregate."
             )
-        measured, _ = sum_of(scalar, "TRUE")
+        measured = sum_of(scalar, "TRUE")
         total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
         if not mean:
             return f"({total})", Scalar(sql="", kind=Kind.NUMBER)

@@ -6,19 +6,16 @@ from datetime import date, datetime
 from math import isqrt
 from typing import Any
 
-from tacit.answer.measurement import Cells, Count, Distinct, Sum
+from tacit.answer.measurement import Cells, Count, Distinct, Share, Sum
 from tacit.answer.question import Question
 from tacit.answer.scalar import text_sql
 from tacit.answer.strategy import Strategy, refinement
+from tacit.engines.bounded import CODE_BITS, SAFE, Bounded, Cut, Term
 
-__all__ = ["additive", "cells", "distinct", "group_columns", "value_sql"]
+__all__ = ["additive", "bounded", "cells", "distinct", "group_columns", "value_sql"]
 
-_FEW = 4
-"""Up to so many groups of a unit are chosen by passes; more by a window."""
-_CODE_BITS = 20
-_SAFE = 1 - 2.0**-40
-"""Scaling down to a norm is done in floating point and cut to whole numbers towards zero; this factor keeps the norm
-of the result below the bound whatever the rounding."""
+_FEW = 6
+"""Up to so many groups of a unit are chosen by passes, two in each; more by a window."""
 
 
 def value_sql(value: Any) -> str:
@@ -70,61 +67,109 @@ def additive(strategy: Strategy, secret: int) -> str:
     """Keys, then one number per count and sum, then the number of units, per group."""
     question = strategy.question
     keys = group_columns(question)
-    columns, per_row, chosen = [], [], []
-    for i, measurement in enumerate(question.measurements):
-        if isinstance(measurement, Count):
-            columns.append(f"{measurement.condition} AS m{i}")
-            per_row.append(f"COUNT(*) FILTER (WHERE m{i})")
-        elif isinstance(measurement, Sum):
-            columns.append(f"{measurement.steps} AS m{i}")
-            per_row.append(f"COALESCE(SUM(m{i}), 0)")
-        else:
-            continue
-        chosen.append((i, measurement))
+    chosen = _chosen(question)
+    columns, per_row = [], []
+    for i, measurement in chosen:
+        value = measurement.condition if isinstance(measurement, Count) else measurement.steps
+        columns.append(f"{value} AS m{i}")
+        counted = isinstance(measurement, Count)
+        per_row.append(f"COUNT(*) FILTER (WHERE m{i})" if counted else f"COALESCE(SUM(m{i}), 0)")
     source = _source(question, columns)
     if strategy.bounding == "row":
         return _grouped([*per_row, "COUNT(*)"], f"({source})", keys)
-    r, g = strategy.rows, strategy.groups
     parts = []
     for (i, measurement), total in zip(chosen, per_row, strict=True):
-        low, high = _part(measurement, r)
-        if strategy.bounding == "clip":
-            far, times = _norm(measurement, strategy), refinement(measurement)
-            once = isinstance(measurement, Count) and measurement.once
-            low, high = (-(far // times) - 1 if low < 0 else 0), 1 if once else far // times + 1
-            parts.append(f"CAST(greatest(least({total}, {high}), {low}) AS BIGINT) * {times} AS m{i}")
+        if isinstance(measurement, Share):
+            parts.append(f"{_share(strategy, i, measurement)} AS m{i}")
             continue
-        parts.append(f"CAST(greatest(least({total}, {high}), {low}) AS BIGINT) AS m{i}")
-    names = [f"m{i}" for i, _ in chosen]
-    totals = [*(f"COALESCE(SUM({name}), 0)" for name in names), "COUNT(*)"]
-    if strategy.bounding == "sample" and keys == ["g"] and g <= _FEW:
-        views, kept = _passes(source, g, secret)
+        term = _term(measurement, strategy)
+        times = f" * {term.times}" if strategy.bounding == "clip" else ""
+        parts.append(f"CAST(greatest(least({total}, {term.high}), {term.low}) AS BIGINT){times} AS m{i}")
+    totals = [*(f"COALESCE(SUM(m{i}), 0)" for i, _ in chosen), "COUNT(*)"]
+    if strategy.bounding == "sample" and keys == ["g"] and strategy.groups <= _FEW:
+        views, kept = _passes(source, strategy.groups, secret)
         each = _grouped(parts or ["1"], f"({kept})", ["u", *keys])
         return f"WITH {views} {_grouped(totals, f'({each})', keys)}"
     each = _grouped(parts or ["1"], f"({source})", ["u", *keys])
     if strategy.bounding == "clip":
         return _clipped(strategy, each, keys, chosen)
     if keys:
-        order = f"ORDER BY hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
-        ranked = f"SELECT *, row_number() OVER (PARTITION BY u {order}) AS place FROM ({each})"
-        each = f"SELECT * FROM ({ranked}) WHERE place <= {g}"
+        order = _place(secret) if keys == ["g"] else f"hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
+        ranked = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({each})"
+        each = f"SELECT * FROM ({ranked}) WHERE place <= {strategy.groups}"
     return _grouped(totals, f"({each})", keys)
 
 
-def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
-    """Keep the rows of each unit's ``groups`` first groups in a keyed random order, by one pass per group.
+def bounded(strategy: Strategy, secret: int) -> Bounded | None:
+    """What ``additive`` adds up, in pieces; None where groups have no numbers or units no rows to bring together."""
+    question, g = strategy.question, strategy.groups
+    if strategy.bounding == "row" or group_columns(question) != ["g"]:
+        return None
+    chosen = _chosen(question)
+    columns = []
+    for i, measurement in chosen:
+        if isinstance(measurement, Sum):
+            columns.append(f"COALESCE({measurement.steps}, 0) AS m{i}")
+        elif measurement.condition != "TRUE":
+            columns.append(f"CASE WHEN {measurement.condition} THEN 1 ELSE 0 END AS m{i}")
+    names = "".join(f", m{column.rsplit(' AS m', 1)[1]}" for column in columns)
+    clip = strategy.bounding == "clip"
+    ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
+    source = f"SELECT u, {'g' if clip else _place(secret)} AS place{names} FROM ({_source(question, columns)})"
+    terms = tuple(_term(m, strategy) for _, m in chosen if not (isinstance(m, Share) and m.place))
+    return Bounded(source=source, groups=question.groups or 1, ends=ends, terms=terms)
 
-    A third of the work of a window over all pairs of unit and group. The group's number fills the low bits of its place
-    in the order, so two groups of a unit never share a place and never more than ``groups`` of them are kept.
+
+def _chosen(question: Question) -> list[tuple[int, Count | Sum]]:
+    return [(i, m) for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
+
+
+def _term(measurement: Count | Sum, strategy: Strategy) -> Term:
+    """How a unit's own number within one group is cut before anything is added up over units."""
+    clip, reach = strategy.bounding == "clip", measurement.reach(1)
+    times, bound = (refinement(measurement), _bound(measurement, strategy)) if clip else (1, 0)
+    if isinstance(measurement, Share):
+        low, high = measurement.ends or (0, 0)
+        cut = Cut.MEAN if clip or measurement.ends is None else Cut.SUM
+        rows = isqrt(strategy.groups * strategy.rows**2) + 1 if clip else strategy.rows
+        return Term(reach=reach, low=low, high=high, times=times, bound=bound, shares=measurement.parts, cut=cut,
+                    rows=rows)  # fmt: skip
+    low, high = _part(measurement, strategy.rows)
+    if clip:
+        far = isqrt(bound) // times + 1
+        low, high = -far if low < 0 else 0, 1 if isinstance(measurement, Count) and measurement.once else far
+    every = isinstance(measurement, Count) and measurement.condition == "TRUE"
+    return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=every)
+
+
+def _place(secret: int) -> str:
+    """The place of group ``g`` in the order of unit ``u``: a keyed hash of the two, the group's number in the low bits.
+
+    Two groups of a unit never share a place, and a place depends on nothing but unit, group and the question's secret:
+    which groups of a unit are kept can depend on that unit's own rows only. That bound holds for any hash; the secret
+    makes sure that nobody can arrange to be kept.
     """
-    place = f"CAST(hash(g, u, {secret}) >> {_CODE_BITS + 1} AS BIGINT) * {1 << _CODE_BITS} + g"
-    views = [f"r AS (SELECT *, {place} AS h FROM ({source}))", "f1 AS (SELECT u, min(h) AS h1 FROM r GROUP BY u)"]
-    for i in range(2, groups + 1):
-        later = f"min(r.h) FILTER (WHERE r.h > f{i - 1}.h{i - 1}) AS h{i}"
-        views.append(f"f{i} AS (SELECT r.u, {later} FROM r JOIN f{i - 1} ON r.u = f{i - 1}.u GROUP BY r.u)")
-    last = f"f{groups}"
-    kept = f"SELECT r.* FROM r JOIN {last} ON r.u = {last}.u WHERE {last}.h{groups} IS NULL OR r.h <= {last}.h{groups}"
-    return ", ".join(views), kept
+    return f"CAST(hash(g, u, {secret}) >> {CODE_BITS + 1} AS BIGINT) * {1 << CODE_BITS} + g"
+
+
+def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
+    """Keep the rows of ``groups`` groups of each unit: those at both ends of its keyed random order of groups.
+
+    A pass finds the next from the beginning and the next from the end, so two groups take one pass over the rows: a
+    third of the work of a window over all pairs of unit and group. With places all different, no more than ``groups``
+    are ever kept, and all of a unit that has no more.
+    """
+    first, last = (groups + 1) // 2, groups // 2
+    views = [f"r AS (SELECT *, {_place(secret)} AS h FROM ({source}))"]
+    views.append(f"f1 AS (SELECT u, min(h) AS a1{', max(h) AS b1' if last else ''} FROM r GROUP BY u)")
+    for i in range(2, first + 1):
+        f = f"f{i - 1}"
+        later = f"min(r.h) FILTER (WHERE r.h > {f}.a{i - 1}) AS a{i}"
+        earlier = f"max(r.h) FILTER (WHERE r.h < {f}.b{i - 1}) AS b{i}" if i <= last else f"min({f}.b{last}) AS b{last}"
+        views.append(f"f{i} AS (SELECT r.u, {later}, {earlier} FROM r JOIN {f} ON r.u = {f}.u GROUP BY r.u)")
+    f = f"f{first}"
+    tests = [f"{f}.a{first} IS NULL", f"r.h <= {f}.a{first}", *([f"r.h >= {f}.b{last}"] if last else [])]
+    return ", ".join(views), f"SELECT r.* FROM r JOIN {f} ON r.u = {f}.u WHERE {' OR '.join(tests)}"
 
 
 def _part(measurement: Count | Sum, rows: int) -> tuple[int, int]:
@@ -133,9 +178,30 @@ def _part(measurement: Count | Sum, rows: int) -> tuple[int, int]:
     return min(0, measurement.low) * rows, max(0, measurement.high) * rows
 
 
-def _norm(measurement: Count | Sum, strategy: Strategy) -> int:
-    """The largest whole number of fine steps not above sqrt(groups)·reach."""
-    return isqrt(_bound(measurement, strategy))
+def _share(strategy: Strategy, index: int, share: Share) -> str:
+    """A unit's part of one share within a group.
+
+    All rows of a unit together weigh a whole number n of wholes. Where that is too many, every share is cut in the same
+    proportion, so that the unit's mean stays what it is. Where a sum matters more than a mean, the sum is kept as far
+    as ``rows`` rows allow, and the shares are made to fit it.
+    """
+    first, r, whole = index - share.place, strategy.rows, share.high
+    names = [f"COALESCE(SUM(m{first + place}), 0)" for place in range(share.parts)]
+    own, total = names[share.place], f"({' + '.join(names)})"
+    times = 1
+    if strategy.bounding == "clip":
+        # Enough rows for any vector within the norm; the scaling that follows is the same for all shares.
+        r, times = isqrt(strategy.groups * r * r) + 1, refinement(share)
+    if share.ends is None or strategy.bounding == "clip":
+        count = f"greatest({total} // {whole}, 1)"
+        kept = f"CASE WHEN {total} <= {r * whole} THEN {own} ELSE ({own} * {r}) // {count} END"
+        return f"CAST({kept} AS BIGINT)" + (f" * {times}" if times > 1 else "")
+    low, high = share.ends
+    count, weight = f"least({total} // {whole}, {r})", f"least({total}, {r * whole})"
+    above = names[1] if not low else f"({names[1]} + ({low}) * ({total} // {whole}))"
+    kept = f"least({above}, {r * high})" if not low else f"greatest(least({above}, {r * high}), {r * low})"
+    upper = kept if not low else f"({kept} - ({low}) * {count})"
+    return f"CAST({upper if share.place else f'({weight} - {upper})'} AS BIGINT)"
 
 
 def _bound(measurement: Count | Sum, strategy: Strategy) -> int:
@@ -144,15 +210,23 @@ def _bound(measurement: Count | Sum, strategy: Strategy) -> int:
 
 
 def _clipped(strategy: Strategy, each: str, keys: list[str], chosen: list[tuple[int, Count | Sum]]) -> str:
-    """Scale every unit's vector over the groups down to its bound in L2 norm; squares are added up exactly."""
-    squares = [f"SUM(CAST(m{i} AS HUGEINT) * m{i}) AS s{i}" for i, _ in chosen]
+    """Scale every unit's vector over the groups down to its bound in L2 norm; squares are added up exactly.
+
+    The shares of a number are one vector and are scaled alike, so that a unit's mean stays what it is.
+    """
+    squares = []
+    for i, measurement in chosen:
+        shares = range(i, i + measurement.parts) if isinstance(measurement, Share) else range(i, i + 1)
+        if not isinstance(measurement, Share) or not measurement.place:
+            squares.append(f"{' + '.join(f'SUM(CAST(m{k} AS HUGEINT) * m{k})' for k in shares)} AS s{i}")
     norms = f"SELECT u, {', '.join(squares)} FROM each GROUP BY u"
     parts = []
     for i, measurement in chosen:
         bound = _bound(measurement, strategy)
-        factor = f"sqrt(CAST({float(bound)!r} AS DOUBLE) / CAST(s{i} AS DOUBLE)) * CAST({_SAFE!r} AS DOUBLE)"
+        norm = f"s{i - measurement.place}" if isinstance(measurement, Share) else f"s{i}"
+        factor = f"sqrt(CAST({float(bound)!r} AS DOUBLE) / CAST({norm} AS DOUBLE)) * CAST({SAFE!r} AS DOUBLE)"
         scaled = f"CAST(trunc(m{i} * ({factor})) AS BIGINT)"
-        parts.append(f"COALESCE(SUM(CASE WHEN s{i} <= {bound} THEN m{i} ELSE {scaled} END), 0)")
+        parts.append(f"COALESCE(SUM(CASE WHEN {norm} <= {bound} THEN m{i} ELSE {scaled} END), 0)")
     last = _grouped([*parts, "COUNT(*)"], "each JOIN norms USING (u)", keys)
     return f"WITH each AS ({each}), norms AS ({norms}) {last}"
 

@@ -7,17 +7,22 @@ Everything here follows from the question and the cost; no data is touched. Two 
 * **clip**: all groups are kept, and each unit's whole vector over the groups is scaled down to the L2 norm
   sqrt(groups)·reach. Same Gaussian noise as sampling, and much less of the data is lost; it needs a delta.
 
-The one with the smaller noise at 95 % is taken.
+The one with the smaller noise at 95 % is taken. Counts, sums and means of the same rows are measured together as
+``shares``; what is measured by itself has an equal part of the cost.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
-from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Sum
+from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Moments, Share, Sum
+from tacit.answer.output import Linear, Ratio
 from tacit.answer.question import Question
+from tacit.answer.shares import arrange, divide
 from tacit.dp.bounds import sqrt_up
+from tacit.dp.combined import combined_error
 from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure, rho_for, sequential
 from tacit.dp.mechanism import Mechanism
 from tacit.dp.mechanisms.gaussian import Gaussian
@@ -35,15 +40,22 @@ _FINE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Draw:
-    """One use of a mechanism: on one measurement over all groups, or on the choice of keys."""
+    """One use of a mechanism: on one measurement over all groups, on the shares of one, or on the choice of keys."""
 
     measurement: int | None
-    """Which one; None for the choice of keys."""
+    """Which one, the first where there are several; None for the choice of keys."""
     mechanism: Mechanism
     sensitivity: Fraction
     """In the mechanism's own sense: L1 for Laplace, squared L2 for Gaussian, rows or keys of one unit otherwise."""
     loss: Loss
     """What this draw costs over all groups together."""
+    parts: int = 1
+    """How many measurements it is of: the shares of one number, whose distances count together."""
+
+    @property
+    def covers(self) -> range:
+        """The measurements it is of."""
+        return range(0) if self.measurement is None else range(self.measurement, self.measurement + self.parts)
 
     def error(self, confidence: Number) -> float:
         """Expected error bound of one number, in the answer's own unit (rows of rank for a quantile)."""
@@ -65,7 +77,26 @@ class Strategy:
     cost: Loss
 
     def of(self, measurement: int) -> Draw:
-        return next(draw for draw in self.draws if draw.measurement == measurement)
+        return next(draw for draw in self.draws if measurement in draw.covers)
+
+    def error(self, value: int | Linear, confidence: Number) -> float:
+        """A bound on the noise of a measured number, or of a weighted sum of them."""
+        if isinstance(value, Linear):
+            parts = [(weight, self.of(index).mechanism) for index, weight in value.terms]
+            return combined_error(parts, confidence=confidence)
+        return self.of(value).error(confidence)
+
+    def shown(self) -> tuple[int | Linear, ...]:
+        """The measured numbers that the answer rests on, each once, in the order of the draws."""
+        question = self.question
+        outputs = [output for _, output in question.outputs] + [output for output, _ in question.order]
+        leaves = [leaf for output in [*outputs, *([question.having] if question.having else [])]
+                  for leaf in output.leaves()]  # fmt: skip
+        numbers = [n for leaf in leaves for n in ((leaf.total, leaf.count) if isinstance(leaf, Ratio) else (leaf,))]
+        places = {index: place for place, draw in enumerate(self.draws) for index in draw.covers}
+        return tuple(
+            sorted(dict.fromkeys(numbers), key=lambda n: places[n.terms[0][0] if isinstance(n, Linear) else n])
+        )
 
     @property
     def selection(self) -> Draw | None:
@@ -104,8 +135,6 @@ def choose(
         raise BadParameter("rows and groups are at least 1.")
     if cost.size <= 0:
         raise BadParameter("a question needs an epsilon above 0.")
-    additive = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
-    special = [i for i, m in enumerate(question.measurements) if isinstance(m, Distinct | Cells)]
     selecting = not question.public_keys
     if selecting and cost.delta == 0:
         raise QueryRefused(
@@ -114,10 +143,10 @@ def choose(
         )
     if selecting and by_row and r > 1:
         raise QueryRefused("Private keys cannot be chosen from a UNION ALL of one table.", fix="Declare the values.")
-    options = [_plan(question, cost, r, g, additive, special, selecting, gaussian=False)]
-    if additive and (cost.delta > 0 or cost.measure is Measure.RHO):
-        noisy = _plan(question, cost, r, g, additive, special, selecting, gaussian=True)
-        if noisy.bounding != "clip" or all(_small(noisy, i) for i in additive):
+    options = [_plan(question, cost, r, g, selecting, gaussian=False)]
+    if _additive(question) and (cost.delta > 0 or cost.measure is Measure.RHO):
+        noisy = _plan(question, cost, r, g, selecting, gaussian=True)
+        if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.question)):
             options.append(noisy)
     if bounding is not None:
         options = [plan for plan in options if plan.bounding in (bounding, "row")]
@@ -126,12 +155,24 @@ def choose(
                 f"contributions cannot be bounded by `{bounding}` here.",
                 fix="Use `sample`, or `clip` with a delta and public keys of more than one group.",
             )
-    best = min(
-        options,
-        key=lambda plan: max([plan.of(i).error("0.95") / _unit(question, i) for i in additive] or [0]) / _kept(plan),
-    )
+    best = min(options, key=lambda plan: _noise(plan) / _kept(plan))
     recount(best)
     return best
+
+
+def _additive(question: Question) -> list[int]:
+    """Counts and sums; of a number's shares the first stands for all."""
+    return [
+        i for i, m in enumerate(question.measurements)
+        if isinstance(m, Count | Sum | Moments) and not (isinstance(m, Share) and m.place)
+    ]  # fmt: skip
+
+
+def _noise(plan: Strategy) -> float:
+    """The largest noise among the counts and sums of an answer, each in units of what a row can add."""
+    errors = [plan.error(n, "0.95") / _unit(plan.question, n) for n in plan.shown()
+              if isinstance(n, Linear) or isinstance(plan.question.measurements[n], Count | Sum)]  # fmt: skip
+    return max(errors, default=0.0)
 
 
 def grid_of(measurement: Measurement, bounding: str) -> Fraction:
@@ -159,15 +200,21 @@ def _kept(plan: Strategy) -> float:
     return plan.groups / typical if plan.bounding == "sample" else (plan.groups / typical) ** 0.5
 
 
-def _unit(question: Question, index: int) -> float:
-    measurement = question.measurements[index]
+def _unit(question: Question, value: int | Linear) -> float:
+    if isinstance(value, Linear):
+        return float(value.unit)
+    measurement = question.measurements[value]
     return float(measurement.reach(1) * measurement.grid) if isinstance(measurement, Sum) else 1.0
 
 
 def _plan(
-    question: Question, cost: Loss, rows: int, groups: int, additive: list[int], special: list[int], selecting: bool,
-    *, gaussian: bool,
+    question: Question, cost: Loss, rows: int, groups: int, selecting: bool, *, gaussian: bool
 ) -> Strategy:  # fmt: skip
+    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
+    # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
+    question = arrange(question, sums=bounding != "clip")
+    additive = _additive(question)
+    special = [i for i, m in enumerate(question.measurements) if isinstance(m, Distinct | Cells)]
     shares = len(additive) + len(special) + selecting
     in_rho = cost.measure is Measure.RHO
     each = cost.size / shares
@@ -176,7 +223,6 @@ def _plan(
         """Epsilon that pure mechanisms may use for that many shares together."""
         return each * parts if not in_rho else Fraction(int(sqrt_up(2 * each) * 10**12) - 1, 10**12) * parts
 
-    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
     draws: list[Draw] = []
     reserved: list[Loss] = []
     pure_parts = special if gaussian else [*additive, *special]
@@ -217,21 +263,35 @@ def _pure_draw(measurement: Measurement, index: int, epsilon: Fraction, rows: in
     grid = grid_of(measurement, "sample")
     sensitivity = groups * reach * grid
     mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
-    return Draw(measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity))
+    return Draw(
+        measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity),
+        parts=_parts(measurement),
+    )  # fmt: skip
+
+
+def _parts(measurement: Measurement) -> int:
+    return measurement.parts if isinstance(measurement, Share) else 1
 
 
 def _gaussian_draw(measurement: Measurement, index: int, rho: Fraction, rows: int, groups: int, bounding: str) -> Draw:
     grid = grid_of(measurement, bounding)
     squared = groups * (measurement.reach(rows) * grid_of(measurement, "sample")) ** 2
     mechanism = Gaussian.for_rho(rho, squared=squared, grid=grid)
-    return Draw(measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared))
+    return Draw(
+        measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared),
+        parts=_parts(measurement),
+    )  # fmt: skip
 
 
 # --- the second route ---------------------------------------------------------------------------------------------
 
 
 def _worst(measurement: Measurement, rows: int) -> int:
-    """How far a unit can move a group's number, found by trying extreme units on the rules the engine applies."""
+    """How far a unit can move a group's number, found by trying extreme units on the rules the engine applies.
+
+    The shares of a number move together: their distances are added up, and since none is negative the root of their
+    squares is largest where one share has all.
+    """
 
     def clip(value: int, low: int, high: int) -> int:
         return max(low, min(high, value))
@@ -240,6 +300,10 @@ def _worst(measurement: Measurement, rows: int) -> int:
     match measurement:
         case Count(once=once):
             return max(abs(clip(n, 0, 1 if once else rows)) for n in (0, 1, huge))
+        case Share(high=whole, degree=degree):
+            width = isqrt(whole) if degree == 2 else whole
+            steps = (0, 1, width // 3, width // 2, width - 1, width)
+            return max(sum(rows * share for share in divide(width, degree, step)) for step in steps)
         case Sum(low=low, high=high):
             tries = [sum(clip(v, low, high) for v in [value] * rows) for value in (-huge, low, 0, high, huge)]
             return max(abs(total) for total in tries)

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from tacit.engines.bounded import Bounded
 from tacit.errors import AnswerFailed
 from tacit.params import Part
 from tacit.sealed import Sealed
@@ -16,8 +17,15 @@ __all__ = ["Engine", "Running", "failed"]
 class Running:
     """An engine with its tables open, locked down: it can read these tables and nothing else."""
 
+    folds: bool = False
+    """Whether it may have a faster way than a statement to bound the parts of units."""
+
     def check(self, sql: str) -> None:
         """Refuse a statement that this engine cannot compute exactly. Looks at no data; comes before any cost."""
+
+    def fold(self, bounded: Bounded) -> Sealed[list[tuple[Any, ...]]] | None:
+        """Group, totals and number of units, as the statement for them would give; None: run the statement instead."""
+        return None
 
     @abstractmethod
     def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:

@@ -1,0 +1,85 @@
+"""Sums over numbered groups in which every unit's part is bounded, in pieces.
+
+Every engine can compute them by a statement. An engine that has a faster way of its own takes the pieces and must come
+to the same numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["CODE_BITS", "SAFE", "Bounded", "Cut", "Term"]
+
+CODE_BITS = 20
+"""Low bits of a group's place in a unit's order: the group's number."""
+SAFE = 1 - 2.0**-40
+"""Scaling down to a norm is done in floating point and cut to whole numbers towards zero; this factor keeps the norm
+of the result below the bound whatever the rounding."""
+_WIDE = 1 << 62
+
+
+class Cut(IntEnum):
+    """How a unit's own sums within one group are made to stay within what counts of it."""
+
+    CLIP = 0
+    """One sum, clipped."""
+    MEAN = 1
+    """Shares of a weight: too many rows are cut in the same proportion, so that the unit's mean stays."""
+    SUM = 2
+    """Two shares of a weight that stand for a sum between ``low`` and ``high`` a row: the sum is kept if it can be."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """One number of every group: the sum over units of each unit's own sum, clipped, times ``times``.
+
+    Or several that share a weight of ``whole`` per row: a unit's sums are then cut together, as ``Cut`` says.
+    """
+
+    reach: int
+    """Farthest from 0 that one row's value is."""
+    low: int
+    high: int
+    """The unit's own sum within one group is clipped to these; for shares see ``cut``."""
+    times: int = 1
+    bound: int = 0
+    """Where vectors are scaled down: the square of the norm that a unit's numbers over all groups may have."""
+    every: bool = False
+    """Each row counts 1; there is no column for it."""
+    shares: int = 1
+    cut: Cut = Cut.CLIP
+    rows: int = 1
+    """Of shares: as many rows of a unit count within one group."""
+
+    @property
+    def farthest(self) -> int:
+        """Farthest from 0 that a unit's number within one group is, before vectors are scaled down."""
+        far = max(abs(self.low), abs(self.high))
+        return (far if self.cut is Cut.CLIP else self.reach * (self.rows + 1)) * self.times
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounded:
+    """What is added up over which groups of each unit."""
+
+    source: str
+    """A SELECT of the unit, of the group's place (a keyed hash in the high bits, the group's number in the low ones) and
+    of one whole number for every term (or share) but those that count every row. None of them is missing."""
+    groups: int
+    """How many groups there are; they are numbered from 0."""
+    ends: tuple[int, int] | None
+    """Of each unit, so many groups are kept from the beginning and the end of the order of places. None: all are kept,
+    and each unit's vector over the groups is scaled down to the terms' bounds."""
+    terms: tuple[Term, ...]
+
+    def fits(self, rows: int) -> bool:
+        """Whether 64 bits surely hold every sum of up to so many rows."""
+        if self.groups > 1 << CODE_BITS:
+            return False
+        for term in self.terms:
+            own = rows * max(term.reach, abs(term.low), abs(term.high)) * max(1, term.rows)
+            squares = 0 if self.ends else max(self.groups * term.shares * term.farthest**2, term.bound)
+            if max(own, rows * term.farthest, squares) >= _WIDE:
+                return False
+        return True
