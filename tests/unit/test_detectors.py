@@ -159,11 +159,11 @@ BY_NAME = {
 HARMLESS = {
     "q7": [1, 2, 3, 4, 5] * 12,
     "color": ["red", "green", "blue"] * 20,
-    "amount": [float(x) for x in draw.normal(50, 9, 60)],
+    "reading": [float(x) for x in draw.normal(50, 9, 20).round(1)] * 3,
     "ten_digits_in_few_rows": [6175550100, 6175550101] * 30,
     "five_digits_without_zero": [f"{12345 + i % 7}" for i in range(60)],
     "almost_dates": ["1965-07-31", "none", "none", "none"] * 15,
-    "one_among_many": ["x@example.org"] + ["-"] * 59,
+    "one_among_many": ["x@example.org"] + ["home"] * 59,
     "luhn_by_chance": [f"400000000000000{i % 10}" for i in range(60)],
     "empty": [None] * 60,
 }

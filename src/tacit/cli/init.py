@@ -13,6 +13,7 @@ from tacit.cli._console import emit_json, force_option, json_option, note, progr
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tacit.data import Table
     from tacit.profile import Combination, Proposal
 
 
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 @click.option(
     "--size", type=click.IntRange(1, 4), default=4, show_default=True, help="Columns per combination, at most."
 )
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1000),
+    default=1_000_000,
+    show_default=True,
+    help="Rows to look at, at most: the first ones, and others spread over the rest.",
+)
 @force_option
 @json_option
 def command(
@@ -34,6 +42,7 @@ def command(
     preset: str | None,
     for_query: bool,
     size: int,
+    rows: int,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -42,7 +51,7 @@ def command(
     Nothing is decided: each column gets a proposal and its reason, to be read and changed. Without --k the recipe waits
     for you to say how many people must look alike, and `tacit protect` refuses it until then.
     """
-    from tacit.data import read, replacing, size_hint
+    from tacit.data import glimpse, replacing
     from tacit.errors import OutputExists
     from tacit.profile import propose, to_yaml
     from tacit.recipe.presets import preset_text
@@ -53,14 +62,13 @@ def command(
     printed = str(out) == "-"
     if not printed and out.exists() and not force:
         raise OutputExists(f"{out} exists already.", fix="Choose another name with --out, or allow it with --force.")
-    if os.path.isfile(data) and not size_hint(data).fits:
-        note(
-            f"{data} may be too large for the memory of this machine; a part of the rows is enough for a first recipe."
-        )
+    found = glimpse(data, most=rows)
+    if found.partial:
+        note(f"{found.table.rows} of {found.rows} rows are looked at: the first ones, and others spread over the rest.")
     if for_query:
-        _write_metadata(data, out, force=force, as_json=as_json)
+        _write_metadata(found.table, data, out, force=force, as_json=as_json)
         return
-    proposal = propose(read(data), progress=progress(quiet=as_json), max_size=size)
+    proposal = propose(found.table, whole=found.rows, progress=progress(quiet=as_json), max_size=size)
     text = to_yaml(proposal, _from_recipe(data, out), k=k, preset=start)
     if printed:
         click.echo(text, nl=False)
@@ -78,13 +86,13 @@ def command(
             note("It does not say yet how many people must look alike: fill in k, or run this again with --k.")
 
 
-def _write_metadata(data: str, out: Path, *, force: bool, as_json: bool) -> None:
+def _write_metadata(table: Table, data: str, out: Path, *, force: bool, as_json: bool) -> None:
     """What private answers need to know of a table; bounds and values are left to its owner."""
     from tacit.answer.metadata import propose as propose_metadata
-    from tacit.data import read, replacing
+    from tacit.data import replacing
 
     name = Path(data).stem
-    text = propose_metadata(read(data), data=_from_recipe(data, out), dataset=name)
+    text = propose_metadata(table, data=_from_recipe(data, out), dataset=name)
     if str(out) == "-":
         click.echo(text, nl=False)
         return
@@ -108,13 +116,17 @@ def _show(proposal: Proposal, console: Console) -> None:
     from rich.text import Text
 
     colors = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "plain": "dim"}
-    columns = Table(title=f"{proposal.rows} rows", title_justify="left", box=None, header_style="bold", pad_edge=False)
+    part = f", {proposal.rows} of them looked at" if proposal.rows < proposal.whole else ""
+    columns = Table(
+        title=f"{proposal.whole} rows{part}", title_justify="left", box=None, header_style="bold", pad_edge=False
+    )
     for heading in ("column", "role", "kind", "reason"):
         columns.add_column(heading, no_wrap=heading in ("role", "kind"), overflow="fold")
     for column in proposal.columns:
         role = Text(column.role.value, style=colors.get(column.role.value, ""))
         columns.add_row(Text(column.name), role, column.kind.value, Text(column.reason))
     console.print(columns)
+    _show_placeholders(proposal, console)
     rows = Table(title="\nWhat singles people out", title_justify="left", box=None, header_style="bold", pad_edge=False)
     rows.add_column("alone", justify="right")
     rows.add_column("with their values in", overflow="fold")
@@ -125,6 +137,26 @@ def _show(proposal: Proposal, console: Console) -> None:
         console.print(rows)
     if proposal.singling is not None:
         console.print(_how(proposal), style="dim")
+
+
+def _show_placeholders(proposal: Proposal, console: Console) -> None:
+    """Values that seem to mean "no answer", and what the recipe does with them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    codes = Table(
+        title="\nValues that seem to mean that there is no answer", title_justify="left", box=None, header_style="bold",
+        pad_edge=False,
+    )  # fmt: skip
+    for heading in ("column", "values", "rows", "in the recipe", "reason"):
+        codes.add_column(heading, justify="right" if heading == "rows" else "left", overflow="fold")
+    for column in proposal.columns:
+        for found in column.placeholders:
+            said = "read as missing" if found.sure else "a comment: please decide"
+            shown = ", ".join(map(str, found.codes))
+            codes.add_row(Text(column.name), Text(shown), str(found.rows), said, Text(found.reason))
+    if codes.row_count:
+        console.print(codes)
 
 
 def _combinations(proposal: Proposal) -> list[tuple[Combination, str]]:

@@ -9,11 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from tacit.data.missing import blank_missing
+from tacit.data.infer import infer
+from tacit.data.missing import is_missing
 from tacit.data.table import ColumnLabels, Table
 from tacit.profile.detectors import DETECTORS
 from tacit.profile.facts import Facts
 from tacit.profile.finding import HIPAA, Finding
+from tacit.profile.placeholders import Code, Placeholder, find_placeholders
 from tacit.profile.singling import Combination, Singling, single_out, unique_share
 from tacit.progress import SILENT, Progress
 from tacit.schema import Kind, Role
@@ -35,7 +37,14 @@ class ColumnProposal:
     hierarchy: Mapping[str, Any] | None
     distinct: int
     missing: float
-    """Share of rows without a value."""
+    """Share of rows without a value, or with a code that is sure to mean "no answer"."""
+    placeholders: tuple[Placeholder, ...] = ()
+    """Values that seem to mean "no answer"."""
+
+    @property
+    def missing_codes(self) -> tuple[Code, ...]:
+        """Codes that the recipe is to read as empty cells."""
+        return tuple(code for found in self.placeholders if found.sure for code in found.codes)
 
     @property
     def role(self) -> Role:
@@ -60,6 +69,7 @@ class ColumnProposal:
             "confidence": self.finding.confidence,
             "distinct": self.distinct,
             "missing": self.missing,
+            "missing_codes": [found.to_plain() for found in self.placeholders],
         }
 
 
@@ -68,6 +78,9 @@ class Proposal:
     """Roles, kinds and hierarchies to start from. Nothing in it is decided: it is there to be read and changed."""
 
     rows: int
+    """Rows that were looked at."""
+    whole: int
+    """Rows that there are."""
     columns: tuple[ColumnProposal, ...]
     register: Combination | None
     """The columns that outside registers also hold (voter lists and the like), and how many rows they single out."""
@@ -83,7 +96,8 @@ class Proposal:
     def to_plain(self) -> dict[str, Any]:
         """For a JSON document."""
         return {
-            "rows": self.rows,
+            "rows": self.whole,
+            "looked_at": self.rows,
             "columns": [column.to_plain() for column in self.columns],
             "register": self.register.to_plain() if self.register else None,
             "quasi": self.quasi.to_plain() if self.quasi else None,
@@ -91,35 +105,38 @@ class Proposal:
         }
 
 
-def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
+def propose(table: Table, *, whole: int | None = None, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
     """Look at names and contents of the columns, and at their combinations up to ``max_size``.
 
     It finds what it knows. A column about which nothing was found is proposed as plain and marked for a decision.
+    ``whole`` is the number of rows of which the table is a part (:func:`tacit.data.glimpse`); shares of rows that are
+    alone are those of the part then, and higher than in the whole.
 
     >>> table = Table(frame=pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]}))
     >>> [(column.name, column.role.value) for column in propose(table).columns]
     [('dob', 'quasi'), ('gender', 'quasi')]
     """
-    table = blank_missing(table)
     with progress.task("Looking at the columns", len(table.columns)) as tick:
-        columns = []
+        columns, read = [], []
         for name in table.columns:
             labels = table.labels.get(name, ColumnLabels())
-            facts = Facts(
-                name=name,
-                series=table.column(name).alias("value"),
-                label=labels.label or "",
-                value_labels=labels.value_labels,
+            placeholders = find_placeholders(
+                table.column(name), declared=labels.missing, value_labels=labels.value_labels
             )
-            columns.append(_column(facts))
+            # not called by the column's name, which Polars might take for a pattern
+            values = _as_read(table.column(name).alias("value"), placeholders)
+            facts = Facts(name=name, series=values, label=labels.label or "", value_labels=labels.value_labels)
+            columns.append(_column(facts, placeholders))
+            read.append(values.alias(name))
             tick(1)
-    frame = table.frame
+    frame = pl.DataFrame(read)
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
     quasi = [c.name for c in columns if c.role is Role.QUASI]
     # Identifiers single out by definition; weights and household numbers belong to the survey, not to the person.
     combined = [c.name for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.PLAIN) and c.missing < 1]
     return Proposal(
         rows=table.rows,
+        whole=whole if whole is not None else table.rows,
         columns=tuple(columns),
         register=_together(frame, known) if len(known) > 1 else None,
         quasi=_together(frame, quasi),
@@ -127,6 +144,15 @@ def propose(table: Table, *, progress: Progress = SILENT, max_size: int = 4) -> 
         if combined and table.rows > 1
         else None,
     )
+
+
+def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Series:
+    """The column with the codes that are sure blank; what was text for their sake alone gets its own kind."""
+    codes = tuple(code for found in placeholders if found.sure for code in found.codes)
+    if not codes:
+        return values
+    blanked = values.set(is_missing(values, codes), None)
+    return infer(blanked.to_frame()).to_series() if blanked.dtype == pl.String else blanked
 
 
 def _together(frame: pl.DataFrame, names: list[str]) -> Combination | None:
@@ -140,7 +166,7 @@ def _some(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     return pl.DataFrame([frame.get_column(name) for name in names])
 
 
-def _column(facts: Facts) -> ColumnProposal:
+def _column(facts: Facts, placeholders: tuple[Placeholder, ...]) -> ColumnProposal:
     finding = _most_confident(facts)
     kind = finding.kind or facts.kind
     hierarchy = finding.hierarchy
@@ -154,6 +180,7 @@ def _column(facts: Facts) -> ColumnProposal:
         hierarchy=hierarchy,
         distinct=facts.distinct,
         missing=1 - facts.present / rows,
+        placeholders=placeholders,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -75,10 +76,16 @@ def _preset(proposal: Proposal, text: str) -> Iterator[str]:
 
 def _head(proposal: Proposal) -> Iterator[str]:
     yield from _comment(
-        f"A proposal for {len(proposal.columns)} columns and {proposal.rows} rows. Nothing is decided: read the reason"
+        f"A proposal for {len(proposal.columns)} columns and {proposal.whole} rows. Nothing is decided: read the reason"
         " above each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders: made"
         " coarser), sensitive (must not become known), weight, household, plain (released as it is)."
     )
+    if proposal.rows < proposal.whole:
+        yield "#"
+        yield from _comment(
+            f"Only {proposal.rows} of the rows were looked at: the first ones, and others spread evenly over the rest."
+            " In the whole table fewer rows are alone than is said here, and what is rare may have been missed."
+        )
     lines = list(_alone(proposal))
     if lines:
         yield "#"
@@ -107,6 +114,15 @@ def _share(combination: Combination, what: str) -> Iterator[str]:
 
 def _column(column: ColumnProposal) -> Iterator[str]:
     yield from _comment(column.reason, indent="  # ")
+    for found in column.placeholders:
+        codes, rows = _flow(found.codes), f"{found.rows} row{'s' if found.rows != 1 else ''}"
+        if found.sure:
+            said = f"{codes} ({rows}) read as missing: {found.reason}; take out of missing_codes what is an answer"
+        else:
+            said = (
+                f"{codes} ({rows}) may mean that there is no answer ({found.reason}): if so, add missing_codes: {codes}"
+            )
+        yield from _comment(said, indent="  # ")
     if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
         yield "  # no hierarchy yet, so the only coarser value is *; a file or a taxonomy would keep more"
     setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
@@ -114,6 +130,8 @@ def _column(column: ColumnProposal) -> Iterator[str]:
         del setting["kind"]
     if column.hierarchy is not None:
         setting["hierarchy"] = column.hierarchy
+    if column.missing_codes:
+        setting["missing_codes"] = column.missing_codes
     yield f"  {_scalar(column.name)}: {_flow(setting)}"
 
 
@@ -178,6 +196,8 @@ def _flow(value: object) -> str:
             return "[" + ", ".join(map(_flow, value)) + "]"
         case str():
             return _scalar(value)
+        case float() if math.isinf(value):
+            return ".inf" if value > 0 else "-.inf"
         case int() | float():
             return repr(value)
         case _:

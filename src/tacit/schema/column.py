@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date
 from enum import StrEnum
 from typing import Any, Literal
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_serializer, field_validator, model_validator
 
+from tacit.data.missing import is_missing
 from tacit.errors import WrongKind
 from tacit.schema.casting import fit
 from tacit.schema.hierarchy import Hierarchy, hierarchy_from_plain
@@ -99,13 +102,48 @@ class Column(BaseModel):
     missing: Literal["category", "wildcard", "suppressed"] = "category"
     """What an empty cell means for classes: a value of its own, one that matches all, or one already suppressed."""
 
+    missing_codes: tuple[int | float | str | tuple[int | float, int | float], ...] = ()
+    """Values that mean "no answer" (-9, 999, ``n/a``; a pair is a range) and are read as empty cells."""
+
+    @field_validator("missing_codes", mode="before")
+    @classmethod
+    def _written(cls, value: object) -> object:
+        if not isinstance(value, list | tuple):
+            return value
+        if any(isinstance(code, bool) for code in value):
+            raise ValueError("true and false are no missing codes")
+        # YAML reads 9999-12-31 as a date
+        return [code.isoformat() if isinstance(code, date) else code for code in value]
+
+    @field_validator("missing_codes")
+    @classmethod
+    def _sound(cls, codes: tuple[Any, ...]) -> tuple[Any, ...]:
+        for code in codes:
+            if isinstance(code, str) and not code.strip():
+                raise ValueError("an empty cell is missing already")
+            if isinstance(code, int | float) and not math.isfinite(code):
+                raise ValueError("a missing code is a finite number, a word, or a pair [low, high]")
+            if isinstance(code, tuple) and not code[0] <= code[1]:
+                raise ValueError("a range of missing codes is a pair [low, high], low not above high")
+        return codes
+
+    @field_serializer("missing_codes", when_used="json")
+    def _plain_codes(self, codes: tuple[Any, ...]) -> list[Any]:
+        """JSON has no infinity, which SPSS has at the end of a range."""
+        return [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in codes]
+
     @field_validator("hierarchy", mode="before")
     @classmethod
     def _named_part(cls, value: object, info: Any) -> object:
         return hierarchy_from_plain(value, base=(info.context or {}).get("base"))
 
     def cast(self, series: pl.Series) -> pl.Series:
-        """The column in the type of its declared kind; a value that does not fit is counted, not shown."""
+        """The column in the type of its declared kind, its missing codes blank.
+
+        A value that does not fit is counted, not shown.
+        """
+        if self.missing_codes:
+            series = series.set(is_missing(series, self.missing_codes), None)
         if self.kind is None or Kind.of(series.dtype) == self.kind:
             return series
         fitted = fit(series, self.kind)

@@ -108,6 +108,7 @@ money = _sensitive(
         "credit limit",
     ),
     *("default", "default payment", "default payment next month", "bill amt", "pay amt", "charges", "house value"),
+    *("price", "amount", "cost", "costs", "turnover", "revenue", "tax", "taxes", "payment", "bonus", "fortune"),
 )
 belief = _sensitive(
     "a belief, a membership or an intimate matter",

@@ -1,6 +1,9 @@
-"""Columns that nothing else recognized but that cannot be harmless: unique codes, ids, free text."""
+"""Columns that nothing else recognized but that cannot be harmless: unique codes, ids, amounts, free text."""
 
 from __future__ import annotations
+
+import numpy as np
+import polars as pl
 
 from tacit.profile.facts import Facts
 from tacit.profile.finding import Detector, Finding
@@ -9,6 +12,9 @@ from tacit.schema import Kind, Role
 __all__ = ["DETECTORS"]
 
 _ID = ("id", "ids", "identifier", "key", "code", "number", "no", "nr", "num", "index", "ref", "reference", "pseudonym")
+_BINS = 10
+_ENOUGH = 200
+"""Fewer numbers than this show no shape."""
 
 
 def unique_code(facts: Facts) -> Finding | None:
@@ -21,11 +27,50 @@ def unique_code(facts: Facts) -> Finding | None:
     if said in ("id", "ids", "identifier", "pseudonym") and facts.distinct > 50 and facts.spread > 0.01:
         reason = f"the name says {said}, and {1 / facts.spread:.1f} rows share one: if it is a person, set `unit` to it"
         return _code(0.6, reason)
-    if facts.spread >= 0.98 and facts.present >= 50:
+    if facts.spread >= 0.98 and facts.present >= 50 and not _is_amount(facts):
         return _code(
             0.5, f"{facts.spread:.0%} of the rows have a value of their own, like a number given to each person"
         )
     return None
+
+
+def amount(facts: Facts) -> Finding | None:
+    """A number that measures something and is the row's own: who knows it (a price, a debt) finds the row."""
+    if facts.spread < 0.5 or facts.present < 50 or not _is_amount(facts):
+        return None
+    return Finding(
+        detector="an amount",
+        role=Role.QUASI,
+        reason=f"an amount, and {facts.spread:.0%} of the rows have a value of their own: who knows it finds the row;"
+        " if nobody outside does but it must stay secret, make it sensitive",
+        confidence=0.45,
+        bands=True,
+    )
+
+
+def _is_amount(facts: Facts) -> bool:
+    """Whether numbers measure rather than count people off.
+
+    Numbers given out one by one or at random are spread evenly, or over separate ranges. Amounts have fractions, are
+    often round, or crowd around one place and get rarer away from it.
+    """
+    if facts.kind is Kind.NUMBER:
+        return True
+    if facts.kind is not Kind.INTEGER or facts.between(-1e12, 1e12) < 1:
+        return False
+    return float((facts.sample % 10 == 0).mean() or 0.0) > 0.3 or _has_one_peak(facts.sample)  # type: ignore[arg-type]
+
+
+def _has_one_peak(numbers: pl.Series) -> bool:
+    if len(numbers) < _ENOUGH:
+        return False
+    values = np.sort(numbers.to_numpy())
+    edge = len(values) // 100
+    counts, _ = np.histogram(values[edge : len(values) - edge], bins=_BINS)
+    peak = int(counts.argmax())
+    rises = np.concatenate([np.diff(counts[: peak + 1]), -np.diff(counts[peak:])])
+    chance = 3 * np.sqrt(np.concatenate([counts[:peak], counts[peak + 1 :]]) + 1)
+    return bool((rises >= -chance).all() and min(counts[0], counts[-1]) < counts[peak] / 3)
 
 
 def free_text(facts: Facts) -> Finding | None:
@@ -49,4 +94,4 @@ def _code(confidence: float, reason: str) -> Finding:
     return Finding(detector="a unique code", role=Role.IDENTIFIER, reason=reason, confidence=confidence, hipaa="R")
 
 
-DETECTORS: tuple[Detector, ...] = (unique_code, free_text)
+DETECTORS: tuple[Detector, ...] = (unique_code, amount, free_text)

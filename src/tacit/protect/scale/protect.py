@@ -79,13 +79,16 @@ class _Source:
             raise UnknownColumn(
                 f"The source has no column `{missing[0]}`.", fix=did_you_mean(missing[0], names), columns=tuple(missing)
             )
+        kinds = {name: Kind.of(kind) for name, kind in sample.schema.items()}
         casts = {
             name: column.kind
             for name, column in schema.columns.items()
-            if complete and column.kind is not None and column.kind is not Kind.of(sample.schema[name])
+            if complete and column.kind is not None and column.kind is not kinds[name]
         }
+        codes = {n: c.missing_codes for n, c in schema.columns.items() if complete and c.missing_codes}
+        source = statements.blanked(engine.source, kinds, codes)
         if casts:
-            failed = engine.query(statements.failed_casts(engine.source, casts), "checking the kinds").row(0)
+            failed = engine.query(statements.failed_casts(source, casts), "checking the kinds").row(0)
             for name, bad in zip(casts, failed, strict=True):
                 if bad:
                     raise WrongKind(
@@ -93,8 +96,8 @@ class _Source:
                         fix="Change its kind in the recipe, or clean the file.",
                         column=name,
                     )
-        floats = {name for name in names if casts.get(name, Kind.of(sample.schema[name])) is Kind.NUMBER}
-        return cls(engine=engine, columns=names, base=statements.base(engine.source, names, casts, floats))
+        floats = {name for name in names if casts.get(name, kinds[name]) is Kind.NUMBER}
+        return cls(engine=engine, columns=names, base=statements.base(source, names, casts, floats))
 
     def coded(self, name: str, schema: Schema, *, level: int = 0, plain: bool = False) -> Coded:
         """A column with its distinct values; ``plain`` leaves its hierarchy aside."""

@@ -5,12 +5,25 @@ Inside, source column number i is called ``c{i}``, so no name of a file can clas
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tacit.schema import Kind
 
-__all__ = ["Plan", "base", "counted", "distinct", "estimated", "failed_casts", "named", "text", "transformed"]
+__all__ = [
+    "Plan",
+    "base",
+    "blanked",
+    "counted",
+    "distinct",
+    "estimated",
+    "failed_casts",
+    "named",
+    "text",
+    "transformed",
+]
 
 _TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
@@ -30,6 +43,31 @@ def named(column: str) -> str:
 def text(value: str) -> str:
     """A text, quoted."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def blanked(source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence[Any]]) -> str:
+    """The source with missing codes read as empty cells, by the rules of :func:`tacit.data.missing.is_missing`."""
+
+    def hits(name: str) -> Iterator[str]:
+        number = kinds[name] in (Kind.INTEGER, Kind.NUMBER)
+        day = f"CAST({named(name)} AS DATE)" if kinds[name] is Kind.DATETIME else named(name)
+        stored = f"TRIM(CAST({day} AS VARCHAR))"
+        for code in codes.get(name, ()):
+            low, high = code if isinstance(code, tuple) else (code, code)
+            if number and isinstance(low, str):
+                continue
+            if not number and (isinstance(low, str) or low == high):
+                yield f"{stored} = {text(str(low).strip(' '))}"
+            else:
+                cell = named(name) if number else f"TRY_CAST({stored} AS DOUBLE)"
+                ends = [f"{cell} {sign} {end}" for sign, end in ((">=", low), ("<=", high)) if math.isfinite(end)]
+                yield f"({' AND '.join(ends) or f'{cell} IS NOT NULL'})"
+
+    def value(name: str) -> str:
+        found = " OR ".join(hits(name))
+        return f"CASE WHEN {found} THEN NULL ELSE {named(name)} END AS {named(name)}" if found else named(name)
+
+    return f"(SELECT {', '.join(map(value, kinds))} FROM {source} AS m)" if codes else source
 
 
 def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats: Collection[str] = ()) -> str:

@@ -1,0 +1,173 @@
+"""Values that stand for "no answer": 999 for an unknown age, -9 for a refusal, a dot where a number should be.
+
+Statistics packages and survey forms write such codes for lack of an empty cell. Read as values they make a false group
+of people, stretch every range and spoil every mean. A code is *sure* if the file itself says so or if it lies far
+outside of all other values; else it is a suspicion, because 99 may be somebody's age.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from tacit.data.missing import is_missing
+
+__all__ = ["Placeholder", "find_placeholders"]
+
+Code = int | float | str | tuple[float, float]
+
+_NINES = frozenset(
+    sign * number
+    for digits in range(1, 8)
+    for number in (*(int(str(d) * digits) for d in (6, 7, 8, 9)), *(10**digits - d for d in (2, 3, 4)))
+    for sign in (1, -1)
+) | frozenset({9.9, 99.9, 999.9, 99.99, 999.99, 9999.99})
+"""9, 99, 999 and so on, 8s, 7s and 6s alike, and 98, 97, 96 beside 99; below zero too."""
+_BELOW = _NINES | frozenset(range(-9, 0))
+_FAR = 3.0
+"""A code is far above the other values if it is more than this many times the largest of them."""
+_FEW = 5
+"""More different codes on one side than this are no codes."""
+_DAYS = frozenset({date(9999, 12, 31), date(9999, 1, 1), date(2999, 12, 31), date(1111, 11, 11), date(1, 1, 1)})
+_FIRST_DAY = date(1900, 1, 1)
+_BLANKS = frozenset(
+    {".", "..", "...", "-", "--", "---", "?", "??", "#n/a", "#na", "n/a", "n.a.", "nan", "null", "<na>"}
+)
+_WORDS = frozenset(
+    {"na", "missing", "k.a.", "keine angabe", "no answer", "not available", "not applicable", "not stated"}
+)
+_SAID = re.compile(
+    r"\b(missing|no answer|not answered|refus\w*|not stated|keine angabe|verweigert|no contesta|sans r[eé]ponse)\b",
+    re.IGNORECASE,
+)
+_HINTED = re.compile(
+    r"\b(do(n'?t| not) know|not applicable|not available|unknown|wei(ss|ß) nicht|trifft nicht zu|no sabe)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placeholder:
+    """Codes of one column that share a reason."""
+
+    codes: tuple[Code, ...]
+    reason: str
+    sure: bool
+    """Whether the proposal reads them as missing; if not, they are only pointed out."""
+    rows: int
+    """Rows that hold one of them, among those looked at."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """For a JSON document."""
+        codes = [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in self.codes]
+        return {"codes": codes, "reason": self.reason, "sure": self.sure, "rows": self.rows}
+
+
+def find_placeholders(
+    values: pl.Series, *, declared: tuple[Code, ...] = (), value_labels: Mapping[Any, str] | None = None
+) -> tuple[Placeholder, ...]:
+    """The codes of a column that seem to mean "no answer"; ``declared`` are those that its file calls so.
+
+    >>> [(found.codes, found.sure) for found in find_placeholders(pl.Series([23, 41, 999, 35, 999, 17]))]
+    [((999,), True)]
+    >>> [(found.codes, found.sure) for found in find_placeholders(pl.Series([23, 41, 99, 35, 99, 17, 90]))]
+    [((99,), False)]
+    """
+    found = []
+    if declared:
+        found.append(_told(values, declared, "the file declares it missing"))
+        values = values.set(is_missing(values, declared), None)
+    for pattern, sure in ((_SAID, True), (_HINTED, False)):
+        meant = tuple(code for code, words in (value_labels or {}).items() if pattern.search(words))
+        meant = tuple(code for code in meant if bool(is_missing(values, (code,)).any()))
+        if meant:
+            reason = "by the label that the file gives it" + ("" if sure else ": no answer, or one like others")
+            found.append(_told(values, meant, reason, sure=sure))
+            values = values.set(is_missing(values, meant), None)
+    known = values.drop_nulls()
+    if known.is_empty():
+        return tuple(found)
+    if known.dtype.is_numeric():
+        found += _numbers(known)
+    elif known.dtype == pl.String:
+        found += _texts(known)
+    elif known.dtype in (pl.Date, pl.Datetime):
+        found += _days(known)
+    return tuple(found)
+
+
+def _told(values: pl.Series, codes: tuple[Code, ...], reason: str, *, sure: bool = True) -> Placeholder:
+    return Placeholder(codes=codes, reason=reason, sure=sure, rows=int(is_missing(values, codes).sum()))
+
+
+def _numbers(known: pl.Series) -> Iterator[Placeholder]:
+    plain = {_plain(value): int(rows) for value, rows in known.value_counts(name="rows").iter_rows()}
+    above = {value: rows for value, rows in plain.items() if value in _NINES and value > 0 and rows > 1}
+    below = {value: rows for value, rows in plain.items() if value in _BELOW and value < 0 and rows > 1}
+    rest = [value for value in plain if value not in above and value not in below]
+    if not rest:
+        return
+    low, high = min(rest), max(rest)
+    # 88 among ages up to 90 is an age, and so is what follows the largest value without a gap.
+    gap = max(2.0, 0.05 * (high - low))
+    for value in sorted(above):
+        if value - high < gap:
+            del above[value]
+            high = max(high, value)
+    far = {value: rows for value, rows in above.items() if value > _FAR * high >= 0}
+    if 0 < len(far) <= _FEW:
+        yield _outside(far, f"more than {_FAR:g} times the largest other value", sure=True)
+    near = {value: rows for value, rows in above.items() if value not in far}
+    if 0 < len(near) <= _FEW:
+        yield _outside(near, "above all other values, with a gap: a code, a top code, or a value", sure=False)
+    if low < 0 or not below:
+        return
+    if len(below) <= _FEW and (low - max(below) >= 2 or min(below) <= -7):
+        yield _outside(below, "the only values below zero", sure=True)
+    elif len(below) <= 2:
+        yield _outside(below, "the only values below zero: codes, or values", sure=False)
+
+
+def _texts(known: pl.Series) -> Iterator[Placeholder]:
+    counts = known.value_counts(name="rows")
+    lower = {str(value): (str(value).strip(" ").lower(), int(rows)) for value, rows in counts.iter_rows()}
+    blanks = {text: rows for text, (word, rows) in lower.items() if word in _BLANKS}
+    if blanks and len(blanks) < len(lower):
+        yield _outside(
+            {text.strip(" "): rows for text, rows in blanks.items()}, "written where a value is lacking", sure=True
+        )
+    words = {text.strip(" "): rows for text, (word, rows) in lower.items() if _is_said(word)}
+    if 0 < len(words) <= _FEW and len(words) + len(blanks) < len(lower):
+        yield _outside(words, "a word for it, or an answer like others", sure=False)
+
+
+def _days(known: pl.Series) -> Iterator[Placeholder]:
+    days = known.dt.date()
+    counts = {day: int(rows) for day, rows in days.value_counts(name="rows").iter_rows()}
+    never = {day.isoformat(): rows for day, rows in counts.items() if day in _DAYS}
+    if never and len(never) < len(counts):
+        yield _outside(never, "no day of anybody's life", sure=True)
+    first = counts.get(_FIRST_DAY, 0)
+    later = [rows for day, rows in counts.items() if day > _FIRST_DAY]
+    if first > 1 and later and min(counts) >= _FIRST_DAY and first > 5 * max(later):
+        yield _outside(
+            {_FIRST_DAY.isoformat(): first}, "the first day of many calendars, and far too common", sure=False
+        )
+
+
+def _outside(codes: Mapping[Any, int], reason: str, *, sure: bool) -> Placeholder:
+    return Placeholder(codes=tuple(sorted(codes)), reason=reason, sure=sure, rows=sum(codes.values()))
+
+
+def _is_said(word: str) -> bool:
+    return word in _WORDS or _SAID.fullmatch(word) is not None or _HINTED.fullmatch(word) is not None
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
