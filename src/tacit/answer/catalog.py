@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any
 
 import polars as pl
 
 from tacit.errors import BadParameter, MetadataMissing
-from tacit.schema import Kind, Schema
+from tacit.exact import rational
+from tacit.schema import Column, Kind, Schema
 
-__all__ = ["Catalog", "PrivateTable", "PublicTable"]
+__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,13 @@ class PrivateTable:
         for name, column in self.schema.columns.items():
             if column.kind is None:
                 raise MetadataMissing(f"Column `{name}` of `{self.name}` has no kind.", fix="Declare it.", column=name)
+            try:
+                declared_values(column)
+            except (BadParameter, ValueError):
+                raise MetadataMissing(
+                    f"Not every declared value of column `{name}` of `{self.name}` is a {column.kind}.",
+                    fix="Change its kind or its values.", column=name,
+                ) from None  # fmt: skip
         unit = self.schema.unit
         if unit is not None and unit not in self.schema.columns:
             raise MetadataMissing(f"The unit `{unit}` of `{self.name}` is not among its columns.", column=unit)
@@ -44,9 +53,53 @@ class PrivateTable:
                 raise BadParameter("the rows and groups of one unit lie in 1 .. 1,000,000.")
 
 
+def declared_values(column: Column) -> tuple[Any, ...] | None:
+    """The declared values of a column as values of its kind, each once: two ways to write a value are one group."""
+    kind, domain = column.kind, column.domain
+    if domain is None or domain.values is None or kind is None:
+        return None
+    found: dict[Any, Any] = {}
+    for value in domain.values:
+        fitted = _fitted(value, kind)
+        found.setdefault(float(fitted) if kind is Kind.NUMBER else fitted, fitted)
+    return tuple(found.values())
+
+
+def _fitted(value: Any, kind: Kind) -> Any:
+    match kind:
+        case Kind.CATEGORY:
+            return str(value)
+        case Kind.INTEGER:
+            number = rational(value)
+            if number.denominator != 1:
+                raise ValueError("not whole")
+            return int(number)
+        case Kind.NUMBER:
+            number = rational(value)
+            return value if isinstance(value, int | float) else float(number)
+        case Kind.BOOLEAN:
+            if not isinstance(value, bool):
+                raise ValueError("neither true nor false")
+            return value
+        case Kind.DATE:
+            day = value if isinstance(value, date) else date.fromisoformat(str(value))
+            if isinstance(day, datetime):
+                raise ValueError("a time, not a date")
+            return day
+        case Kind.DATETIME:
+            if isinstance(value, date) and not isinstance(value, datetime):
+                return datetime(value.year, value.month, value.day)
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PublicTable:
-    """A table anybody may see: regions of cities, prices of codes. Joined by its key, which is unique."""
+    """A table anybody may see: regions of cities, prices of codes. Joined by its key, which is unique.
+
+    Times are kept to the microsecond and decimals as floats, as engines compare them, and the key is unique as such:
+    a join with it never makes two rows of one.
+    """
 
     name: str
     frame: pl.DataFrame
@@ -55,6 +108,7 @@ class PublicTable:
     def __post_init__(self) -> None:
         if not self.key or any(name not in self.frame.columns for name in self.key):
             raise BadParameter(f"the key of public table `{self.name}` must name its columns.")
+        object.__setattr__(self, "frame", self.frame.with_columns(_compared(series) for series in self.frame))
         keys = self.frame.select(self.key)
         if keys.null_count().row(0) != (0,) * len(self.key) or keys.is_duplicated().any():
             raise BadParameter(f"the key of public table `{self.name}` must be unique and without gaps.")
@@ -65,6 +119,29 @@ class PublicTable:
     def values(self, column: str) -> tuple[Any, ...]:
         """All values of the column: they are public."""
         return tuple(self.frame[column].drop_nulls().unique().sort().to_list())
+
+
+def _compared(series: pl.Series) -> pl.Series:
+    """A public column in the type in which engines compare its values."""
+    dtype = series.dtype
+    if isinstance(dtype, pl.Datetime):
+        moments = series.dt.cast_time_unit("us")
+        return moments if dtype.time_zone is None else moments.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if dtype.is_integer():
+        try:
+            return series.cast(pl.Int64)
+        except pl.exceptions.InvalidOperationError:
+            raise BadParameter(f"public column `{series.name}` has whole numbers beyond 64 bits.") from None
+    if dtype.is_numeric():
+        return series.cast(pl.Float64)
+    if dtype == pl.Categorical or isinstance(dtype, pl.Enum):
+        return series.cast(pl.String)
+    if dtype not in (pl.String, pl.Boolean, pl.Date, pl.Null):
+        raise BadParameter(
+            f"public column `{series.name}` holds neither numbers, text, dates nor true and false.",
+            fix="Convert it or leave it out.",
+        )
+    return series
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ class Columns:
     def find(self, table: str, name: str) -> list[Scalar]:
         wanted, where = name.lower(), table.lower()
         found = [s for alias, n, s in self.items if n.lower() == wanted and (not where or alias.lower() == where)]
-        return list({scalar.sql: scalar for scalar in found}.values())
+        return list({scalar.same: scalar for scalar in found}.values())
 
     def names(self) -> list[str]:
         return [name for _, name, _ in self.items]

@@ -27,6 +27,7 @@ __all__ = [
     "moments_of",
     "present",
     "sum_of",
+    "unfit_bounds",
 ]
 
 _FINE = 20
@@ -139,6 +140,26 @@ def present(scalar: Scalar) -> str:
     return f"({scalar.sql} IS NOT NULL)"
 
 
+_WIDEST = Fraction(10**15)
+_NARROWEST = Fraction(1, 10**100)
+
+
+def unfit_bounds(scalar: Scalar) -> str:
+    """Why a number cannot be measured within its bounds, or nothing.
+
+    Bounds beyond what floats can tell apart would make steps of width 0, and a division by those fails or not depending
+    on the rows.
+    """
+    if scalar.low is None or scalar.high is None:
+        return "This number has no public bounds, so no noise could hide a large value."
+    far = max(abs(scalar.low), abs(scalar.high))
+    if far > _WIDEST:
+        return "The bounds of this number are too wide to be of use."
+    if 0 < far < _NARROWEST or 0 < scalar.high - scalar.low < _NARROWEST:
+        return "The bounds of this number are too narrow to be of use."
+    return ""
+
+
 def _bounds(scalar: Scalar) -> tuple[Fraction, Fraction]:
     if scalar.low is None or scalar.high is None:
         raise AssertionError("only bounded numbers are summed")
@@ -155,10 +176,12 @@ def _steps(scalar: Scalar) -> Steps:
     low, high = _bounds(scalar)
     grid = _grid(max(abs(low), abs(high)), scalar.kind is Kind.INTEGER)
     bottom, top = (low / grid).__floor__(), (high / grid).__ceil__()
-    x = scalar.as_double() if grid != 1 else scalar.sql
-    ends = [f"CAST({float(end * grid)!r} AS DOUBLE)" if grid != 1 else str(end) for end in (bottom, top)]
+    # A grid of 1 alone does not make numbers whole: bounds near a million have it too, and floats must not be summed.
+    whole = scalar.kind is Kind.INTEGER and grid == 1
+    x = scalar.sql if whole else scalar.as_double()
+    ends = [str(end) if whole else f"CAST({float(end * grid)!r} AS DOUBLE)" for end in (bottom, top)]
     clipped = f"greatest(least({x}, {ends[1]}), {ends[0]})"
-    inside = clipped if grid == 1 else f"CAST(floor({clipped} / CAST({float(grid)!r} AS DOUBLE)) AS BIGINT)"
+    inside = clipped if whole else f"CAST(floor({clipped} / CAST({float(grid)!r} AS DOUBLE)) AS BIGINT)"
     return Steps(sql=inside, present=present(scalar), low=bottom, high=top, grid=grid)
 
 

@@ -7,13 +7,13 @@ contributions removed is not in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite, sqrt
 from typing import Any
 
-__all__ = ["Linear", "Noisy", "Output", "Ratio", "evaluate"]
+__all__ = ["Linear", "Noisy", "Output", "Ratio", "evaluate", "family"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +98,10 @@ def _lift(a: Noisy, b: Noisy, f: Callable[[Any, Any], Any]) -> Noisy:
 
 
 def _finite(value: Any) -> Any:
-    return None if value is None or (isinstance(value, float) and not isfinite(value)) else value
+    """The number as it can be shown: whole ones beyond 64 bits as floats, what no float holds as missing."""
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        value = float(value) if abs(value) < 1 << 1023 else None
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _divide(a: Noisy, b: Noisy) -> Noisy:
@@ -140,16 +143,43 @@ _BINARY: dict[str, Callable[[Noisy, Noisy], Noisy]] = {
 }
 
 
-_ARITHMETIC = {*_BINARY, "Neg", "Abs", "Round", "Clip"}
+_MADE = {
+    "IsNull": "boolean", "variance": "number", "deviation": "number", **dict.fromkeys(_LEAVES, "number"),
+}  # fmt: skip
+_OF_NUMBERS = (*_BINARY, "Neg", "Abs", "Round", "Clip")
 
 
-def _compared(op: str, a: Any, b: Any) -> bool | None:
-    if a is None or b is None:
-        return None
-    try:
-        return _COMPARE[op](a, b)
-    except TypeError:  # keys of kinds that have no common order
-        return None
+def family(output: Output, keys: Sequence[str]) -> str:
+    """What kind of value it has ("" where it is always missing), given those of the keys; TypeError where it can have
+    none: numbers are calculated with, only like is compared with like. Found before anything is spent."""
+    op = output.op
+    if op == "key":
+        return keys[int(output.value)]
+    if op == "constant":
+        value = output.value
+        return "" if value is None else "text" if isinstance(value, str) else (
+            "boolean" if isinstance(value, bool) else "number")  # fmt: skip
+    if op in _MADE:
+        return _MADE[op]
+    found = [family(arg, keys) for arg in output.args]
+    if op in _OF_NUMBERS:
+        return _one(found, "number")
+    if op in ("And", "Or", "Not"):
+        return _one(found, "boolean")
+    if op in _COMPARE:
+        _one(found)
+        return "boolean"
+    if op == "If":
+        _one(found[:1], "boolean")
+        return _one(found[1:])
+    return _one(found)
+
+
+def _one(families: list[str], wanted: str = "") -> str:
+    found = {name for name in [*families, wanted] if name}
+    if len(found) > 1:
+        raise TypeError(" and ".join(sorted(found)))
+    return found.pop() if found else ""
 
 
 def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], Noisy]) -> Noisy:
@@ -160,14 +190,14 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], No
     if op == "constant":
         return _exact(output.value)
     if op in _LEAVES:
-        return measured(output.value)
+        found = measured(output.value)
+        return replace(found, value=_finite(found.value))
     args = [evaluate(arg, keys, measured) for arg in output.args]
-    if op in _ARITHMETIC and not all(isinstance(arg.value, int | float) for arg in args):
-        return _NONE  # a key that is text or a date
     if op in _BINARY:
         return _BINARY[op](*args)
     if op in _COMPARE:
-        return Noisy(value=_compared(op, args[0].value, args[1].value))
+        a, b = args[0].value, args[1].value
+        return Noisy(value=None if a is None or b is None else _COMPARE[op](a, b))
     match op:
         case "variance" | "deviation":
             return _spread(args, *output.value, root=op == "deviation")

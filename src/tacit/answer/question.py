@@ -10,8 +10,8 @@ from typing import Any
 
 from tacit.answer.afterwards import POST_RULES
 from tacit.answer.catalog import Catalog
-from tacit.answer.measurement import Count, Distinct, Measurement, cells_of, moments_of, present, sum_of
-from tacit.answer.output import Output
+from tacit.answer.measurement import Count, Distinct, Measurement, cells_of, moments_of, present, sum_of, unfit_bounds
+from tacit.answer.output import Output, family
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Rows
 from tacit.answer.scalar import Scalar
@@ -22,7 +22,6 @@ __all__ = ["Key", "Question", "Target", "ask", "statement_of"]
 
 _LONGEST = 20_000
 _MOST_GROUPS = 100_000
-_WIDEST = 10**15
 _TAIL = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
     r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
@@ -164,7 +163,7 @@ class _Builder:
             rows=relation.rows,
             keys=keys,
             outputs=outputs,
-            having=self.output(having.this) if having is not None else None,
+            having=self._condition(having.this) if having is not None else None,
             order=tuple(self._ordered(item, outputs) for item in order.expressions) if order is not None else (),
             limit=self._limit(limit) if limit is not None else None,
             measurements=tuple(self.measurements),
@@ -238,9 +237,9 @@ class _Builder:
             return self._aggregate(node)
         if kind in ("Literal", "Boolean"):
             constant = self.reader.read(node).constant
-            exact = isinstance(constant, Fraction)
-            return Output(op="constant", value=(int(constant) if constant.denominator == 1 else float(constant))
-                          if exact else constant)  # fmt: skip
+            if isinstance(constant, Fraction):
+                constant = int(constant) if constant.denominator == 1 and abs(constant) < 1 << 53 else float(constant)
+            return Output(op="constant", value=constant)
         found = self._as_key(node)
         if found is not None:
             return found
@@ -255,6 +254,16 @@ class _Builder:
                               "Known: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.")  # fmt: skip
             raise self.no(node, "This is neither an aggregate nor in GROUP BY.")
         made: Output = rule(self, node)
+        try:
+            family(made, [key.family for key in self.grouped])
+        except TypeError as clash:
+            raise self.no(node, f"Values of different kinds are put together here: {clash}.") from None
+        return made
+
+    def _condition(self, node: Any) -> Output:
+        made = self.output(node)
+        if family(made, [key.family for key in self.grouped]) not in ("boolean", ""):
+            raise self.no(node, "A condition is needed here, something that is true or false.")
         return made
 
     def _as_key(self, node: Any) -> Output | None:
@@ -301,13 +310,9 @@ class _Builder:
 
     def _bounded(self, node: Any) -> Scalar:
         scalar = self.reader.number(node)
-        if not scalar.bounded:
-            raise self.no(
-                node, "This number has no public bounds, so no noise could hide a large value.",
-                "Declare a domain for its column, or write CLIP(x, low, high).",
-            )  # fmt: skip
-        if scalar.low is not None and scalar.high is not None and max(abs(scalar.low), abs(scalar.high)) > _WIDEST:
-            raise self.no(node, "The bounds of this number are too wide to be of use.", "Write CLIP(x, low, high).")
+        reason = unfit_bounds(scalar)
+        if reason:
+            raise self.no(node, reason, "Declare a domain for its column, or write CLIP(x, low, high).")
         return scalar
 
     def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> Output:

@@ -52,6 +52,10 @@ def walk(node: Rows) -> Iterator[Rows]:
         yield from walk(child)
 
 
+def _table(node: Rows) -> set[str]:
+    return {scan.table for scan in walk(node) if isinstance(scan, Scan)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scan(Rows):
     """A private table. Each row belongs to the unit its unit column names; rows that name none are left out."""
@@ -164,7 +168,11 @@ class Pair(Rows):
         assert not self.by_row
         one = "".join(f", l.{name}" for name in self.left.columns())
         two = "".join(f", r.{name}" for name in self.right.columns())
-        return f"SELECT l.u{one}{two} FROM ({self.left.sql()}) AS l JOIN ({self.right.sql()}) AS r ON l.u = r.u"
+        # Units of different tables may be stored in different types, and to convert text to a number can fail.
+        match = (
+            "l.u = r.u" if _table(self.left) == _table(self.right) else "CAST(l.u AS VARCHAR) = CAST(r.u AS VARCHAR)"
+        )
+        return f"SELECT l.u{one}{two} FROM ({self.left.sql()}) AS l JOIN ({self.right.sql()}) AS r ON {match}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,9 +37,15 @@ class Scalar:
     values: tuple[Any, ...] | None = None
     """All values it can take, where these are publicly known."""
     unit: bool = False
-    """Whether this is the privacy unit itself."""
+    """Whether this is the column of the privacy unit. Its value is read as declared, like any other; whose row it is
+    goes by what is stored."""
     constant: Any = None
     """The value, for a literal."""
+
+    @property
+    def same(self) -> str:
+        """Equal for two expressions of the same value: the unit's column is one, whichever table it is read from."""
+        return "unit" if self.unit else self.sql
 
     @property
     def family(self) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
+from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, declared_values
 from tacit.answer.expression import Columns, Reader
 from tacit.answer.functions import TYPES
-from tacit.answer.measurement import present, sum_of
+from tacit.answer.measurement import present, sum_of, unfit_bounds
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Attach, Filter, Pair, PerUnit, Rows, Scan, Stack, Trim
 from tacit.answer.scalar import Scalar
@@ -124,13 +124,13 @@ class Sources:
             values: tuple[Any, ...] | None = None
             domain = declared.domain
             if domain is not None and domain.values is not None:
-                values = tuple(dict.fromkeys(_fitted(value, kind) for value in domain.values))
+                values = declared_values(declared)
                 if kind in (Kind.INTEGER, Kind.NUMBER) and values:
                     low, high = rational(min(values)), rational(max(values))
             elif domain is not None and kind in (Kind.INTEGER, Kind.NUMBER):
                 low, high = rational(domain.low or 0), rational(domain.high or 0)
             unit = column == table.schema.unit
-            scalar = Scalar(sql="u" if unit else name, kind=kind, low=low, high=high, values=values, unit=unit)
+            scalar = Scalar(sql=name, kind=kind, low=low, high=high, values=values, unit=unit)
             items.append((alias, column, scalar))
         scan = Scan(table=table.name, unit=table.schema.unit, names=tuple(names))
         limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical)
@@ -171,6 +171,8 @@ class Sources:
             theirs = Scalar(sql="", kind=table.kind(column))
             if scalar.family != theirs.family:
                 raise self.no(join, f"A {scalar.family} cannot be joined with a {theirs.family}.", "CAST the first.")
+            if scalar.kind is Kind.NUMBER and theirs.kind is Kind.INTEGER:
+                scalar = _whole(scalar)
             on.append((scalar, column, TYPES[theirs.kind]))
         if {column for _, column, _ in on} != set(table.key) or len(on) != len(table.key):
             raise self.no(join, f"`{table.name}` is joined on its key: {', '.join(table.key)}.",
@@ -281,8 +283,7 @@ class Sources:
             for name, scalar in chosen:
                 inner = self._name()
                 names.append((inner, scalar))
-                kept = scalar if scalar.unit else replace(scalar, sql=inner, constant=None)
-                items.append(("", name, kept))
+                items.append(("", name, replace(scalar, sql=inner, constant=None)))
         rows = Trim(child=relation.rows, items=tuple(names))
         return replace(relation, rows=rows, columns=Columns(items))
 
@@ -317,25 +318,26 @@ class Sources:
             aggregate = _UNIT_AGGREGATES.get(type(item.unalias()).__name__)
             if aggregate is None:
                 scalar = reader.read(item.unalias())
-                if scalar.sql not in {key.sql for key in grouped}:
+                if scalar.same not in {key.same for key in grouped}:
                     raise self.no(item, "This is neither an aggregate nor in GROUP BY.")
                 keys.append((inner, scalar))
-                seen.append(("", item.alias_or_name, scalar if scalar.unit else replace(scalar, sql=inner)))
+                seen.append(("", item.alias_or_name, replace(scalar, sql=inner)))
                 continue
             if not item.alias:
                 raise self.no(item, "A computed column of a subquery needs a name.", "Write `... AS name`.")
             sql, scalar = aggregate(self, reader, item.unalias())
             items.append((inner, sql))
             seen.append(("", item.alias, replace(scalar, sql=inner)))
-        selected = {scalar.sql for _, scalar in keys}
+        selected = {scalar.same for _, scalar in keys}
         for scalar in grouped:
-            if scalar.sql not in selected:
+            if scalar.same not in selected:
                 keys.append((self._name(), scalar))
-        grouped_rows = PerUnit(child=relation.rows, keys=tuple(keys), items=tuple(items))
+        # The unit's own column has one value in a unit: it is read, not grouped by, since rows are of one unit anyway.
+        items += [(inner, f"min({scalar.sql})") for inner, scalar in keys if scalar.unit]
+        further = tuple(item for item in keys if not item[1].unit)
+        grouped_rows = PerUnit(child=relation.rows, keys=further, items=tuple(items))
         ordered = tuple((self._name(), scalar) for _, _, scalar in seen)
-        named = [
-            (a, n, s if s.unit else replace(s, sql=inner)) for (a, n, s), (inner, _) in zip(seen, ordered, strict=True)
-        ]
+        named = [(a, n, replace(s, sql=inner)) for (a, n, s), (inner, _) in zip(seen, ordered, strict=True)]
         return replace(relation, rows=Trim(child=grouped_rows, items=ordered), columns=Columns(named))
 
 
@@ -365,10 +367,9 @@ def _unit_sum(mean: bool) -> Any:
 
     def rule(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
         scalar = reader.number(node.this)
-        if not scalar.bounded:
-            raise sources.no(
-                node, "This number has no public bounds.", "Write CLIP(x, low, high) inside the aggregate."
-            )
+        reason = unfit_bounds(scalar)
+        if reason:
+            raise sources.no(node, reason, "Write CLIP(x, low, high) inside the aggregate.")
         measured = sum_of(scalar, "TRUE")
         total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
         if not mean:
@@ -388,10 +389,13 @@ _UNIT_AGGREGATES = {
 }
 
 
-def _fitted(value: Any, kind: Kind) -> Any:
-    if kind is Kind.CATEGORY:
-        return str(value)
-    return int(value) if kind is Kind.INTEGER else value
+def _whole(scalar: Scalar) -> Scalar:
+    """A float that is looked up among whole numbers, as the one whole number it is.
+
+    Compared as floats, neighbouring whole numbers above 2**53 are equal, and one row would meet many.
+    """
+    x = scalar.sql
+    return Scalar(sql=f"(CASE WHEN {x} = floor({x}) THEN TRY_CAST({x} AS BIGINT) END)", kind=Kind.INTEGER)
 
 
 def _wider(a: Limits, b: Limits) -> Limits:

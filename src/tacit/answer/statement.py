@@ -7,10 +7,11 @@ from math import isqrt
 from typing import Any
 
 from tacit.answer.measurement import Cells, Count, Distinct, Share, Sum
-from tacit.answer.question import Question
+from tacit.answer.question import Key, Question
 from tacit.answer.scalar import text_sql
 from tacit.answer.strategy import Strategy, refinement
 from tacit.engines.bounded import CODE_BITS, SAFE, Bounded, Cut, Term
+from tacit.schema import Kind
 
 __all__ = ["additive", "bounded", "cells", "distinct", "group_columns", "value_sql"]
 
@@ -25,6 +26,8 @@ def value_sql(value: Any) -> str:
         return f"TIMESTAMP {text_sql(value.isoformat(sep=' '))}"
     if isinstance(value, date):
         return f"DATE {text_sql(value.isoformat())}"
+    if isinstance(value, float):
+        return f"CAST({value!r} AS DOUBLE)"
     return str(value) if isinstance(value, int) else text_sql(str(value))
 
 
@@ -47,7 +50,7 @@ def _source(question: Question, columns: list[str]) -> str:
             joins += f" JOIN (VALUES {listed}) AS v{i}(name{i}, code{i}) ON {key.scalar.sql} = name{i}"
             number = f"({number} * {len(values)} + code{i})" if number else f"CAST(code{i} AS BIGINT)"
         return f"SELECT {', '.join([*unit, f'{number} AS g', *columns])} FROM {rows}{joins}"
-    keys = [f"{key.scalar.sql} AS k{i}" for i, key in enumerate(question.keys)]
+    keys = [f"{_nameable(key)} AS k{i}" for i, key in enumerate(question.keys)]
     inner = f"SELECT {', '.join([*unit, *keys, *columns]) or '1'} FROM {rows}"
     tests = []
     for i, key in enumerate(question.keys):
@@ -56,6 +59,18 @@ def _source(question: Question, columns: list[str]) -> str:
         else:
             tests.append(f"k{i} IN ({', '.join(value_sql(value) for value in key.values)})")
     return f"SELECT * FROM ({inner}) WHERE {' AND '.join(tests)}" if tests else inner
+
+
+def _nameable(key: Key) -> str:
+    """A key as it can be told: dates outside the calendar ("infinity", year 12000) have no name of their own, would be
+    taken for other days, and are in no group."""
+    if key.values is not None or key.scalar.kind not in (Kind.DATE, Kind.DATETIME):
+        return key.scalar.sql
+    x, word = key.scalar.sql, "DATE" if key.scalar.kind is Kind.DATE else "TIMESTAMP"
+    first, last = f"{word} '0001-01-01'", f"{word} '9999-12-31'"
+    if key.scalar.kind is Kind.DATETIME:
+        last = f"{word} '9999-12-31 23:59:59'"
+    return f"(CASE WHEN {x} >= {first} AND {x} <= {last} THEN {x} END)"
 
 
 def _grouped(select: list[str], source: str, keys: list[str]) -> str:

@@ -34,6 +34,8 @@ from tacit.exact import Number
 
 __all__ = ["Draw", "Strategy", "choose", "grid_of", "recount", "refinement"]
 
+_MOST = 1_000_000
+"""Rows and groups of one unit that count, at most: its sums then surely fit the engine's integers."""
 _FINE = 20
 """A unit's reach is kept in at least 2**19 steps before its vector is scaled down."""
 
@@ -129,10 +131,12 @@ def choose(
         raise QueryRefused(
             f"How many {what} of one unit count is not declared.", fix=f"Declare `{what}` in the metadata, or pass it."
         )
+    for limit in (r, g):
+        # A fraction would be rounded up where contributions are cut, and not where noise is sized.
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:
+            raise BadParameter(f"rows and groups are whole numbers from 1 to {_MOST:,}.")
     if question.groups is not None:
         g = min(g, question.groups)  # nobody is in more groups than there are
-    if r < 1 or g < 1:
-        raise BadParameter("rows and groups are at least 1.")
     if cost.size <= 0:
         raise BadParameter("a question needs an epsilon above 0.")
     selecting = not question.public_keys

@@ -162,8 +162,9 @@ def _scan(question: Question) -> tuple[Scan, str]:
     while isinstance(rows, Filter):
         conditions.append(rows.condition.sql)
         rows = rows.child
-    plain = len(question.measurements) == 1 and isinstance(question.measurements[0], Count) and not question.keys
-    if not isinstance(rows, Scan) or not plain or question.measurements[0] != Count():
+    bare = len(question.outputs) == 1 and question.outputs[0][1].op == "count" and question.measurements == (Count(),)
+    more = question.keys or question.having is not None or question.limit is not None or question.target is not None
+    if not isinstance(rows, Scan) or not bare or more:
         raise QueryRefused(
             "A workload is made of plain counts: SELECT COUNT(*) FROM table WHERE condition.",
             fix="Ask other questions by themselves.",
@@ -173,7 +174,7 @@ def _scan(question: Question) -> tuple[Scan, str]:
 
 def _columns(session: Session, scan: Rows, conditions: list[str]) -> list[Scalar]:
     """The columns that the conditions look at; each needs publicly known values."""
-    used = set(re.findall(r"\bc\d+\b|\bu\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
+    used = set(re.findall(r"\bc\d+\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
     relation_columns = _declared(session, scan)
     found, cells = [], 1
     for name, column in relation_columns:

@@ -108,19 +108,24 @@ def _name(value: str) -> str:
 
 def _reader(path: Path) -> str:
     """How a file is read. Nothing about it is guessed from its rows: one person's row must not change how others are
-    read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself."""
+    read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
+    thread reads, since several would have to guess where rows begin, and would fail on a line break within a value; and
+    odd quotation marks or line ends are taken as they come, not as a reason to fail."""
     place = _text(str(path.resolve()))
     match path.suffix.lower():
         case ".parquet":
             return f"read_parquet({place})"
         case ".csv" | ".tsv":
             mark = "\t" if path.suffix.lower() == ".tsv" else ","
-            with path.open(encoding="utf-8-sig", newline="") as file:
+            with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
                 header = next(csv.reader(file, delimiter=mark), [])
+            if not header:
+                raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
             columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
             return (
                 f"read_csv({place}, auto_detect = false, header = true, delim = {_text(mark)}, quote = '\"', "
-                f"escape = '\"', null_padding = true, ignore_errors = true, columns = {{{columns}}})"
+                f"escape = '\"', null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
+                f"columns = {{{columns}}})"
             )
         case _:
             raise UnknownFormat(
