@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than the rest of this module
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -34,6 +35,8 @@ __all__ = ["__version__", *_EXPORTS, *_VERBS]
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name in _EXPORTS:
         return getattr(importlib.import_module(_EXPORTS[name]), name)
     if name in _VERBS:

@@ -112,8 +112,3 @@ def _fail(shape: dict[str, Any], code: str, text: str, status: int, wants_json: 
         click.echo(json.dumps(shape))
     click.echo(f"{code}  {text}", err=True)
     return status
-
-
-def entry() -> None:
-    """The console script."""
-    sys.exit(main())
