@@ -64,8 +64,8 @@ class Bounded:
     """What is added up over which groups of each unit."""
 
     source: str
-    """A SELECT of the unit, of the group's place (a keyed hash in the high bits, the group's number in the low ones) and
-    of one whole number for every term (or share) but those that count every row. None of them is missing."""
+    """A SELECT of the unit, of the group's place (a keyed hash in the high bits, the group's number in the low ones),
+    and of one whole number for every term (or share) but those that count every row. None of them is missing."""
     groups: int
     """How many groups there are; they are numbered from 0."""
     ends: tuple[int, int] | None

@@ -1,0 +1,232 @@
+"""Parts of units bounded by compiled code against the statement: the same exact numbers, and the same promise."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tacit.answer import Catalog, PrivateTable, Session
+from tacit.answer.compute import add_up
+from tacit.answer.question import ask
+from tacit.answer.statement import additive, bounded
+from tacit.answer.strategy import Strategy, choose
+from tacit.dp.ledger import Ledger
+from tacit.dp.loss import Loss, approximate, pure
+from tacit.engines import folding
+from tacit.engines.backends.duckdb import Duckdb
+from tacit.engines.bounded import Bounded, Cut, Term
+from tacit.engines.folding import MOST_ROWS, fold
+from tacit.schema import Column, Domain, Kind, Role, Schema
+from tacit.sealed import Permit
+
+pytest.importorskip("sqlglot")
+PERMIT = Permit("a test of exact numbers")
+CITIES = tuple("abcdefghijklmnopqrst")
+ITEMS = ["COUNT(*)", "COUNT(x)", "SUM(x)", "SUM(n)", "AVG(x)", "AVG(n)", "COUNT(*) FILTER (WHERE n > 2)",
+         "COUNT(DISTINCT person)", "SUM(n - 4)"]  # fmt: skip
+KEYS = ["city", "n", "city, n > 2"]
+CONDITIONS = ["", "WHERE n > 0", "WHERE x < 3 OR city = 'a'"]
+
+
+def column(kind: str, **domain: Any) -> Column:
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+
+
+def catalog(rows: int, groups: int, person: str = "integer") -> Catalog:
+    columns = {
+        "person": column(person),
+        "city": column("category", values=CITIES),
+        "n": column("integer", low=-3, high=9),
+        "x": column("number", low=-1.5, high=4),
+    }
+    table = PrivateTable(name="t", schema=Schema(columns=columns, unit="person"), rows=rows, groups=groups)
+    return Catalog(dataset="d", private={"t": table})
+
+
+def people(draw: random.Random, size: int) -> pl.DataFrame:
+    ids = [draw.choice([0, -1, 2**63 - 1, -(2**63)]) for _ in range(3)] + [draw.randrange(10**6) for _ in range(40)]
+    return pl.DataFrame(
+        {
+            "person": [draw.choice(ids) if draw.random() < 0.95 else None for _ in range(size)],
+            "city": [draw.choice([*CITIES, "elsewhere", None]) for _ in range(size)],
+            "n": [draw.choice([None, -(10**6), -3, 0, 1, 5, 9, 10**6]) for _ in range(size)],
+            "x": [draw.choice([None, float("nan"), float("-inf"), -1.5, 0.1, 3.99, 1e300]) for _ in range(size)],
+        },
+        schema={"person": pl.Int64, "city": pl.String, "n": pl.Int64, "x": pl.Float64},
+    )
+
+
+def cost(draw: random.Random) -> Loss:
+    return draw.choice([pure(1), approximate(1, "1e-6")])
+
+
+def plans(count: int, seed: int) -> Iterator[Strategy]:
+    draw = random.Random(seed)
+    for _ in range(count):
+        items, by = ", ".join(draw.sample(ITEMS, draw.randint(1, 3))), draw.choice(KEYS)
+        known = catalog(draw.randint(1, 3), draw.randint(1, 9))
+        sql = f"SELECT {by}, {items} FROM t {draw.choice(CONDITIONS)} GROUP BY {by}"
+        yield choose(ask(sql, known), cost(draw))
+
+
+def exact(table: Any) -> list[tuple[int, ...]]:
+    return sorted(tuple(map(int, row)) for row in table.open(PERMIT))
+
+
+def test_compiled_code_and_statement_agree_to_the_last_bit() -> None:
+    frame = people(random.Random(1), 1500)
+    running = Duckdb(compiled=0, threads=1).start({"t": frame})
+    seen: Counter[tuple[str, Cut]] = Counter()
+    for plan in plans(60, seed=2):
+        pieces = bounded(plan, 7)
+        assert pieces is not None
+        found = running.fold(pieces)
+        if found is None:
+            assert not pieces.fits(MOST_ROWS)
+            continue
+        assert exact(found) == exact(running.run(additive(plan, 7)))
+        seen.update((plan.bounding, term.cut) for term in pieces.terms)
+    running.close()
+    assert set(seen) == {("sample", Cut.CLIP), ("sample", Cut.MEAN), ("sample", Cut.SUM), ("clip", Cut.CLIP),
+                         ("clip", Cut.MEAN)}  # fmt: skip
+    assert min(seen.values()) >= 3
+
+
+def test_batches_and_the_order_of_rows_cannot_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = people(random.Random(3), 900)
+    [plan] = plans(1, seed=4)
+    pieces = bounded(plan, 7)
+    assert pieces is not None
+    found = []
+    for batch, seed in ((1 << 20, 0), (100, 1), (7, 2)):
+        monkeypatch.setattr("tacit.engines.backends.duckdb._BATCH", batch)
+        running = Duckdb(compiled=0).start({"t": frame.sample(fraction=1, shuffle=True, seed=seed)})
+        table = running.fold(pieces)
+        assert table is not None
+        found.append(exact(table))
+        running.close()
+    assert found[0] == found[1] == found[2]
+    assert found[0]
+
+
+def batches(rows: Sequence[tuple[int, ...]]) -> list[Any]:
+    columns = [pa.array(list(column), pa.int64()) for column in zip(*rows, strict=True)]
+    return list(pa.table(columns, names=[f"c{i}" for i in range(len(columns))]).to_batches())
+
+
+def test_groups_at_both_ends_of_the_order_are_kept() -> None:
+    """By hand: person 1 is in five groups, in the order 4, 0, 3, 2, 1; person 2 in one, with three rows."""
+    places = [(1, (10 << 20) | 4), (1, (20 << 20) | 0), (1, (30 << 20) | 3), (1, (40 << 20) | 2), (1, (50 << 20) | 1)]
+    rows = places + [(2, (5 << 20) | 3)] * 3
+    term = Term(reach=1, low=0, high=2, every=True)
+    expected = {
+        (1, 0): [(3, 2, 1), (4, 1, 1)],
+        (1, 1): [(1, 1, 1), (3, 2, 1), (4, 1, 1)],
+        (2, 1): [(0, 1, 1), (1, 1, 1), (3, 2, 1), (4, 1, 1)],
+        (5, 0): [(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 3, 2), (4, 1, 1)],
+    }
+    for ends, wanted in expected.items():
+        assert fold(batches(rows), Bounded(source="", groups=5, ends=ends, terms=(term,))) == wanted
+
+
+def test_a_vector_is_scaled_down_to_its_norm() -> None:
+    """Three fours and a four: norm 8 against 4, so each becomes two (less the safety, cut towards zero)."""
+    rows = [(1, g, 4) for g in range(4)]
+    term = Term(reach=4, low=-9, high=9, times=1000, bound=4000**2)
+    found = fold(batches(rows), Bounded(source="", groups=4, ends=None, terms=(term,)))
+    assert found == [(g, 1999, 1) for g in range(4)]
+    loose = Term(reach=4, low=-9, high=9, times=1000, bound=8000**2)
+    found = fold(batches(rows), Bounded(source="", groups=4, ends=None, terms=(loose,)))
+    assert found == [(g, 4000, 1) for g in range(4)]
+
+
+def test_no_rows_and_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = Bounded(source="", groups=3, ends=(1, 0), terms=(Term(reach=1, low=0, high=1, every=True),))
+    assert fold([], pieces) == []
+    monkeypatch.setattr(folding, "MOST_ROWS", 2)
+    assert fold(batches([(1, 0), (2, 0)]), pieces) == [(0, 2, 2)]
+    assert fold(batches([(1, 0), (2, 0), (3, 0)]), pieces) is None
+
+
+def test_only_what_surely_fits_is_taken_on() -> None:
+    def fits(term: Term, ends: tuple[int, int] | None = (1, 1), groups: int = 10) -> bool:
+        return Bounded(source="", groups=groups, ends=ends, terms=(term,)).fits(MOST_ROWS)
+
+    assert fits(Term(reach=1 << 35, low=0, high=1 << 35))
+    assert not fits(Term(reach=1 << 36, low=0, high=1))
+    assert not fits(Term(reach=1, low=-(1 << 36), high=0))
+    assert not fits(Term(reach=1, low=0, high=1), groups=(1 << 20) + 1)
+    assert fits(Term(reach=1, low=0, high=1 << 29), ends=None)
+    assert not fits(Term(reach=1, low=0, high=1 << 30), ends=None)
+    assert not fits(Term(reach=1 << 30, low=0, high=0, shares=2, cut=Cut.MEAN, rows=1 << 7))
+
+
+def test_persons_with_names_are_left_to_the_statement() -> None:
+    frame = people(random.Random(5), 300).with_columns(person=pl.col("person").cast(pl.String))
+    running = Duckdb(compiled=0).start({"t": frame})
+    question = ask("SELECT city, COUNT(*) FROM t GROUP BY city", catalog(2, 2, "category"))
+    plan = choose(question, pure(1))
+    pieces = bounded(plan, 7)
+    assert pieces is not None
+    assert running.fold(pieces) is None
+    assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
+
+
+def test_small_tables_are_left_to_the_statement() -> None:
+    assert not Duckdb().start({"t": people(random.Random(6), 300)}).folds
+    assert not Duckdb(compiled=0, order="sha256").start({"t": people(random.Random(6), 300)}).folds
+    assert Duckdb(compiled=300).start({"t": people(random.Random(6), 300)}).folds
+
+
+def test_a_failure_while_folding_has_the_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    book = Ledger.open(":memory:")
+    book.set_cap(pure(9), dataset="d")
+    session = Session(catalog(1, 1), {"t": people(random.Random(7), 50)}, ledger=book, analyst="a",
+                      engine=Duckdb(compiled=0))  # fmt: skip
+
+    def broken(*_: Any) -> None:
+        raise ValueError("zanzibar")
+
+    monkeypatch.setattr(folding, "fold", broken)
+    with pytest.raises(Exception, match="could not be computed") as failure:
+        session.ask("SELECT city, COUNT(*) FROM t GROUP BY city", epsilon=1)
+    assert "zanzibar" not in str(failure.value)
+    assert failure.value.__cause__ is None
+
+
+def test_neighbours_stay_within_what_one_person_may_add() -> None:
+    """Taking any one person out moves no more groups, and none of them farther, than the terms allow."""
+    frame = people(random.Random(8), 400)
+    whole = Duckdb(compiled=0).start({"t": frame})
+    gone = frame["person"].drop_nulls().unique().sort().to_list()[:8]
+    fewer = [Duckdb(compiled=0).start({"t": frame.filter(pl.col("person").ne_missing(person))}) for person in gone]
+    checked = 0
+    for plan in plans(20, seed=9):
+        pieces = bounded(plan, 7)
+        assert pieces is not None
+        if not pieces.fits(MOST_ROWS):
+            continue
+        with_all = {row[0]: row[1:] for row in exact(whole.fold(pieces))}
+        blank = (0,) * (sum(term.shares for term in pieces.terms) + 1)
+        for running in fewer:
+            less = {row[0]: row[1:] for row in exact(running.fold(pieces))}
+            moved = [[abs(a - b) for a, b in zip(with_all.get(g, blank), less.get(g, blank), strict=True)]
+                     for g in range(pieces.groups)]  # fmt: skip
+            place = 0
+            for term in pieces.terms:
+                own = [m[place : place + term.shares] for m in moved]
+                place += term.shares
+                if pieces.ends is None:
+                    assert sum(x * x for part in own for x in part) <= term.bound
+                else:
+                    assert sum(any(part) for part in own) <= plan.groups
+                    most = term.reach * term.rows if term.cut is not Cut.CLIP else max(-term.low, term.high)
+                    assert max(sum(part) for part in own) <= most
+                checked += 1
+    assert checked > 150
