@@ -168,8 +168,6 @@ def test_classes_below_the_least_size_fail(
 @every
 def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path) -> None:
     model = built(kind, parameters, tmp_path)
-    if kind.part_name() == "population-uniqueness":
-        pytest.skip("an estimate, which has no condition by class")
     states = set()
     for seed, distinct in TABLES:
         data = dataset(seed, distinct=distinct)

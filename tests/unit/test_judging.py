@@ -19,6 +19,7 @@ from tacit.protect.models.beta_likeness import BetaLikeness
 from tacit.protect.models.delta_disclosure import DeltaDisclosure
 from tacit.protect.models.k_anonymity import KAnonymity
 from tacit.protect.models.l_diversity import LDiversity
+from tacit.protect.models.population_uniqueness import PopulationUniqueness
 from tacit.protect.models.t_closeness import TCloseness
 from tacit.protect.shown import look
 from tacit.protect.verify import verify
@@ -194,9 +195,35 @@ def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
     made = protect(recipe, frame(), tries=20).release
     assert [v.state for v in check(made)] == [State.NOT_CHECKED]
     assert [v.state for v in check(made, population=tmp_path / "all.csv")] == [State.HOLDS]
-    shown = look(frame(), quasi=("age",))
-    [unknown] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
+    gaps = pl.DataFrame({"age": [20, 20, None, 30], "sex": ["f", "f", "m", "m"]})
+    shown = look(gaps, quasi=("age", "sex"), missing={"age": "wildcard", "sex": "category"})
+    [overlap] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
+    assert overlap.state is State.NOT_CHECKED
+    assert "overlap" in overlap.reason
+    [unknown] = verify([{"a-model-of-tomorrow": {}}], shown)
     assert unknown.state is State.NOT_CHECKED
+
+
+@pytest.mark.parametrize("estimator", ["pitman", "zayatz", "dankar"])
+@pytest.mark.parametrize("fraction", [0.01, 0.3, 1.0])
+def test_population_uniques_are_estimated_twice(estimator: str, fraction: float) -> None:
+    draw = np.random.default_rng(4)
+    for tail in (0.4, 0.9, 2.0):
+        drawn = (draw.pareto(tail, 3000) * 20).astype(np.int64) % 50_000
+        table = pl.DataFrame({"q": drawn})
+        model = PopulationUniqueness(limit=0.05, fraction=fraction, estimator=estimator)  # type: ignore[arg-type]
+        data = Dataset.of(Table(frame=table), Schema(columns={"q": Column(role=Role.QUASI)}))
+        ours = model.check(data)
+        [theirs] = verify([{"population-uniqueness": model.to_plain()}], look(table, quasi=("q",)))
+        assert 0 < ours.worst < 1
+        assert theirs.worst == pytest.approx(ours.worst, rel=1e-6)
+        assert theirs.state is ours.state
+
+
+def test_a_population_that_cannot_be_estimated_does_not_pass() -> None:
+    shown = look(pl.DataFrame({"q": range(50)}), quasi=("q",))
+    [alone] = verify([{"population-uniqueness": {"limit": 0.9, "fraction": 0.05}}], shown)
+    assert (alone.state, alone.worst) == (State.FAILS, 1)
 
 
 def test_two_releases_that_are_diverse_alone_may_not_be_together(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.exact import rational
+from tacit.protect.second_estimates import unique_share
 from tacit.protect.shown import Counts, Shown
 from tacit.release import State, Verdict
 
@@ -81,6 +82,14 @@ def _delta_presence(given: Mapping[str, Any], shown: Shown) -> Judged:
     shares = [size / max(count, size) for size, count in zip(shown.sizes, _people(shown), strict=True)]
     good = [given["low"] - 1e-12 <= share <= given["high"] + 1e-12 for share in shares]
     return max(shares), given["high"], good, not (shown.absent and given["low"] > 0)
+
+
+def _population_uniqueness(given: Mapping[str, Any], shown: Shown) -> Judged:
+    if shown.sizes != shown.own:
+        raise _Missing("Empty cells match every value here, so classes overlap and their sizes are no sample of sizes.")
+    share = unique_share(shown.own, given["fraction"], given.get("estimator", "dankar"))
+    # two optimizers agree on the peak of a likelihood to about eight digits
+    return share, given["limit"], [True] * len(shown.own), share <= given["limit"] + 1e-7
 
 
 def _people(shown: Shown) -> tuple[int, ...]:
@@ -248,4 +257,5 @@ _RULES: dict[str, Callable[[Mapping[str, Any], Shown], Judged]] = {
     "p-sensitive": _p_sensitive,
     "average-risk": _average_risk,
     "maximum-risk": _maximum_risk,
+    "population-uniqueness": _population_uniqueness,
 }
