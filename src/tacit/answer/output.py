@@ -7,13 +7,13 @@ contributions removed is not in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite, sqrt
 from typing import Any
 
-__all__ = ["Linear", "Noisy", "Output", "Ratio", "evaluate", "family"]
+__all__ = ["LEAVES", "Linear", "Noisy", "Output", "Ratio", "evaluate", "family", "finite"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Ratio:
         return Linear(terms=terms + extra, unit=self.total.unit, what="Mean")
 
 
-_LEAVES = ("count", "sum", "distinct", "quantile", "linear", "mean")
+LEAVES = ("count", "sum", "distinct", "quantile", "linear", "mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +59,16 @@ class Output:
 
     def leaves(self) -> tuple[int | Linear | Ratio, ...]:
         """The measured numbers it rests on, each once."""
-        if self.op in _LEAVES:
+        if self.op in LEAVES:
             return (self.value,)
         return tuple(dict.fromkeys(leaf for arg in self.args for leaf in arg.leaves()))
+
+    def measured(self) -> Iterator[Output]:
+        """Every place in it where a measured number stands."""
+        if self.op in LEAVES:
+            yield self
+        for arg in self.args:
+            yield from arg.measured()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +102,11 @@ def _lift(a: Noisy, b: Noisy, f: Callable[[Any, Any], Any]) -> Noisy:
         return Noisy(value=value)
     known = [corner for corner in corners if corner is not None]
     return Noisy(value=value, low=min(known), high=max(known))
+
+
+def finite(found: Noisy) -> Noisy:
+    """The same without a value that is no number."""
+    return found if _finite(found.value) is found.value else replace(found, value=None)
 
 
 def _finite(value: Any) -> Any:
@@ -144,7 +156,7 @@ _BINARY: dict[str, Callable[[Noisy, Noisy], Noisy]] = {
 
 
 _MADE = {
-    "IsNull": "boolean", "variance": "number", "deviation": "number", **dict.fromkeys(_LEAVES, "number"),
+    "IsNull": "boolean", "variance": "number", "deviation": "number", **dict.fromkeys(LEAVES, "number"),
 }  # fmt: skip
 _OF_NUMBERS = (*_BINARY, "Neg", "Abs", "Round", "Clip")
 
@@ -189,9 +201,8 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], No
         return Noisy(value=keys[output.value])
     if op == "constant":
         return _exact(output.value)
-    if op in _LEAVES:
-        found = measured(output.value)
-        return replace(found, value=_finite(found.value))
+    if op in LEAVES:
+        return finite(measured(output.value))
     args = [evaluate(arg, keys, measured) for arg in output.args]
     if op in _BINARY:
         return _BINARY[op](*args)

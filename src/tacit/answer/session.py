@@ -284,18 +284,19 @@ class Session:
     def _answer(self, strategy: Strategy, released: Released, *, cached: bool) -> Answer:
         question = strategy.question
         shown = Shown(strategy, released)
-        chosen = [
-            (place, key)
-            for place, key in enumerate(released.keys)
-            if question.having is None or shown.cell(question.having, place, key).value
-        ]
+        chosen = list(enumerate(released.keys))
+        if question.having is not None:
+            holds = shown.cells(question.having)
+            chosen = [(place, key) for place, key in chosen if holds(place, key).value]
         for output, descending in reversed(question.order):
-            sortable = [(shown.cell(output, place, key).value, (place, key)) for place, key in chosen]
+            by = shown.cells(output)
+            sortable = [(by(place, key).value, (place, key)) for place, key in chosen]
             sortable.sort(key=_by_value, reverse=descending)
             chosen = [item for _, item in sortable]
         if question.limit is not None:
             chosen = chosen[: question.limit]
-        rows = tuple(tuple(shown.cell(output, place, key) for _, output in question.outputs) for place, key in chosen)
+        cells = [shown.cells(output) for _, output in question.outputs]
+        rows = tuple(tuple([cell(place, key) for cell in cells]) for place, key in chosen)
         return Answer(
             columns=_titles(question), rows=rows, loss=strategy.cost, cached=cached, remaining=self.remaining(),
             explanation=explain(strategy),
@@ -354,5 +355,5 @@ def _read(body: str) -> Released:
         return value
 
     data = json.loads(body)
-    keys = tuple(tuple(part(value) for value in key) for key in data["keys"])
+    keys = tuple(tuple([part(value) for value in key]) for key in data["keys"])
     return Released(keys=keys, values={int(i): tuple(v) for i, v in data["values"].items()})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 from tacit.answer.compute import Released
-from tacit.answer.output import Linear, Noisy, Output, Ratio, evaluate
+from tacit.answer.output import LEAVES, Linear, Noisy, Output, Ratio, evaluate, finite
 from tacit.answer.strategy import Strategy
 from tacit.exact import Number
 
@@ -17,68 +18,88 @@ __all__ = ["Shown"]
 _STEPS = 32
 
 
+Cell = Callable[[int, tuple[Any, ...]], Noisy]
+"""An output's value for a group, by its place and its key."""
+
+
 class Shown:
-    """What is shown of each group; the width of each interval is computed once for all groups."""
+    """What is shown of each group; whatever is the same for all groups is computed once, when an output is prepared."""
 
     def __init__(self, strategy: Strategy, released: Released) -> None:
         self._strategy = strategy
         self._released = released
-        self._radius: dict[tuple[int | Linear, int], float | None] = {}
         self._lines: dict[tuple[Ratio, int], tuple[list[float], list[float]]] = {}
 
-    def cell(self, output: Output, place: int, key: tuple[Any, ...]) -> Noisy:
-        """One output for one group; an output that rests on several numbers shares its 5 % among them."""
+    def cells(self, output: Output) -> Cell:
+        """One output, group by group; an output that rests on several numbers shares its 5 % among them."""
+        if output.op == "key":
+            return lambda place, key: Noisy(value=key[output.value])
         parts = max(1, len(output.leaves()))
+        made = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
+        if output.op in LEAVES:
+            own = made[id(output.value)]
+            return lambda place, key: finite(own(place))
+        return lambda place, key: evaluate(output, key, lambda value: made[id(value)](place))
 
-        def measured(value: int | Linear | Ratio) -> Noisy:
-            if isinstance(value, Ratio):
-                return self._mean(value, place, parts)
-            number, radius = self._number(value, place), self._of(value, parts)
-            shown = round(number) if isinstance(value, Linear) and value.whole and self._counts else number
-            if radius is None:
-                return Noisy(value=shown)
+    def _measured(self, value: int | Linear | Ratio, parts: int) -> Callable[[int], Noisy]:
+        if isinstance(value, Ratio):
+            return self._mean(value, parts)
+        numbers, radius = self._numbers(value), self._radius(value, parts)
+        if radius is None:
+            return lambda place: Noisy(value=numbers[place])
+        if not (isinstance(value, Linear) and value.whole and self._counts):
+            return lambda place: Noisy(value=numbers[place], low=numbers[place] - radius, high=numbers[place] + radius)
+
+        def rounded(place: int) -> Noisy:
+            number = numbers[place]
+            shown = round(number)
             return Noisy(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
 
-        return evaluate(output, key, measured)
+        return rounded
 
     @property
     def _counts(self) -> bool:
         """Whether the exact counts are whole numbers; contributions scaled down to a norm are not."""
         return self._strategy.bounding != "clip"
 
-    def _number(self, value: int | Linear, place: int) -> Any:
+    def _numbers(self, value: int | Linear) -> Sequence[Any]:
         values = self._released.values
-        if isinstance(value, Linear):
-            return sum(float(weight) * values[index][place] for index, weight in value.terms)
-        return values[value][place]
+        if isinstance(value, int):
+            return values[value]
+        weights = [float(weight) for _, weight in value.terms]
+        columns = [values[index] for index, _ in value.terms]
+        return [sum(map(mul, weights, row)) for row in zip(*columns, strict=True)]
 
     def _level(self, parts: int) -> Number:
         return 1 - Fraction(1, 20) / parts
 
-    def _of(self, value: int | Linear, parts: int) -> float | None:
-        if (value, parts) not in self._radius:
-            quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() == "quantile"
-            self._radius[(value, parts)] = None if quantile else self._strategy.error(value, self._level(parts))
-        return self._radius[(value, parts)]
+    def _radius(self, value: int | Linear, parts: int) -> float | None:
+        quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() == "quantile"
+        return None if quantile else self._strategy.error(value, self._level(parts))
 
-    def _mean(self, ratio: Ratio, place: int, parts: int) -> Noisy:
+    def _mean(self, ratio: Ratio, parts: int) -> Callable[[int], Noisy]:
         """A mean with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
 
         None where the noisy count is not positive; no interval where a count of 0 is within the noise.
         """
-        total, count = float(self._number(ratio.total, place)), float(self._number(ratio.count, place))
-        if count <= 0:
-            return Noisy(value=None)
-        value = min(max(total / count, ratio.low), ratio.high)
+        totals, counts = self._numbers(ratio.total), self._numbers(ratio.count)
         radius = self._line(ratio, parts)
 
-        def inside(mean: float) -> bool:
-            return abs(total - mean * count) <= radius(mean)
+        def mean(place: int) -> Noisy:
+            total, count = float(totals[place]), float(counts[place])
+            if count <= 0:
+                return Noisy(value=None)
+            value = min(max(total / count, ratio.low), ratio.high)
 
-        if not inside(value):  # far outside the range, by noise that happens once in twenty times at most
-            near = radius(value) / count
-            return Noisy(value=value, low=max(ratio.low, value - near), high=min(ratio.high, value + near))
-        return Noisy(value=value, low=_edge(inside, value, ratio.low), high=_edge(inside, value, ratio.high))
+            def inside(mean: float) -> bool:
+                return abs(total - mean * count) <= radius(mean)
+
+            if not inside(value):  # far outside the range, by noise that happens once in twenty times at most
+                near = radius(value) / count
+                return Noisy(value=value, low=max(ratio.low, value - near), high=min(ratio.high, value + near))
+            return Noisy(value=value, low=_edge(inside, value, ratio.low), high=_edge(inside, value, ratio.high))
+
+        return mean
 
     def _line(self, ratio: Ratio, parts: int) -> Callable[[float], float]:
         """The noise of total - m·count as a function of m, never too small.

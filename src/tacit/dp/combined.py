@@ -19,6 +19,8 @@ __all__ = ["combined_error", "laplace_tail"]
 _APART = 0.004
 """Scales closer than this are moved apart, upwards: more noise, a wider bound, and a formula without cancellation."""
 _MOST = 4
+_NARROW = 1e-12
+"""Quantiles are found to so small a part of themselves, from above."""
 
 
 def combined_error(parts: Sequence[tuple[Number, Mechanism]], *, confidence: Number) -> float:
@@ -55,11 +57,15 @@ def laplace_tail(scales: Sequence[float], distance: float) -> float:
     The characteristic function, a product of 1 / (1 + s²u²), falls into partial fractions, each of them a Laplace
     variable's own: the tail is the sum of w_i·exp(-distance / s_i) with w_i = product over j of s_i² / (s_i² - s_j²).
     """
-    found = 0.0
-    for i, own in enumerate(scales):
-        others = prod(own**2 / (own**2 - other**2) for j, other in enumerate(scales) if j != i)
-        found += others * exp(-distance / own)
-    return found
+    return sum(weight * exp(-distance / own) for weight, own in _fractions(scales))
+
+
+def _fractions(scales: Sequence[float]) -> list[tuple[float, float]]:
+    """(w_i, s_i) of the partial fractions."""
+    return [
+        (prod(own**2 / (own**2 - other**2) for j, other in enumerate(scales) if j != i), own)
+        for i, own in enumerate(scales)
+    ]
 
 
 @lru_cache(maxsize=4096)
@@ -69,7 +75,11 @@ def _laplace_quantile(scales: tuple[float, ...], chance: float) -> float:
         apart.append(max(scale, apart[-1] * (1 + _APART)) if apart else scale)
     # Terms far below the largest would lose all digits; together they cannot matter more than their own bound.
     low, high = 0.0, sum(apart) * (log(len(apart) / chance) + 1)
+    fractions = _fractions(apart)
     for _ in range(100):
+        if high - low <= _NARROW * high:
+            break
         middle = (low + high) / 2
-        low, high = (middle, high) if laplace_tail(apart, middle) > chance else (low, middle)
+        above = sum([weight * exp(-middle / own) for weight, own in fractions]) > chance
+        low, high = (middle, high) if above else (low, middle)
     return high if high < inf else sum(apart) * log(len(apart) / chance)
