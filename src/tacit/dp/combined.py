@@ -31,7 +31,7 @@ def combined_error(parts: Sequence[tuple[Number, Mechanism]], *, confidence: Num
     normal quantile, or the tail of a sum of Laplace variables (see ``laplace_tail``).
 
     >>> round(combined_error([(1, Laplace(scale=2)), (1, Laplace(scale=2))], confidence="0.95"), 1)
-    10.3
+    10.2
     """
     chance = float(tail(confidence, 1))
     kept = [(abs(float(Fraction(weight))), noise) for weight, noise in parts if weight]
