@@ -11,18 +11,20 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from pydantic import AfterValidator, Field
 
-from tacit.errors import BadParameter
+from tacit.errors import BadParameter, TacitError
 from tacit.params import Part
 from tacit.protect.classes import Classes
+from tacit.registry import registry
 from tacit.schema.hierarchy import Ladder
 
-__all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "Prices", "Shape"]
+__all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "MetricName", "Prices", "Shape", "metric_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -204,3 +206,25 @@ def _widths(ladder: Ladder, number: int) -> Floats:
     least, most = float(values[known].min()), float(values[known].max())
     width = np.minimum(high, most) - np.maximum(low, least)
     return np.clip(width, 0.0, None) / (most - least) if most > least else np.zeros(level.size)
+
+
+def metric_of(written: str | Mapping[str, Any]) -> LossMetric:
+    """A metric written as its name, or as one name with its parameters: ``{classification: {column: risk}}``."""
+    if not isinstance(written, str) and len(written) != 1:
+        raise BadParameter("a metric is a name, or one name with its parameters: {classification: {column: risk}}")
+    name, parameters = (written, None) if isinstance(written, str) else next(iter(written.items()))
+    part = registry("metric").get(name).build(parameters)
+    assert isinstance(part, LossMetric)
+    return part
+
+
+def _buildable(written: str | dict[str, Any]) -> str | dict[str, Any]:
+    try:
+        metric_of(written)
+    except TacitError as refusal:
+        raise ValueError(str(refusal)) from None
+    return written
+
+
+MetricName = Annotated[str | dict[str, Any], AfterValidator(_buildable), Field(json_schema_extra={"part": "metric"})]
+"""A field that names a metric, which is refused at once if there is none of that name with such parameters."""

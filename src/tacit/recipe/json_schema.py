@@ -1,9 +1,14 @@
-"""The recipe language as JSON Schema, put together from the parts that are registered right now."""
+"""The recipe language as JSON Schema, put together from the parts that are registered right now.
+
+A field that names a part of another kind says so by ``json_schema_extra={"part": "metric"}``; the names that are
+registered, with their parameters, stand in the schema then.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tacit.errors import BadParameter
 from tacit.params import Part
 from tacit.recipe.recipe import VERSION, Limits
 from tacit.recipe.validate import SECTIONS
@@ -11,6 +16,10 @@ from tacit.registry import registry
 from tacit.schema import Column
 
 __all__ = ["json_schema"]
+
+
+_BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+"""Pydantic leaves a bound of ``int | float`` under its own name, which editors ignore."""
 
 
 def _inline(schema: dict[str, Any], prefix: str, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -22,7 +31,10 @@ def _inline(schema: dict[str, Any], prefix: str, definitions: dict[str, Any]) ->
             reference = node.get("$ref")
             if isinstance(reference, str) and reference.startswith("#/$defs/"):
                 return {**node, "$ref": f"#/$defs/{prefix}.{reference.removeprefix('#/$defs/')}"}
-            return {key: move(value) for key, value in node.items()}
+            if "part" in node and isinstance(node["part"], str):
+                told = {key: value for key, value in node.items() if key in ("default", "description", "title")}
+                return {**told, **_any_of(node["part"], definitions)}
+            return {_BOUNDS.get(k, k) if isinstance(v, int | float) else k: move(v) for k, v in node.items()}
         return [move(item) for item in node] if isinstance(node, list) else node
 
     for name, definition in local.items():
@@ -40,7 +52,7 @@ def _named(kind: str, cls: type[Part], definitions: dict[str, Any]) -> dict[str,
     options: list[Any] = [{"$ref": f"#/$defs/{key}"}]
     if cls.main is not None:
         options.append(schema["properties"][cls.main])
-    if not schema.get("required"):
+    if _stands_alone(cls):
         options.append({"type": "null"})
     value = options[0] if len(options) == 1 else {"anyOf": options}
     return {
@@ -52,9 +64,18 @@ def _named(kind: str, cls: type[Part], definitions: dict[str, Any]) -> dict[str,
     }
 
 
+def _stands_alone(cls: type[Part]) -> bool:
+    """Whether the part works without any parameter."""
+    try:
+        cls.build()
+    except BadParameter:
+        return False
+    return True
+
+
 def _any_of(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
     named = [_named(kind, cls, definitions) for cls in registry(kind)]
-    bare = [cls.part_name() for cls in registry(kind) if not cls.model_json_schema().get("required")]
+    bare = [cls.part_name() for cls in registry(kind) if _stands_alone(cls)]
     return {"anyOf": [*named, *([{"enum": bare}] if bare else [])]}
 
 
@@ -69,7 +90,10 @@ def json_schema() -> dict[str, Any]:
         "title": {"type": "string", "description": "What the report is called."},
         "data": {
             "description": "File, database URL, or {file: ..., option: ...}.",
-            "anyOf": [{"type": "string"}, {"type": "object"}],
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "object", "anyOf": [{"required": ["file"]}, {"required": ["url"]}]},
+            ],
         },
         "seed": {"type": "integer", "minimum": 0, "description": "Repeats a run. A secret: never published."},
         "unit": {"type": "string", "description": "`row`, or the column that identifies a person."},

@@ -68,7 +68,12 @@ class Domain(BaseModel):
     but never as bounds or keys of a differentially private answer.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        json_schema_extra={"anyOf": [{"required": ["values"]}, {"required": ["low", "high"]}]},
+    )
 
     values: tuple[Any, ...] | None = None
     """All values of a category."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from tacit.errors import BadParameter
 from tacit.protect.methods._masking import Masking, numbers_of
@@ -37,6 +37,8 @@ class Categorize(Masking):
     >>> Categorize(breaks=[20, 60]).apply(people, Context(rng=Rng(1))).table.frame["age"].to_list()
     ['< 20', '[20, 60)', '>= 60']
     """
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["breaks"]}, {"required": ["bins"]}]})
 
     truthful = True
     main = "breaks"

@@ -8,16 +8,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from tacit.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, did_you_mean
 from tacit.exact import floor_share
 from tacit.protect.classes import Classes, compress, number_rows
 from tacit.protect.lattice.range import Range
 from tacit.protect.lattice.space import Node, Space
-from tacit.protect.metric import LossMetric
+from tacit.protect.metric import LossMetric, MetricName, metric_of
 from tacit.protect.step import Context, Step
-from tacit.registry import registry
 from tacit.release import Change
 from tacit.schema import Dataset
 from tacit.schema.hierarchy import ROOT
@@ -50,7 +49,7 @@ class Generalize(Step):
     """Prove the best levels, or look for good ones within ``seconds``."""
     suppression: Share = 0.0
     """Largest share of the rows that may be suppressed."""
-    metric: str | dict[str, Any] = "loss"
+    metric: MetricName = "loss"
     """What to lose least of: the name of a metric, or a name with its parameters."""
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """How much each column counts in the metric; 1 when left out."""
@@ -68,25 +67,8 @@ class Generalize(Step):
     """Stop after so long with the best so far, and say how far from the best possible it may be. Left out, a proof
     takes as long as it takes, and the heuristic 30 seconds."""
 
-    @field_validator("metric")
-    @classmethod
-    def _known_metric(cls, value: str | dict[str, Any]) -> str | dict[str, Any]:
-        if isinstance(value, dict) and len(value) != 1:
-            raise ValueError("a metric is a name, or one name with its parameters: {classification: {column: risk}}")
-        name = value if isinstance(value, str) else next(iter(value))
-        if name not in registry("metric"):
-            raise ValueError(f"no metric is called {name}. " + did_you_mean(name, registry("metric").names()))
-        return value
-
-    def loss_metric(self) -> LossMetric:
-        """The metric as a part."""
-        name, parameters = (self.metric, None) if isinstance(self.metric, str) else next(iter(self.metric.items()))
-        part = registry("metric").get(name).build(parameters)
-        assert isinstance(part, LossMetric)
-        return part
-
     def apply(self, data: Dataset, context: Context) -> Change:
-        table = _compressed(data, context, self.loss_metric())
+        table = _compressed(data, context, metric_of(self.metric))
         space, best, public, private = self.decide(table, context)
         frame, rows, whole = self._transform(data, space, best)
         return Change(
@@ -105,7 +87,7 @@ class Generalize(Step):
         space = Space(
             table,
             tuple(model.bind(table) for model in context.models),
-            self.loss_metric(),
+            metric_of(self.metric),
             limit=floor_share(self.suppression, table.rows),
             weights=self.weights,
         )
@@ -128,7 +110,7 @@ class Generalize(Step):
         best = found.best
         public: dict[str, Any] = {
             "levels": dict(zip(table.columns, best.levels, strict=True)),
-            "metric": self.loss_metric().part_name(),
+            "metric": metric_of(self.metric).part_name(),
             "optimal": found.optimal,
         }
         if self.minimal:

@@ -13,11 +13,10 @@ from pydantic import Field, NonNegativeFloat
 from tacit.errors import NotApplicable
 from tacit.protect.classes import compress
 from tacit.protect.clustering import cluster_units, merge_until
-from tacit.protect.metric import LossMetric, Shape
+from tacit.protect.metric import MetricName, Shape, metric_of
 from tacit.protect.partition import Conditions, refuse_wildcards
 from tacit.protect.recoding import Forest, cell_prices, forest, labels_of, lowest_groups, spelled, with_spares
 from tacit.protect.step import Context, Step
-from tacit.registry import registry
 from tacit.release import Change
 from tacit.schema import Dataset
 
@@ -44,7 +43,7 @@ class LocalRecode(Step):
         "doi:10.1145/1150402.1150504"
     )
 
-    metric: str = "loss"
+    metric: MetricName = "loss"
     """Loss metric whose cell prices are kept low; one that prices cells, such as `loss`, `ncp` or `precision`."""
     weights: dict[str, NonNegativeFloat] = {}
     """How much the detail of a column counts; 1 for columns not named."""
@@ -55,8 +54,7 @@ class LocalRecode(Step):
 
     def apply(self, data: Dataset, context: Context) -> Change:
         refuse_wildcards(data, self.part_name())
-        metric = registry("metric").get(self.metric).build()
-        assert isinstance(metric, LossMetric)
+        metric = metric_of(self.metric)
         table = compress(data)
         conditions = Conditions(table, context.models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
@@ -64,7 +62,7 @@ class LocalRecode(Step):
         prices = metric.lay(table, self.weights)
         if all(not level.any() for column in prices.cells for level in column):
             raise NotApplicable(
-                f"The metric `{self.metric}` puts no price on cells, so it cannot guide local recoding.",
+                f"The metric `{metric.part_name()}` puts no price on cells, so it cannot guide local recoding.",
                 fix="Use `loss`, `ncp`, `precision` or `entropy`.",
             )
         woods = forest(table, prices.cells, prices.weights)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from tacit.errors import BadParameter, TooFewRows
 from tacit.protect.methods._grouping import (
@@ -53,6 +53,8 @@ class Microaggregate(Masking):
     >>> Microaggregate(k=3).apply(people, Context(rng=Rng(1))).table.frame["pay"].to_list()
     [2.0, 2.0, 2.0, 102.0, 102.0, 102.0]
     """
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["k"]}, {"required": ["groups"]}]})
 
     kinds = frozenset(Kind)
     main = "k"

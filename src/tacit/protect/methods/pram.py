@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from tacit.errors import BadParameter
 from tacit.protect.methods._masking import Masking, fitting, split
@@ -46,6 +46,8 @@ class Pram(Masking):
     >>> bool(abs(matrix.estimate(change.table.frame["ill"]).counts[1] - 100) < 60)
     True
     """
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["keep"]}, {"required": ["matrix"]}]})
 
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
     main = "keep"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from tacit.errors import BadParameter
 from tacit.protect.methods._masking import Floats, Masking, numbers_of, weights_of
@@ -38,6 +38,12 @@ class TopBottomCode(Masking):
     >>> TopBottomCode(top=90).apply(people, Context(rng=Rng(1))).table.frame["age"].to_list()
     [3, 40, 90, 90]
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": [name]} for name in ("top", "bottom", "top_percent", "bottom_percent")]
+        }
+    )
 
     examples = ({"top": 60}, {"top_percent": 5, "bottom_percent": 5}, {"top_percent": 10, "replace_by": "mean"})
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

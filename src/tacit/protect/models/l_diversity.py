@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from tacit.errors import BadParameter
 from tacit.protect.classes import Classes, Groups, Tracked
@@ -28,6 +28,14 @@ class LDiversity(PrivacyModel):
     It says nothing of how close in meaning the values are (see t-closeness). Distinct diversity is monotone under
     generalization with suppression too; the others without.
     """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"kind": {"const": "recursive"}}, "required": ["kind"]},
+            "then": {"required": ["c"]},
+            "else": {"properties": {"c": {"type": "null"}}},
+        }
+    )
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {"l": 2},

@@ -24,6 +24,7 @@ from tacit.protect.judge import judge_classes
 from tacit.protect.methods.generalize import Generalize
 from tacit.protect.methods.pseudonymize import Pseudonymize
 from tacit.protect.methods.remove import Remove
+from tacit.protect.metric import metric_of
 from tacit.protect.model import PrivacyModel
 from tacit.protect.scale import statements
 from tacit.protect.scale.counted import Coded, Counted, compressed, packed, refuse_overlap, shown, tracked_columns
@@ -204,7 +205,7 @@ def protect_file(
         quasi = schema.names(Role.QUASI)
         if not quasi:
             raise NotApplicable("No column has the role `quasi`.", fix="Give the columns outsiders know that role.")
-        metric = general.loss_metric()
+        metric = metric_of(general.metric)
         track = tracked_columns(models, schema.names(Role.SENSITIVE), metric.target)
         coded = [found.coded(name, schema, level=general.lowest.get(name, 0)) for name in quasi]
         if not len(coded[0].values):
