@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from tacit.attack import View
 from tacit.attack import nearest as near
+from tacit.attack.distances import Form
 from tacit.attack.intervals import clopper_pearson, wilson
-from tacit.attack.learning import Form, Problem, learn
+from tacit.attack.learning import Problem, learn
 from tacit.attack.matching import match
 from tacit.data.table import Table
 from tacit.release import Release
@@ -65,9 +66,10 @@ def test_the_tree_agrees_with_the_scan(people: int, rows: int, seed: int) -> Non
     targets, released = draw.integers(0, 5, (people, 3)) * 1.0, draw.integers(0, 5, (rows, 3)) * 1.0
     distinct, _, starts = near.distinct_points(released)
     sizes, seeds = np.diff(starts), np.arange(1, people + 1)
-    scan = near._scan(targets, np.ascontiguousarray(distinct.T), sizes, seeds)
+    columns = np.ascontiguousarray(distinct.T)
+    scan = near._scan(targets, columns, sizes, seeds)
     if len(distinct) > 1:
-        tree = near._by_tree(targets, distinct, sizes, seeds)
+        tree = near._by_tree(near.tree_of(distinct), targets, distinct, columns, sizes, seeds)
         assert (scan[2] == tree[2]).all()
         assert (scan[1] == tree[1]).all()
 
@@ -82,7 +84,10 @@ def test_intervals_hold_the_estimate(tries: int, data: st.DataObject) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(
-    st.integers(5, 40), st.integers(2, 4), st.integers(0, 2**32 - 1), st.sampled_from(["weighted", "owa", "bilinear"])
+    st.integers(5, 40),
+    st.integers(2, 4),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(["weighted", "owa", "choquet", "bilinear"]),
 )
 def test_learning_never_does_worse_than_the_plain_distance(people: int, width: int, seed: int, shape: str) -> None:
     draw = np.random.default_rng(seed)

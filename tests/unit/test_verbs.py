@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.errors import BadParameter, OutOfTime, Unmet, WrongKind
+from tacit.errors import BadParameter, NotApplicable, OutOfTime, Unmet, WrongKind
 from tacit.recipe import Limits, Recipe
 from tacit.verbs import judge_limits
 

@@ -2,8 +2,9 @@
 
 A distance d = θ·φ(a − b) links a person correctly when her true row is nearer than every other row, that is when
 θ·(φ(a − b') − φ(a − b)) > 0 for all other rows b'. The solver maximizes the number of people linked: a smooth margin
-loss on the hardest competitors gives a start, then exact line searches count. Along a line through θ each person is
-linked on one interval, so the best point of the line is where most intervals overlap.
+loss on the hardest competitors gives a start, a linear program that gives up on as few people as it can goes on from
+there (:mod:`tacit.attack.elastic`), then exact line searches count. Along a line through θ each person is linked on one
+interval, so the best point of the line is where most intervals overlap.
 
 Reference: Abril, D., Navarro-Arribas, G., Torra, V. (2012). Improving record linkage with supervised learning for
 disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.05.001
@@ -12,130 +13,23 @@ disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
-__all__ = ["Form", "Lesson", "Problem", "learn", "matrix_of"]
+from tacit.attack.distances import Form, matrix_of
+from tacit.attack.elastic import elastic
+from tacit.progress import Tick
+
+__all__ = ["Lesson", "Problem", "learn"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Shape = Literal["weighted", "owa", "choquet", "bilinear"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Form:
-    """A family of distances over ``width`` columns."""
-
-    shape: Shape
-    width: int
-    additive: int | None = None
-    """For the Choquet integral: 2 keeps only interactions of two columns."""
-    definite: bool = False
-    """For the bilinear form: keep the matrix positive semi-definite, so that distances are never negative."""
-
-    def features(self, gap: Floats) -> Floats:
-        """φ of differences, along the last axis."""
-        square = gap * gap
-        match self.shape:
-            case "weighted":
-                return square
-            case "owa":
-                return -np.sort(-square, axis=-1)
-            case "bilinear":
-                left, right = np.triu_indices(self.width)
-                return gap[..., left] * gap[..., right] * np.where(left == right, 1.0, 2.0)
-            case "choquet" if self.additive == 2:
-                left, right = np.triu_indices(self.width, 1)
-                return np.concatenate([square, np.minimum(square[..., left], square[..., right])], axis=-1)
-            case "choquet":
-                order = np.argsort(square, axis=-1)
-                rising = np.take_along_axis(square, order, axis=-1)
-                steps = np.diff(rising, axis=-1, prepend=0.0)
-                # The columns from place i on, as a set: the bits of those not yet passed.
-                bits = np.cumsum((1 << order)[..., ::-1], axis=-1)[..., ::-1]
-                found = np.zeros((*gap.shape[:-1], (1 << self.width) - 1))
-                np.put_along_axis(found, bits - 1, steps, axis=-1)
-                return found
-            case _:  # pragma: no cover - a new shape needs its features here
-                raise NotImplementedError(self.shape)
-
-    @property
-    def plain(self) -> Floats:
-        """The parameters of the plain (arithmetic mean) distance."""
-        match self.shape:
-            case "weighted" | "owa":
-                return np.full(self.width, 1 / self.width)
-            case "bilinear":
-                left, right = np.triu_indices(self.width)
-                return np.where(left == right, 1 / self.width, 0.0)
-            case "choquet" if self.additive == 2:
-                return np.concatenate(
-                    [np.full(self.width, 1 / self.width), np.zeros(self.width * (self.width - 1) // 2)]
-                )
-            case _:
-                sets = np.arange(1, 1 << self.width)
-                return np.bitwise_count(sets) / self.width
-
-    def from_weights(self, weights: Floats) -> Floats:
-        """The parameters under which this form is the weighted mean with these weights (not for OWA)."""
-        match self.shape:
-            case "weighted":
-                return weights.copy()
-            case "bilinear":
-                left, right = np.triu_indices(self.width)
-                return np.where(left == right, weights[left], 0.0)
-            case "choquet" if self.additive == 2:
-                return np.concatenate([weights, np.zeros(self.width * (self.width - 1) // 2)])
-            case "choquet":
-                sets = np.arange(1, 1 << self.width)
-                return ((sets[:, None] >> np.arange(self.width)) & 1) @ weights
-            case _:
-                return self.plain
-
-    @property
-    def constraints(self) -> Floats:
-        """Rows g with g·θ ≥ 0: weights are not negative, measures grow with the set."""
-        match self.shape:
-            case "weighted" | "owa":
-                return np.eye(self.width)
-            case "bilinear":
-                return np.empty((0, self.width * (self.width + 1) // 2))
-            case "choquet" if self.additive == 2:
-                return self._two_additive()
-            case _:
-                return self._monotone()
-
-    def _monotone(self) -> Floats:
-        rows = []
-        count = (1 << self.width) - 1
-        for subset in range(1, count + 1):
-            for column in range(self.width):
-                if subset >> column & 1:
-                    row = np.zeros(count)
-                    row[subset - 1] = 1.0
-                    if subset != 1 << column:
-                        row[(subset ^ (1 << column)) - 1] = -1.0
-                    rows.append(row)
-        return np.array(rows)
-
-    def _two_additive(self) -> Floats:
-        couples = list(combinations(range(self.width), 2))
-        rows = []
-        for column in range(self.width):
-            others = [other for other in range(self.width) if other != column]
-            for size in range(len(others) + 1):
-                for chosen in combinations(others, size):
-                    row = np.zeros(self.width + len(couples))
-                    row[column] = 1.0
-                    for other in chosen:
-                        row[self.width + couples.index((min(column, other), max(column, other)))] = 1.0
-                    rows.append(row)
-        return np.array(rows)
+_NUMBERS = 20_000_000
+"""At most about so many feature differences are kept in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,16 +46,24 @@ class Problem:
         return len(self.starts) - 1
 
     @classmethod
-    def of(cls, form: Form, known: Floats, rows: Floats, truth: Ints, keep: int = 400) -> Problem:
-        """``truth``: the place among ``rows`` (distinct points) of each person's own; the ``keep`` nearest compete."""
+    def of(
+        cls,
+        form: Form,
+        known: Floats,
+        rows: Floats,
+        truth: Ints,
+        *,
+        pool: Ints | None = None,
+    ) -> Problem:
+        """``truth``: the place among ``rows`` (distinct points) of each person's own; all compete, or those of ``pool``.
+
+        ``pool`` has the places of a few near rows per person. As many of them are used as stay small in memory.
+        """
         found, starts = [], [0]
-        for person, own in zip(known, truth, strict=True):
-            gap = rows - person
-            if len(rows) > keep + 1:
-                near = np.argpartition((gap * gap).sum(axis=1), keep)[: keep + 1]
-                gap = gap[near[near != own]]
-            else:
-                gap = np.delete(gap, own, axis=0)
+        keep = max(40, _NUMBERS // max(1, len(known) * len(form.plain)))
+        for number, (person, own) in enumerate(zip(known, truth, strict=True)):
+            rivals = np.arange(len(rows)) if pool is None else pool[number, :keep]
+            gap = rows[rivals[rivals != own]] - person
             found.append(form.features(gap) - form.features(rows[own] - person))
             starts.append(starts[-1] + len(gap))
         return cls(gaps=np.ascontiguousarray(np.vstack(found)), starts=np.array(starts, dtype=np.int64))
@@ -175,6 +77,26 @@ class Problem:
 
     def linked(self, theta: Floats) -> int:
         return int((self.margins(theta) > 0).sum())
+
+    def nearest(self, theta: Floats, count: int) -> Ints:
+        """The places of each person's ``count`` nearest competitors under ``theta``."""
+        return _smallest(self.gaps @ theta, self.starts, count)[0]
+
+    def credit(self, form: Form, theta: Floats) -> Floats:
+        """Per column, its share in what keeps the nearest wrong row away from the people linked under ``theta``.
+
+        The margin of a linked person is a sum over parameters, and so over columns; shares add up to one. A column that
+        pulls wrong rows nearer has a share of nothing.
+        """
+        if len(self.gaps) == 0:
+            return np.full(form.width, 1 / form.width)
+        score = self.gaps @ theta
+        worst = _argmin(score, self.starts)
+        held = worst[score[worst] > 0]
+        relative = self.gaps[held] * theta / score[held, None]
+        parts = np.maximum(np.median(relative @ form.shares, axis=0) if len(held) else np.zeros(form.width), 0.0)
+        found: Floats = parts / parts.sum() if parts.sum() > 0 else np.full(form.width, 1 / form.width)
+        return found
 
     def hardest(self, theta: Floats, count: int) -> Problem:
         """Only each person's ``count`` nearest competitors under ``theta``."""
@@ -191,26 +113,49 @@ class Lesson:
 
 
 def learn(
-    form: Form, problem: Problem, draw: np.random.Generator, *, starts: tuple[Floats, ...] = (), patience: int = 60
+    form: Form,
+    problem: Problem,
+    draw: np.random.Generator,
+    *,
+    starts: tuple[Floats, ...] = (),
+    patience: int | None = None,
+    tick: Tick = lambda _units: None,
 ) -> Lesson:
-    """Maximize the number of people linked; never worse than any of the ``starts`` or the plain distance."""
+    """Maximize the number of people linked; never worse than any of the ``starts`` or the plain distance.
+
+    After ``patience`` line searches without a gain it stops; when left out, the more the family has to offer the more.
+    """
     best = max(((start, problem.linked(start)) for start in (form.plain, *starts)), key=lambda pair: pair[1])
     candidates = [start / np.linalg.norm(start) for start in (form.plain, *starts)]
-    constraints = form.constraints
+    constraints, generators = form.constraints, form.generators
+    patience = 60 + 4 * len(generators) if patience is None else patience
     for start in candidates:
-        smooth = _descend(form, problem, start)
+        tick(0)
+        smooth = _descend(generators, problem, start)
         if (constraints @ smooth >= -1e-12).all() and _definite(form, smooth):
             linked = problem.linked(smooth)
             if linked >= best[1]:
                 best = (smooth, linked)
-    theta, linked = best[0] / np.linalg.norm(best[0]), best[1]
+    found = _climb(form, problem, best[0] / np.linalg.norm(best[0]), patience, draw, tick)
+    for near in (False, True) if not form.definite else ():
+        if found.linked < problem.people:
+            theta = elastic(form, problem, found.theta, near=near, tick=tick)
+            found = max(found, _climb(form, problem, theta, patience, draw, tick), key=lambda lesson: lesson.linked)
+    return found
+
+
+def _climb(form: Form, problem: Problem, theta: Floats, patience: int, draw: np.random.Generator, tick: Tick) -> Lesson:
+    """Line searches from ``theta`` on, each exact, until none of the last ``patience`` brought a gain."""
+    constraints, generators = form.constraints, form.generators
+    linked = problem.linked(theta)
     idle = 0
     while idle < patience and linked < problem.people:
         # Few competitors decide; a move that looks good among them is counted again among all before it is made.
+        tick(0)
         part = problem.hardest(theta, 40)
         score = part.gaps @ theta
         sideways = False
-        for direction in _directions(part, theta, draw):
+        for direction in _directions(part, theta, generators, draw):
             idle += 1
             low, high = _range(form, constraints, theta, direction)
             if not low < high:
@@ -229,38 +174,37 @@ def learn(
     return Lesson(theta=theta, linked=linked)
 
 
-def _descend(form: Form, problem: Problem, start: Floats) -> Floats:
-    """A smooth loss on softened margins, sharper and sharper; scale does not matter, so the norm is divided out."""
-    if form.shape == "choquet" and form.additive is None:
-        # In its Möbius coordinates, kept from being negative, a measure is monotone without further constraints.
-        sets = np.arange(1, 1 << form.width)
-        inside = ((sets[:, None] & sets) == sets).astype(np.float64)
-        point = np.maximum(np.linalg.solve(inside, start), 0.0)
-        found: Floats = inside @ _lower(replace(problem, gaps=problem.gaps @ inside), point, bounded=True)
-        return found
-    return _lower(problem, start, bounded=form.shape != "bilinear")
+def _descend(generators: Floats, problem: Problem, start: Floats) -> Floats:
+    """A smooth loss on softened margins, sharper and sharper; scale does not matter, so the norm is divided out.
 
-
-def _lower(problem: Problem, start: Floats, *, bounded: bool) -> Floats:
-    theta = start / np.linalg.norm(start)
-    bounds = [(0.0, None)] * len(theta) if bounded else None
+    Where the family has generators, their shares are what is fitted, and kept from being negative.
+    """
+    theta = start
+    share = nnls(generators.T, start)[0] if len(generators) else start
     for sharpness in (3.0, 1.0, 0.3):
         part = problem.hardest(theta, 25)
-        spread = np.median(np.abs(part.margins(theta)))
-        scale = sharpness * (spread if spread > 0 else 1.0)
+        if len(generators):
+            part = replace(part, gaps=part.gaps @ generators.T)
+        share = _fitted(part, share / np.linalg.norm(share), sharpness, bounded=len(generators) > 0)
+        theta = share @ generators if len(generators) else share
+    found: Floats = theta / np.linalg.norm(theta)
+    return found
 
-        def loss(point: Floats, part: Problem = part, scale: float = scale) -> tuple[float, Floats]:
-            size = float(np.linalg.norm(point)) + 1e-300
-            score = part.gaps @ (point / size) / scale
-            value, weight = _softened(score, part.starts)
-            slope = (weight @ part.gaps) / scale
-            unit = point / size
-            return value, (slope - unit * (unit @ slope)) / size
 
-        fit = minimize(loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60})
-        if np.isfinite(fit.x).all() and np.linalg.norm(fit.x) > 0:
-            theta = fit.x / np.linalg.norm(fit.x)
-    return theta
+def _fitted(part: Problem, start: Floats, sharpness: float, *, bounded: bool) -> Floats:
+    spread = np.median(np.abs(part.margins(start)))
+    scale = sharpness * (spread if spread > 0 else 1.0)
+
+    def loss(point: Floats) -> tuple[float, Floats]:
+        size = float(np.linalg.norm(point)) + 1e-300
+        unit = point / size
+        value, weight = _softened(part.gaps @ unit / scale, part.starts)
+        slope = (weight @ part.gaps) / scale
+        return value, (slope - unit * (unit @ slope)) / size
+
+    bounds = [(0.0, None)] * len(start) if bounded else None
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
+    return found if np.isfinite(found).all() and np.linalg.norm(found) > 0 else start
 
 
 @njit(cache=True)
@@ -286,7 +230,7 @@ def _softened(score: Floats, starts: Ints) -> tuple[float, Floats]:  # pragma: n
     return total, weight
 
 
-def _directions(problem: Problem, theta: Floats, draw: np.random.Generator) -> list[Floats]:
+def _directions(problem: Problem, theta: Floats, generators: Floats, draw: np.random.Generator) -> list[Floats]:
     score = problem.gaps @ theta
     worst = _argmin(score, problem.starts)
     margin = score[worst]
@@ -304,6 +248,14 @@ def _directions(problem: Problem, theta: Floats, draw: np.random.Generator) -> l
     axes = draw.permutation(len(theta))[:4]
     found.extend(np.eye(len(theta))[axis] for axis in axes)
     found.extend(draw.normal(size=(3, len(theta))) * (np.abs(theta) + 0.05))
+    if len(generators) > len(theta):
+        # Steps that the constraints of a measure leave open where those above are blocked at once.
+        some = draw.permutation(len(generators))[:8]
+        found.extend(generators[some])
+        found.extend(generators[some[:4]] - generators[np.roll(some, 1)[:4]])
+        found.append((draw.exponential(size=len(some)) * draw.choice([-1.0, 1.0], len(some))) @ generators[some])
+        pull = generators @ (np.exp(-np.abs(margin) / (np.median(np.abs(margin)) + 1e-12)) @ problem.gaps[worst])
+        found.append(np.maximum(pull, 0.0) @ generators)
     return [direction / np.linalg.norm(direction) for direction in found if np.linalg.norm(direction) > 0]
 
 
@@ -333,15 +285,6 @@ def _argmin(score: Floats, starts: Ints) -> Ints:  # pragma: no cover - compiled
         for place in range(starts[person], starts[person + 1]):
             if score[place] < score[found[person]]:
                 found[person] = place
-    return found
-
-
-def matrix_of(theta: Floats, width: int) -> Floats:
-    """The symmetric matrix of a bilinear form's parameters."""
-    found = np.zeros((width, width))
-    left, right = np.triu_indices(width)
-    found[left, right] = theta
-    found[right, left] = theta
     return found
 
 

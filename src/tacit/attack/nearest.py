@@ -17,7 +17,7 @@ from numba import njit, prange
 from tacit.attack.best_row import toss
 from tacit.progress import SILENT, Progress, portions
 
-__all__ = ["Nearest", "distinct_points", "nearest"]
+__all__ = ["Nearest", "distinct_points", "near_many", "nearest", "tree_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ def nearest(
     targets = np.ascontiguousarray(targets)
     columns = np.ascontiguousarray(distinct.T)
     by_tree = distinct.shape[1] <= _TREE_COLUMNS and len(targets) * distinct.size > _TREE_WORK
-    tree = _tree(distinct) if by_tree else None
+    tree = tree_of(distinct) if by_tree else None
     size = _TREE_PORTION if by_tree else max(1, _PORTION // max(1, distinct.size))
     best, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
@@ -93,10 +93,23 @@ def nearest(
     return Nearest(row=row, ties=ties, distance=distance)
 
 
-def _tree(distinct: Floats) -> Any:
+def near_many(targets: Floats, points: Floats, count: int, progress: Progress, title: str) -> Ints:
+    """The places of the ``count`` nearest points of each target, nearest first; of the targets reached in time."""
+    count = min(count, len(points))
+    tree = tree_of(points)
+    found = np.empty((len(targets), count), dtype=np.int64)
+    done = 0
+    for part in portions(progress, title, len(targets), 100):
+        found[part] = tree.query(targets[part], k=count, workers=-1)[1].reshape(-1, count)
+        done = part.stop
+    return found[:done]
+
+
+def tree_of(points: Floats) -> Any:
+    """A tree to look up near points in."""
     from scipy.spatial import cKDTree
 
-    return cKDTree(distinct)
+    return cKDTree(points)
 
 
 def _by_tree(

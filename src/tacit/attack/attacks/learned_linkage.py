@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -9,12 +10,13 @@ import numpy.typing as npt
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.distances import Form, matrix_of
 from tacit.attack.features import points
-from tacit.attack.learning import Form, Lesson, Problem, learn, matrix_of
-from tacit.attack.nearest import distinct_points, nearest
+from tacit.attack.learning import Lesson, Problem, learn
+from tacit.attack.nearest import distinct_points, near_many, nearest, tree_of
 from tacit.attack.proven import proven_weights
-from tacit.errors import NotApplicable
-from tacit.progress import SILENT, Progress
+from tacit.errors import NotApplicable, OutOfTime
+from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["LearnedLinkage"]
@@ -25,7 +27,9 @@ Ints = npt.NDArray[np.int64]
 _PEOPLE = 1000
 """From how many people at most a distance is learned; more change little and cost much."""
 _NEAR = 256
-"""In large releases, how many plainly nearest rows a learned distance chooses among."""
+"""In large releases, how many rows that are nearest by the best weighted mean a learned distance chooses among."""
+_WIDEST = 40
+"""Over how many numbers per person a distance is learned at most; a bilinear form has half the square of parameters."""
 
 
 class LearnedLinkage(Linking):
@@ -62,6 +66,11 @@ class LearnedLinkage(Linking):
     proof: Annotated[float, Field(ge=0)] = 0.0
     """For the weighted mean: seconds spent on proving the optimum by a mixed-integer program."""
 
+    @property
+    def setting(self) -> str:
+        """Worst case, or how many rows the intruder knows."""
+        return "worst case" if self.taught >= 1 else f"{self.taught:.0%} of the rows known"
+
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         if view.taught is None:
             raise NotApplicable(
@@ -71,58 +80,145 @@ class LearnedLinkage(Linking):
         both = view.targets.select(view.knows).vstack(view.taught[0].select(view.knows))
         together = points(View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent))
         targets, known = together.targets[: view.targets.height], together.targets[view.targets.height :]
-        released, rows = together.released, view.taught[1]
+        rows = view.taught[1]
         if len(known) > _PEOPLE:
             chosen = np.sort(rng.child("taught").generator.choice(len(known), _PEOPLE, replace=False))
             known, rows = known[chosen], rows[chosen]
-        detail: dict[str, Any] = {"taught": len(known)}
-        with progress.task("learning a distance", 2) as tick:
-            if self.distance == "mahalanobis":
-                turn = _whitening(known - released[rows])
-                near = nearest(targets @ turn, released @ turn, rng.generator)
-                tick(2)
-                return Guesses.of_rows(near.row, 1 / near.ties, detail)
-            form, lesson, more = self._lesson(known, released, rows, rng)
-            detail.update(more)
-            tick(1)
-            row, ties = _link(form, lesson.theta, targets, released, rng)
-            tick(1)
-        return Guesses.of_rows(row, 1 / ties, {**detail, **_meaning(form, lesson.theta, together.column)})
+        if self.distance == "mahalanobis":
+            released = together.released
+            turn = _whitening(known - released[rows])
+            near = nearest(targets @ turn, released @ turn, rng.generator, progress, "learned linkage")
+            return Guesses.of_rows(near.row, 1 / near.ties, {"taught": len(known)}, tried=len(near.row))
+        lesson = self._lesson(known, _Rows.of(together.released), rows, rng, progress)
+        row, ties = lesson.link(targets, rng, progress)
+        share = np.zeros(len(together.names))
+        np.add.at(share, [together.names.index(name) for name in together.column], lesson.credit)
+        detail = {
+            "taught": len(known),
+            "columns": {name: float(value) for name, value in zip(together.names, share, strict=True)},
+            **lesson.detail,
+            **_meaning(lesson.form, lesson.theta, together.column),
+        }
+        return Guesses.of_rows(row, 1 / np.maximum(ties, 1), detail, tried=len(row))
 
-    def _lesson(self, known: Floats, released: Floats, rows: Ints, rng: Rng) -> tuple[Form, Lesson, dict[str, Any]]:
+    def _lesson(self, known: Floats, released: _Rows, rows: Ints, rng: Rng, progress: Progress) -> _Lesson:
         width = known.shape[1]
         if self.distance == "choquet" and self.additive is None and width > 8:
             raise NotApplicable(
                 f"A Choquet integral over {width} columns has {2**width - 2} parameters.", fix="Set `additive: 2`."
             )
-        distinct, order, starts = distinct_points(released)
-        place = np.empty(len(released), dtype=np.int64)
-        place[order] = np.repeat(np.arange(len(distinct)), np.diff(starts))
-        truth = place[rows]
+        if width > _WIDEST:
+            raise NotApplicable(
+                f"What the intruder knows takes {width} numbers per person, too many to learn a distance over.",
+                fix=f"Name fewer columns with `knows`; at most {_WIDEST} numbers, a category counting one per value.",
+            )
+        truth = released.place[rows]
         draw = rng.child("learning").generator
-        gap = known - released[rows]
+        gap = known - released.points[truth]
         simple = Form(shape="weighted", width=width)
-        problem = Problem.of(simple, known, distinct, truth)
-        spread = np.maximum(gap.var(axis=0), 1e-9 * max(1e-300, float(gap.var(axis=0).max())))
-        lesson = learn(simple, problem, draw, starts=(1 / spread,))
-        more: dict[str, Any] = {}
+        pool = released.near(known, np.ones(width), progress)
+        problem = Problem.of(simple, known, released.points, truth, pool=pool)
+        variance = gap.var(axis=0)
+        begin = (1 / np.maximum(variance, 1e-9 * variance.max()),) if variance.max() > 0 else ()
+        with progress.task("learning a distance", None) as tick:
+            weights = learn(simple, problem, draw, starts=begin, tick=tick)
         if self.distance == "weighted":
+            more: dict[str, Any] = {}
             if self.proof > 0:
-                proof = proven_weights(problem, known=lesson.linked, seconds=self.proof)
+                proof = proven_weights(problem, known=weights.linked, seconds=self.proof)
                 if proof is not None:
                     more = {"bound": proof.bound / problem.people, "proven": proof.optimal}
-                    if proof.linked >= lesson.linked:
-                        lesson = Lesson(theta=proof.weights, linked=proof.linked)
-            return simple, lesson, {**more, "linked_taught": lesson.linked / problem.people}
+                    if proof.linked >= weights.linked:
+                        weights = Lesson(theta=proof.weights, linked=proof.linked)
+            return _Lesson(
+                form=simple, problem=problem, found=weights, weights=weights.theta, released=released, more=more
+            )
         assert self.distance != "mahalanobis"
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
-        problem = Problem.of(form, known, distinct, truth)
-        begin = [form.from_weights(lesson.theta)]
+        pool = released.near(known, weights.theta, progress)
+        problem = Problem.of(form, known, released.points, truth, pool=pool)
+        starts = [form.from_weights(weights.theta)]
         if self.distance == "bilinear":
             inverse = np.linalg.pinv(np.atleast_2d(np.cov(gap, rowvar=False)) + 1e-9 * np.eye(width))
-            begin.append(inverse[np.triu_indices(width)].astype(np.float64))
-        lesson = learn(form, problem, draw, starts=tuple(begin))
-        return form, lesson, {"linked_taught": lesson.linked / problem.people}
+            starts.append(inverse[np.triu_indices(width)].astype(np.float64))
+        with progress.task("learning a distance", None) as tick:
+            found = learn(form, problem, draw, starts=tuple(starts), tick=tick)
+        return _Lesson(form=form, problem=problem, found=found, weights=weights.theta, released=released, more={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The release: its distinct rows as points, and which rows stand at each."""
+
+    points: Floats
+    order: Ints
+    starts: Ints
+    place: Ints
+    """Per release row, the number of its point."""
+
+    @classmethod
+    def of(cls, released: Floats) -> _Rows:
+        points, order, starts = distinct_points(released)
+        place = np.empty(len(released), dtype=np.int64)
+        place[order] = np.repeat(np.arange(len(points)), np.diff(starts))
+        return cls(points=points, order=order, starts=starts, place=place)
+
+    def near(self, people: Floats, weights: Floats, progress: Progress) -> Ints | None:
+        """In a large release the few points that are worth a look for each person; None in a small one: all."""
+        if len(self.points) <= 4 * _NEAR:
+            return None
+        scale = np.sqrt(np.maximum(weights, 0.0) / max(float(weights.max()), 1e-300))
+        found = near_many(people * scale, self.points * scale, _NEAR, progress, "looking for near rows")
+        if len(found) < len(people):
+            raise OutOfTime("Stopped: time was up before a distance had been learned.", fix="Allow more time.")
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lesson:
+    """What was learned, and the release to use it on."""
+
+    form: Form
+    problem: Problem
+    found: Lesson
+    weights: Floats
+    """Of the best weighted mean, by which near rows are looked up."""
+    released: _Rows
+    more: dict[str, Any]
+
+    @property
+    def theta(self) -> Floats:
+        return self.found.theta
+
+    @property
+    def credit(self) -> Floats:
+        return self.problem.credit(self.form, self.theta)
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return {**self.more, "linked_taught": self.found.linked / self.problem.people}
+
+    def link(self, targets: Floats, rng: Rng, progress: Progress) -> tuple[Ints, Ints]:
+        """The nearest row under the learned distance; equally near ones are chosen among at random."""
+        points, order, starts = self.released.points, self.released.order, self.released.starts
+        sizes = np.diff(starts)
+        draw = rng.child("ties").generator
+        row, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
+        large = len(points) > 4 * _NEAR
+        every = np.arange(len(points))
+        scale = np.sqrt(np.maximum(self.weights, 0.0))
+        tree = tree_of(points * scale) if large else None
+        done = 0
+        for part in portions(progress, "learned linkage", len(targets), 100 if large else 1):
+            pools = tree.query(targets[part] * scale, k=_NEAR, workers=-1)[1] if tree is not None else [every]
+            for index, pool in zip(range(part.start, part.stop), pools, strict=True):
+                score = self.form.features(points[pool] - targets[index]) @ self.theta
+                best = pool[score == score.min()]
+                pick = int(draw.choice(best, p=sizes[best] / sizes[best].sum()))
+                row[index] = order[starts[pick] + int(draw.integers(sizes[pick]))]
+                ties[index] = sizes[best].sum()
+            done = part.stop
+        return row[:done], ties[:done]
 
 
 def _whitening(gap: Floats) -> Floats:
@@ -131,30 +227,6 @@ def _whitening(gap: Floats) -> Floats:
         return np.eye(gap.shape[1])
     turn: Floats = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
     return turn
-
-
-def _link(form: Form, theta: Floats, targets: Floats, released: Floats, rng: Rng) -> tuple[Ints, Ints]:
-    """The nearest row under the learned distance; equally near ones are chosen among at random."""
-    if form.shape == "weighted":
-        scale = np.sqrt(np.maximum(theta, 0))
-        near = nearest(targets * scale, released * scale, rng.generator)
-        return near.row, near.ties
-    distinct, order, starts = distinct_points(released)
-    sizes = np.diff(starts)
-    draw = rng.child("ties").generator
-    row, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
-    for index, person in enumerate(targets):
-        gap = distinct - person
-        pool = np.arange(len(distinct))
-        if len(distinct) > 4 * _NEAR:
-            pool = np.argpartition((gap * gap).sum(axis=1), _NEAR)[:_NEAR]
-        score = form.features(gap[pool]) @ theta
-        best = pool[score == score.min()]
-        chance = sizes[best] / sizes[best].sum()
-        pick = int(draw.choice(best, p=chance))
-        row[index] = order[starts[pick] + int(draw.integers(sizes[pick]))]
-        ties[index] = sizes[best].sum()
-    return row, ties
 
 
 def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, Any]:
