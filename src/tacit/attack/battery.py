@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from tacit.attack.attack import Attack, View
 from tacit.attack.scene import Scene
 from tacit.registry import registry
 
 __all__ = ["battery"]
 
+_NEAR = 0.05
+"""How near a guess of an amount must come, as a share of it: noise of a cent hides no salary."""
+_FEW = 20
+"""A number with at most so many values is a code or a count, and is found out when it is guessed exactly."""
+
+
+def _amount(values: pl.Series) -> bool:
+    return values.dtype.is_numeric() and values.n_unique() > _FEW
+
 
 def battery(scene: Scene) -> tuple[Attack, ...]:
     """A sensible set for this release.
 
     Linkage and one attribute attack per sensitive column (by a model where every known column was perturbed), distance
-    linkage where numbers are known, membership where people outside are given, and every attack that exploits a
-    published step.
+    linkage where numbers are known or nothing can be looked up, membership where people outside are given, and every
+    attack that exploits a published step. An amount counts as found out when the guess is within 5 % of it.
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -32,10 +43,11 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
         add("linkage")
     for name in scene.original.sensitive:
         if name in released.columns and name not in known:
-            add("attribute-linkage" if exact else "model-inference", secret=name)
+            near = {"tolerance": _NEAR} if _amount(scene.original.table.column(name)) else {}
+            add("attribute-linkage" if exact else "model-inference", secret=name, **near)
     numeric = [name for name in known if released.column(name).dtype.is_numeric()]
     steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
-    if numeric:
+    if numeric or (known and not exact):
         add("distance-linkage")
     if scene.control is not None:
         add("membership")

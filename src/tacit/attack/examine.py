@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit.attack.attack import Attack, Discloses, Guesses, View
-from tacit.attack.canonical import canonical
+from tacit.attack.criterion import Criterion
 from tacit.attack.outcome import Arm, Outcome
 from tacit.attack.predicates import isolated, shuffled
 from tacit.attack.scene import People, Scene, people_of
@@ -91,9 +91,8 @@ def _view(attack: Attack, scene: Scene, people: People, chosen: Rows, *, secret:
     )
 
 
-def _in_release(scene: Scene, people: People) -> Rows:
+def _in_release(place: Rows | None, people: People) -> Rows:
     """Numbers of the people who are in the release, so far as that is known."""
-    place = scene.release_row
     inside = np.arange(len(people.rows)) if place is None else np.flatnonzero(place[people.rows] >= 0)
     if len(inside) == 0:
         raise NotApplicable(
@@ -152,8 +151,13 @@ def _identity(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries:
             fix="Give the row map (`lineage`) that was written with the release, say that its rows are in the order of "
             "the original (`aligned`), or name a column that identifies rows in both (`key`).",
         )
+    if scene.made_up:
+        raise NotApplicable(
+            "Every row of the release is made up, so none is anybody's.",
+            fix="Attack a secret (`model-inference`), or membership with people who are not in the data (`control`).",
+        )
     people = people_of(attack, scene)
-    inside = _in_release(scene, people)
+    inside = _in_release(place, people)
     share = getattr(attack, "taught", None)
     lesson = None
     if share is not None:
@@ -252,35 +256,41 @@ def _attribute(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries
     if secret in people.knows:
         raise BadParameter(f"`{secret}` cannot be both known to the intruder and sought.", column=secret)
     truth = scene.original.table.column(secret)
-    place = scene.release_row
+    # The people whom made-up rows were modelled on are all in the release, as far as their secrets go.
+    place = None if scene.made_up else scene.release_row
     usable = truth.is_not_null().to_numpy()[people.rows]
-    inside = _in_release(scene, people)
+    inside = _in_release(place, people)
     inside = inside[usable[inside]]
     if len(inside) == 0:
         raise NotApplicable(f"Nobody sought has a value of `{secret}` that a guess could be compared with.")
     chosen = _sample(rng, "targets", inside, tries)
     tolerance = float(getattr(attack, "tolerance", 0.0))
+    released = scene.release.table.column(secret)
+    published = scene.release.manifest.get("columns", {}).get(secret, {})
+    rule = Criterion(tolerance=tolerance, hierarchy=published.get("hierarchy"))
+    rule.refuse_unjudgeable(released, truth)
     outside = _outside(scene, people, secret, place)
     own = share_of(progress, 1 if outside is None else 2)
     guesses = _guess(attack, _view(attack, scene, people, chosen, secret=secret), rng.child("guess"), own)
     assert guesses.value is not None
     rows = people.rows[chosen][: len(guesses.made)]
-    hit = guesses.made & _right(guesses.value, truth.gather(rows), tolerance)
-    constant = best_constant(scene.release.table.column(secret), tolerance)
-    blind = _right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows), tolerance)
+    hit = guesses.made & rule.right(guesses.value, truth.gather(rows))
+    constant = best_constant(rule.telling(released), tolerance)
+    blind = rule.right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
     control = None
     if outside is not None:
         frame, values = outside
         picked = _sample(rng, "control", np.arange(frame.height), tries)
         strangers = People(frame=frame, rows=np.empty(0, np.int64), knows=people.knows)
         view = _view(attack, scene, strangers, picked, secret=secret)
-        # Without time for it the reference is the baseline alone, which judges more severely.
-        with suppress(OutOfTime):
+        # Without time for it, or when nothing of the release fits these few, the reference is the baseline alone,
+        # which judges more severely.
+        with suppress(NotApplicable):
             others = _guess(attack, view, rng.child("guess control"), progress)
             assert others.value is not None
-            right = others.made & _right(others.value, values.gather(picked[: len(others.made)]), tolerance)
+            right = others.made & rule.right(others.value, values.gather(picked[: len(others.made)]))
             control = Arm(hits=int(right.sum()), tries=len(right))
-    how = "row map" if scene.lineage is not None else "original values"
+    how = "row map" if scene.lineage is not None and not scene.made_up else "original values"
     return _outcome(
         attack,
         scene,
@@ -315,16 +325,6 @@ def _outside(
     return frame.select(people.knows), frame.get_column(secret) if secret is not None else pl.Series([])
 
 
-def _right(guess: pl.Series, truth: pl.Series, tolerance: float) -> Bools:
-    if tolerance > 0 and truth.dtype.is_numeric():
-        wanted = truth.cast(pl.Float64).to_numpy()
-        given = guess.cast(pl.Float64, strict=False).to_numpy()
-        with np.errstate(invalid="ignore"):
-            close: Bools = np.abs(given - wanted) <= tolerance * np.abs(wanted)
-        return close
-    return (canonical(guess) == canonical(truth)).fill_null(False).to_numpy()
-
-
 def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
     """The one value that is right most often: what an intruder says who does not link at all."""
     present = values.drop_nulls()
@@ -352,7 +352,7 @@ def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
 def _membership(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries: int) -> Outcome:
     """Members must be recognized and others not: half of the targets are in the release, half are not."""
     people = people_of(attack, scene)
-    place = scene.release_row
+    place = None if scene.made_up else scene.release_row
     members = np.arange(len(people.rows)) if place is None else np.flatnonzero(place[people.rows] >= 0)
     outside = _outside(scene, people, None, place)
     if outside is None or len(members) == 0:

@@ -8,8 +8,10 @@ memory stays in the order of the two tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +47,10 @@ class Comparison:
     fits: Ints
     cover: Floats
     """Per released value, how many of the known values it may stand for."""
+    named: bool
+    """Whether any released value stands for a known one and not just for anything."""
+    vague: npt.NDArray[np.bool_]
+    """Per released value, whether it stands for anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +78,8 @@ class Match:
     """Release rows, sorted by class."""
     starts: Ints
     """Where each class starts in ``order``."""
+    left_out: tuple[str, ...]
+    """Known columns in which no released value stands for a known one: another coding, or perturbed in secret."""
     _codes: tuple[Ints, ...]
     _columns: tuple[Comparison, ...]
     _class_codes: tuple[Ints, ...]
@@ -149,8 +157,12 @@ def _keep(found: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pra
     return kept[:place].copy()
 
 
-def match(view: View) -> Match:
-    """Compare the targets with the release on what the intruder knows and no published step perturbed."""
+def match(view: View, *, in_release: bool = False) -> Match:
+    """Compare the targets with the release on what the intruder knows and no published step perturbed.
+
+    With ``in_release`` the people are taken to be in it: a column that fits none of them then says that it cannot be
+    read (another coding, or perturbed in secret), not that nobody can be found, and is left out.
+    """
     if not view.knows:
         raise NotApplicable("The intruder knows no column of the release.", fix="Name columns with `knows`.")
     names = view.untouched
@@ -161,15 +173,20 @@ def match(view: View) -> Match:
             columns=view.knows,
         )
     published = view.release.manifest.get("columns", {}) if view.transparent else {}
-    columns = tuple(
-        compare(
+    compared = {
+        name: compare(
             view.targets.get_column(name),
             view.release.table.column(name),
             published.get(name, {}).get("hierarchy"),
             blanks_unknown=view.blanks_unknown,
+            merged=_merged(view.steps, name),
         )
         for name in names
-    )
+    }
+    left_out = tuple(name for name in names if in_release and not compared[name].named)
+    if len(left_out) == len(names):
+        left_out = ()
+    columns = tuple(column for name, column in compared.items() if name not in left_out)
     person, codes = _distinct([column.known for column in columns])
     classes, class_codes = _distinct([column.released for column in columns])
     persons, count = len(codes[0]), len(class_codes[0])
@@ -192,12 +209,20 @@ def match(view: View) -> Match:
         persons=persons,
         order=order,
         starts=starts,
+        left_out=left_out,
         _codes=codes,
         _columns=columns,
         _class_codes=class_codes,
         _lists=tuple(lists),
         _weight=np.exp(log_weight - log_weight.max()),
     )
+
+
+def _merged(steps: Iterable[Mapping[str, Any]], name: str) -> dict[str, bool]:
+    """Labels under which published steps put rare values, and whether they did so in some strata only."""
+    made = [step for step in steps if step["step"] == "merge-rare" and name in step.get("columns", ())]
+    given = [step.get("parameters", {}) for step in made]
+    return {str(one.get("label", "other")): bool(one.get("strata")) for one in given}
 
 
 def _distinct(codes: list[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
@@ -221,11 +246,17 @@ def _numbered(series: pl.Series) -> tuple[Ints, pl.Series]:
 
 
 def compare(
-    targets: pl.Series, released: pl.Series, declared: object = None, *, blanks_unknown: bool = False
+    targets: pl.Series,
+    released: pl.Series,
+    declared: object = None,
+    *,
+    blanks_unknown: bool = False,
+    merged: Mapping[str, bool] = MappingProxyType({}),
 ) -> Comparison:
     """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data.
 
-    A blank target fits blanks and whatever stands for anything; with ``blanks_unknown`` it fits every value.
+    A blank target fits blanks and whatever stands for anything; with ``blanks_unknown`` it fits every value. A label
+    of ``merged`` may stand for the known values that no other label names, or for every value where it is true.
     """
     known_codes, values = _numbered(targets)
     released_codes, labels = _numbered(released)
@@ -239,6 +270,10 @@ def compare(
         lengths = [len(fits) for fits in special.values()]
         more = np.column_stack([np.concatenate(list(special.values())), np.repeat(list(special), lengths)])
         pairs = np.concatenate([pairs[~read[pairs[:, 1]]], more])
+    vague = text.is_null().to_numpy() | text.is_in(list(ROOTS)).fill_null(True).to_numpy()
+    for label, everything in merged.items():
+        pairs = _with_rest(pairs, text, label, len(values), vague, everything=everything)
+    named = bool((~vague[pairs[:, 1]]).any())
     if blanks_unknown and values.null_count():
         place = int(values.is_null().arg_true()[0])
         every = np.column_stack([np.full(len(labels), place), np.arange(len(labels))])
@@ -246,7 +281,6 @@ def compare(
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
     # "Anything" says less than any set of values, even when the intruder knows a single one.
-    vague = text.is_null().to_numpy() | text.is_in(list(ROOTS)).fill_null(True).to_numpy()
     cover[vague] = len(values) + 1
     return Comparison(
         known=known_codes,
@@ -256,7 +290,23 @@ def compare(
         starts=np.searchsorted(pairs[:, 0], np.arange(len(values) + 1)).astype(np.int64),
         fits=np.ascontiguousarray(pairs[:, 1]),
         cover=cover,
+        named=named,
+        vague=vague,
     )
+
+
+def _with_rest(
+    pairs: Ints, text: pl.Series, label: str, values: int, vague: npt.NDArray[np.bool_], *, everything: bool
+) -> Ints:
+    """The pairs, with this label standing for every value that no other label names (or for all values)."""
+    place = (text == label).fill_null(False).arg_true()
+    if not len(place):
+        return pairs
+    rest = np.ones(values, dtype=np.bool_)
+    if not everything:
+        rest[pairs[~vague[pairs[:, 1]] & (pairs[:, 1] != place[0]), 0]] = False
+    more = np.flatnonzero(rest)
+    return np.concatenate([pairs[pairs[:, 1] != place[0]], np.column_stack([more, np.full(len(more), place[0])])])
 
 
 def _equal(known: Known, text: pl.Series) -> Ints:

@@ -29,7 +29,7 @@ def runnable_steps(view: View) -> list[Step]:
         raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
     found: list[Step] = []
     for step in view.steps:
-        if step["step"] in _SILENT_STEPS:
+        if step["step"] in _SILENT_STEPS or not set(step.get("columns", view.knows)) & set(view.knows):
             continue
         try:
             part = registry("method").get(step["step"]).build(_known_part(step, view.knows))

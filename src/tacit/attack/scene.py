@@ -63,6 +63,11 @@ class Scene:
         return np.arange(self.original.rows, dtype=np.int64) if self.aligned else None
 
     @property
+    def made_up(self) -> bool:
+        """Whether no row of the release is anybody's: all were drawn from a model of the original's people."""
+        return self.lineage is not None and len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
+
+    @property
     def truthful(self) -> bool:
         """Whether every published step only coarsens or removes values."""
         steps = self.release.manifest.get("steps")

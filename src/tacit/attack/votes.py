@@ -33,7 +33,7 @@ class Votes:
     _counts: Ints
 
     @classmethod
-    def of(cls, view: View) -> Votes:
+    def of(cls, view: View, *, in_release: bool = False) -> Votes:
         assert view.secret is not None
         secret = view.release.table.column(view.secret)
         index = secret.drop_nulls().unique().sort()
@@ -43,7 +43,7 @@ class Votes:
         joined = secret.alias("v").to_frame().join(table, on="v", how="left", maintain_order="left")["code"]
         codes = joined.cast(pl.Int64).fill_null(-1).to_numpy()
         prior = np.bincount(codes[codes >= 0], minlength=len(index)) / max(1, int((codes >= 0).sum()))
-        matched = match(view)
+        matched = match(view, in_release=in_release)
         sorted_codes = codes[matched.order]
         classes = np.repeat(np.arange(len(matched.starts) - 1), np.diff(matched.starts))
         held = sorted_codes >= 0

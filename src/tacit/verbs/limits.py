@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tacit.attack import Outcome
+from tacit.attack.intervals import wilson
 from tacit.attack.outcome import excess
 from tacit.errors import NotApplicable, OutOfTime
 from tacit.recipe import Limits
@@ -49,4 +50,7 @@ def _judged_value(outcome: Outcome) -> float:
     high: float = plain["high"]
     if plain["discloses"] == "identity":
         return high
-    return excess(high, max(plain["baseline"] or 0.0, plain["control"] or 0.0))
+    # A few people outside the release prove little: as much is taken off as they show for certain.
+    control = outcome.control
+    outside = wilson(control.hits, control.tries)[0] if control is not None else 0.0
+    return excess(high, max(plain["baseline"] or 0.0, outside))

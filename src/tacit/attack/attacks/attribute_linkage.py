@@ -40,7 +40,7 @@ class AttributeLinkage(Linking):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None
-        votes = Votes.of(view)
+        votes = Votes.of(view, in_release=True)
         # Who fits no row still gets a guess, the most frequent value: saying nothing is no better for the intruder.
         common = int(np.argmax(votes.prior))
         best = np.full(view.targets.height, common, dtype=np.int64)

@@ -34,7 +34,7 @@ class Linkage(Linking):
     )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        matched = match(view)
+        matched = match(view, in_release=True)
         row = np.full(view.targets.height, -1, dtype=np.int64)
         confidence = np.zeros(view.targets.height)
         draw = rng.generator
@@ -52,4 +52,5 @@ class Linkage(Linking):
             inside = picks - (ends[place] - sizes[place])
             row[targets] = matched.order[matched.starts[classes[place]] + inside]
             confidence[targets] = candidates.weight[top][0] / candidates.total
-        return Guesses.of_rows(row, confidence, tried=matched.reached(done))
+        detail = {"left out": list(matched.left_out)} if matched.left_out else {}
+        return Guesses.of_rows(row, confidence, detail, tried=matched.reached(done))

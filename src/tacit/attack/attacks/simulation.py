@@ -45,7 +45,7 @@ class Simulation(Linking):
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     pairwise: ClassVar[bool] = True
     exploits: ClassVar[frozenset[str]] = frozenset(
-        {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code"}
+        {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code", "recode"}
     )
     examples: ClassVar = ({"rounds": 50},)
     reference: ClassVar[str] = (

@@ -79,7 +79,8 @@ class AddCounterfeits(Step):
         order = place.copy()
         order[~real] = np.arange(data.rows, total)
         table = data.table.with_frame(pl.concat([frame, pl.DataFrame(made)])[order])
-        return Change(table=table, rows=place)
+        # No column is perturbed: what a real row says is true, and an intruder may rely on it.
+        return Change(table=table, rows=place, public={"columns": []})
 
 
 def _made_up(series: pl.Series, count: int, random: np.random.Generator) -> pl.Series:

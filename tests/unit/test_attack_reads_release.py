@@ -1,0 +1,168 @@
+"""An attack that cannot read a release, or a part of it, must not report that nothing was found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Outcome, Scene, examine
+from tacit.attack.attacks.attribute_linkage import AttributeLinkage
+from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.outcome import Arm
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.recipe import Limits
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+from tacit.verbs.limits import judge_limits
+from tacit.verbs.protecting import protect
+from tacit.verbs.trying import attack
+
+
+def people(count: int = 400) -> pl.DataFrame:
+    draw = np.random.default_rng(1)
+    return pl.DataFrame(
+        {
+            "zip": [str(code) for code in draw.integers(10_000, 10_200, count)],
+            "age": draw.integers(18, 90, count),
+            "job": draw.choice(["clerk", "nurse", "smith", "baker", "judge"], count, p=[0.4, 0.3, 0.2, 0.06, 0.04]),
+            "pay": draw.normal(3000, 500, count).round(2),
+        }
+    )
+
+
+def protected(steps: list[dict[str, Any]], **more: Any) -> dict[str, dict[str, Any]]:
+    columns = {"zip": {"role": "quasi", "kind": "category"}, "age": "quasi", "job": "quasi", "pay": "sensitive"}
+    done = protect({"tacit": 1, "columns": columns, "steps": steps, **more}, people(), seed=3)
+    return {one["attack"]: dict(one) for one in done.account.attacks}
+
+
+def scene(original: pl.DataFrame, released: pl.DataFrame, sensitive: str | None = None, **more: Any) -> Scene:
+    roles = {name: Column(role=Role.SENSITIVE if name == sensitive else Role.QUASI) for name in original.columns}
+    data = Dataset.of(Table(frame=original), Schema(columns=roles))
+    return Scene(original=data, release=Release(table=Table(frame=released), manifest={}), aligned=True, **more)
+
+
+def test_rare_categories_that_were_merged_are_still_found() -> None:
+    found = protected([{"merge-rare": {"min_count": 80, "columns": ["zip", "job"]}}])
+    # Every ZIP code is rare, so only age and job are left to tell people apart: far from nothing.
+    assert found["linkage"]["risk"] > 0.3
+
+
+def test_categories_merged_in_one_stratum_only_are_still_found() -> None:
+    found = protected([{"merge-rare": {"min_count": 20, "columns": ["zip"], "strata": ["job"]}}])
+    assert found["linkage"]["risk"] > 0.3
+
+
+def test_a_column_in_another_coding_is_left_out_of_the_comparison() -> None:
+    original = people().select("zip", "age", "job")
+    other = original.with_columns(
+        pl.col("job").replace({"clerk": "1", "nurse": "2", "smith": "3", "baker": "4", "judge": "5"})
+    )
+    found = examine(Linkage.build(), scene(original, other), rng=Rng(1))
+    assert found.main.rate > 0.9
+    noisy = original.with_columns(pl.col("age") + pl.Series(np.random.default_rng(2).normal(size=original.height)))
+    found = examine(Linkage.build(), scene(original, noisy), rng=Rng(1))
+    assert found.main.rate > 0.3
+    assert found.detail["left out"] == ["age"]
+
+
+def test_counterfeits_do_not_stop_a_lookup() -> None:
+    assert protected([{"add-counterfeits": {"fraction": 0.1}}])["linkage"]["risk"] > 0.9
+
+
+def test_steps_on_columns_the_intruder_does_not_know_are_no_obstacle_to_simulation() -> None:
+    found = protected(
+        [{"rank-swap": {"p": 2, "columns": ["age"]}}, {"noise": {"variance_ratio": 0.1, "columns": ["pay"]}}]
+    )
+    assert found["simulation"]["risk"] > 0.5
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"noise": {"variance_ratio": 1e-6, "columns": ["pay"]}},
+        {"round": {"base": 10, "columns": ["pay"]}},
+        {"categorize": {"bins": 50, "columns": ["pay"]}},
+        {"rank-swap": {"p": 1, "columns": ["pay"]}},
+    ],
+)
+def test_a_sensitive_number_that_was_hardly_changed_is_disclosed(step: dict[str, Any]) -> None:
+    found = protected([step], limits={"attribute": 0.2})
+    assert found["attribute-linkage"]["risk"] > 0.9
+    assert found["attribute-linkage"]["baseline"] < 0.5
+
+
+def test_a_changed_number_is_not_compared_to_the_last_digit() -> None:
+    original = people().select("zip", "age", "pay")
+    noisy = original.with_columns(pl.col("pay") + pl.Series(np.random.default_rng(2).normal(size=original.height)))
+    with pytest.raises(NotApplicable, match="tolerance"):
+        examine(
+            AttributeLinkage.build({"secret": "pay", "knows": ["zip", "age"]}),
+            scene(original, noisy, "pay"),
+            rng=Rng(1),
+        )
+    found = examine(
+        AttributeLinkage.build({"secret": "pay", "knows": ["zip", "age"], "tolerance": 0.05}),
+        scene(original, noisy, "pay"),
+        rng=Rng(1),
+    )
+    assert found.main.rate > 0.9
+
+
+def test_a_suppressed_value_is_no_disclosure() -> None:
+    original = people().select("zip", "age", "job")
+    hidden = original.with_columns(job=pl.lit("*"))
+    with pytest.raises(NotApplicable, match="`job`"):
+        examine(
+            AttributeLinkage.build({"secret": "job", "knows": ["zip", "age"]}),
+            scene(original, hidden, "job"),
+            rng=Rng(1),
+        )
+
+
+def test_a_control_that_cannot_be_attacked_does_not_end_the_attack() -> None:
+    original = people().select("zip", "age", "job")
+    stranger = pl.DataFrame({"zip": ["none"], "age": [117], "job": ["clerk"]})
+    found = examine(
+        AttributeLinkage.build({"secret": "job", "knows": ["zip", "age"]}),
+        scene(original, original, "job", control=Table(frame=stranger)),
+        rng=Rng(1),
+    )
+    assert found.main.rate > 0.9
+    assert found.control is None
+
+
+def test_one_lucky_outsider_does_not_excuse_a_disclosure() -> None:
+    outcome = Outcome(
+        attack="attribute-linkage",
+        discloses=AttributeLinkage.discloses,
+        main=Arm(hits=90, tries=100),
+        baseline=Arm(hits=30, tries=100),
+        control=Arm(hits=1, tries=1),
+    )
+    [judged] = judge_limits(Limits(attribute=0.2), [outcome])
+    assert judged["met"] is False
+    assert judged["value"] > 0.8
+
+
+def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
+    draw = np.random.default_rng(5)
+    twice = draw.normal(size=(400, 2))
+    everybody = pl.DataFrame({"a": twice[:, 0], "b": twice[:, 1], "ill": np.where(twice.sum(axis=1) > 0, "yes", "no")})
+    members, others = everybody[:200], everybody[200:]
+    recipe = {"tacit": 1, "columns": {"a": "quasi", "b": "quasi", "ill": "sensitive"}, "steps": [{"synthesize": {}}]}
+    done = protect(recipe, members, seed=1)
+    by_name = {one["attack"]: dict(one) for one in done.account.attacks}
+    assert by_name["model-inference"]["risk"] > 0.7
+    assert by_name["model-inference"]["tried"] == 200
+    assert "made up" in by_name["distance-linkage"]["reason"]
+    found = attack(done.release, original=members, control=others, lineage=done.lineage, attacks=["membership"])
+    assert isinstance(found[0], Outcome)
+    assert found[0].main.tries == 400
+    assert found[0].baseline is not None
+    assert 0.35 < found[0].baseline.rate < 0.65
