@@ -174,7 +174,8 @@ class PostgresWriter(Writer):
             f"(CASE WHEN {a} IS NULL OR {b} IS NULL THEN NULL "
             f"WHEN {a} = {_NAN} OR {b} = {_NAN} OR abs({a}) = {_INFINITE} OR {b} = 0 THEN {_NAN} "
             f"WHEN abs({a}) < abs({b}) THEN {a} "
-            f"WHEN {a} = trunc({a}) AND {b} = trunc({b}) AND abs({a}) < {_float(2.0**63)} "
+            f"WHEN {a} = trunc({a}) AND {b} = trunc({b}) AND abs({a}) < {_float(2.0**63)} AND abs({b}) < "
+            f"{_float(2.0**63)} "  # both: a written-out number is cast while the statement is planned
             f"THEN CAST(CAST({a} AS bigint) % CAST({b} AS bigint) AS float8) ELSE {exact} END)"
         )
 

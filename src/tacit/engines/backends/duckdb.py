@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -55,6 +56,9 @@ class Duckdb(Engine):
     """From so many rows on, what counts of each unit is worked out by compiled code and not by SQL: several times
     faster, once the compiler is loaded (about a second). The numbers are the same. Units need whole numbers as ids."""
 
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
+    """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
+
     def start(self, tables: Mapping[str, Any]) -> Running:
         return _RunningDuckdb(self, tables)
 
@@ -64,12 +68,14 @@ class _RunningDuckdb(Running):
         import duckdb
 
         self._lock = threading.Lock()
+        self._timeout = setup.timeout
         files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
         self._connection = duckdb.connect(":memory:")
         run = self._connection.execute
         for path in files:
             if not path.is_file():
                 raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+        run("SET TimeZone = 'UTC'")  # not the machine's: times with a zone are read as those of UTC everywhere
         run("SET python_enable_replacements = false")
         run("SET autoinstall_known_extensions = false")
         run("SET autoload_known_extensions = false")
@@ -107,7 +113,7 @@ class _RunningDuckdb(Running):
         if not bounded.fits(MOST_ROWS):
             return None
         try:
-            with self._lock:
+            with self._lock, self._in_time():
                 source = self._connection.sql(bounded.source)
                 if str(source.types[0]) not in _WHOLE:
                     return None
@@ -116,13 +122,24 @@ class _RunningDuckdb(Running):
         except Exception:
             raise failed() from None
 
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        watch = threading.Timer(self._timeout, self._connection.interrupt)
+        watch.daemon = True
+        watch.start()
+        try:
+            yield
+        finally:
+            watch.cancel()
+            watch.join()
+
     def check(self, sql: str) -> None:
         if self._writer is not None:
             self._writer.write(sql)
 
     def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
         try:
-            with self._lock:
+            with self._lock, self._in_time():
                 own = sql if self._writer is None else self._writer.write(sql)
                 return Sealed(self._connection.execute(own).fetchall())
         except Exception:
