@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tacit.progress import SILENT, Progress
 from tacit.protect.methods.remove import Remove
@@ -87,5 +88,17 @@ def protect(
         rows = rng.child("order").generator.permutation(data.rows)
         data = data.with_frame(data.table.frame[rows])
         lineage = lineage.then(rows.astype(np.int64))
+    data = data.with_frame(_used_categories(data.table.frame))
     verdicts = tuple(model.check(data, original=original) for model in models)
     return Protected(data=data, lineage=lineage, done=tuple(done), verdicts=verdicts)
+
+
+def _used_categories(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with lists of categories cut down to what its rows show: such a list names suppressed values too."""
+    used = []
+    for series in frame:
+        if isinstance(series.dtype, pl.Enum):
+            shown = set(series.cast(pl.String).drop_nulls().unique())
+            kept = pl.Enum([name for name in series.dtype.categories if name in shown])
+            used.append(series.cast(pl.String).cast(kept))
+    return frame.with_columns(used) if used else frame

@@ -125,6 +125,7 @@ class Account:
         return replace(
             self,
             audience="external",
+            title=self._public_title(),
             recipe=None,
             original_rows=None,
             original_columns=None,
@@ -137,6 +138,10 @@ class Account:
             limits=tuple(_public_limit(limit) for limit in self.limits),
             riskiest=None,
         )
+
+    def _public_title(self) -> str:
+        """The title that the owner gave; one made of the file's name tells what the file is called."""
+        return "Release" if self.recipe is not None and not self.recipe.get("title") else self.title
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for the JSON twin; :meth:`from_plain` is the way back."""

@@ -1,0 +1,52 @@
+"""What leaves the house holds nothing that only the owner may know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from tacit.verbs.protecting import protect
+
+
+def people() -> pl.DataFrame:
+    draw = np.random.default_rng(3)
+    town = draw.choice(["Aton", "Bton", "Cton"], 300).tolist()
+    town[0] = "Zanzibar"
+    return pl.DataFrame({"town": town, "age": draw.integers(20, 60, 300), "ill": draw.choice(["flu", "none"], 300)})
+
+
+RECIPE = {
+    "tacit": 1,
+    "seed": 424242,
+    "columns": {"town": "quasi", "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}}, "ill": "sensitive"},
+    "models": [{"k-anonymity": {"k": 5}}],
+    "steps": [{"generalize": {"suppression": 0.05, "metric": "loss"}}],
+}
+
+
+def texts(folder: Path) -> str:
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in sorted(folder.iterdir()))
+
+
+def test_a_title_made_of_the_file_name_stays_inside(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "clinic-17-patients.csv")
+    done = protect({**RECIPE, "data": str(tmp_path / "clinic-17-patients.csv")})
+    done.save(tmp_path / "release")
+    assert "clinic-17" not in texts(tmp_path / "release")
+    assert "clinic-17" in (tmp_path / "release-private" / "report.html").read_text()
+    done = protect({**RECIPE, "title": "Health survey", "data": str(tmp_path / "clinic-17-patients.csv")})
+    done.save(tmp_path / "titled")
+    assert "Health survey" in (tmp_path / "titled" / "report.html").read_text()
+
+
+def test_a_category_that_was_suppressed_is_in_no_dictionary(tmp_path: Path) -> None:
+    kinds = pl.Enum(["Aton", "Bton", "Cton", "Nowhere", "Zanzibar"])
+    for town in (pl.col("town").cast(pl.Categorical), pl.col("town").cast(kinds)):
+        done = protect(RECIPE, people().with_columns(town))
+        assert "Zanzibar" not in str(done.release.table.frame.schema)
+        done.save(tmp_path / "release", suffix=".parquet", force=True)
+        told = texts(tmp_path / "release")
+        assert "Aton" in told
+        assert not [word for word in ("Zanzibar", "Nowhere", "424242") if word in told]
