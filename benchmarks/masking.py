@@ -118,7 +118,8 @@ def methods(rows: int, chosen: str) -> None:
 
 
 def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> None:
-    from tacit.protect.methods import _mdav
+    from tacit.protect.methods._mdav import mdav
+    from tacit.protect.methods._mdav_plain import mdav_plain
 
     draw = np.random.default_rng(0)
     for label, points in (
@@ -126,9 +127,9 @@ def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> N
         ("correlated normal", draw.normal(size=(rows, columns)) @ draw.normal(size=(columns, columns))),
     ):
         points = np.ascontiguousarray((points - points.mean(axis=0)) / points.std(axis=0))
-        _mdav.mdav(points[:1000], k)
+        mdav(points[:1000], k)
         cpu = time.process_time()
-        groups = _mdav.mdav(points, k)
+        groups = mdav(points, k)
         ours = time.process_time() - cpu
         centres = (
             np.stack([np.bincount(groups, points[:, j]) for j in range(columns)], 1) / np.bincount(groups)[:, None]
@@ -136,9 +137,9 @@ def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> N
         loss = 100 * ((points - centres[groups]) ** 2).sum() / (points**2).sum()
         print(f"{label}: {rows:,} x {columns}, k = {k}: tacit {ours:.2f} CPU s, loss {loss:.4f} %", flush=True)
         if plain:
-            _mdav.mdav_plain(points[:1000], k)
+            mdav_plain(points[:1000], k)
             cpu = time.process_time()
-            same = bool((_mdav.mdav_plain(points, k) == groups).all())
+            same = bool((mdav_plain(points, k) == groups).all())
             other = time.process_time() - cpu
             print(
                 f"  plain algorithm, compiled: {other:.1f} CPU s; ratio {other / ours:.1f}; same groups: {same}",

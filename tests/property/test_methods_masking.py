@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tacit.data.table import Table
-from tacit.protect.methods._mdav import mdav, mdav_plain, optimal_univariate, v_mdav
+from tacit.protect.methods._mdav import mdav, v_mdav
+from tacit.protect.methods._mdav_plain import mdav_plain
+from tacit.protect.methods._univariate import optimal_univariate
 from tacit.protect.methods.merge_rare import MergeRare
 from tacit.protect.methods.microaggregate import Microaggregate
 from tacit.protect.methods.noise import Noise

@@ -97,11 +97,14 @@ def fitting(column: pl.Series, codes: Mapping[Any, str]) -> dict[Any, str]:
     return {code: words for code, words in codes.items() if isinstance(code, str) == text}
 
 
-def write_labelled(writer: str, frame: pl.DataFrame, path: Path, **options: Any) -> None:
+def write_labelled(
+    writer: str, frame: pl.DataFrame, path: Path, labels: Mapping[str, ColumnLabels], **options: Any
+) -> None:
     """Call one of pyreadstat's writers; what it refuses becomes an error without its words, which may quote data."""
     pyreadstat = library("pyreadstat", extra="statistics", why="Writing files of SPSS, Stata and SAS")
+    titles = {name: entry.label for name, entry in labels.items() if entry.label}
     try:
-        getattr(pyreadstat, writer)(frame, str(path), **options)
+        getattr(pyreadstat, writer)(frame, str(path), column_labels=titles, **options)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError) as failure:
         raise WriteFailed(
             f"{path.name} could not be written ({type(failure).__name__}): disk full, or a value does not fit.",

@@ -82,7 +82,7 @@ class Dta(Format):
             "write_dta",
             pl.DataFrame(columns),
             path,
-            column_labels={name: entry.label for name, entry in table.labels.items() if entry.label},
+            table.labels,
             variable_value_labels=values,
             missing_user_values=tags or None,
             variable_format=formats,

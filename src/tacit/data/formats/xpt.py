@@ -47,6 +47,6 @@ class Xpt(Format):
             "write_xport",
             frame,
             path,
-            column_labels={name: entry.label for name, entry in table.labels.items() if entry.label},
+            table.labels,
             variable_format=formats,
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tacit.errors import NotApplicable
 from tacit.measure.measure import Pair
-from tacit.measure.utility._values import Floats, Ints
+from tacit.measure.utility._spread import comparable
+from tacit.measure.utility._values import Floats, Ints, features
 
-__all__ = ["auc", "auc_error", "persons", "take"]
+__all__ = ["auc", "auc_error", "drawn", "persons", "take"]
 
 
 def persons(pair: Pair) -> tuple[Ints, Ints]:
@@ -23,6 +25,18 @@ def persons(pair: Pair) -> tuple[Ints, Ints]:
 def take(count: int, most: int, random: np.random.Generator) -> Ints:
     """All row numbers, or a random selection of ``most`` of them."""
     return np.arange(count) if count <= most else np.sort(random.choice(count, most, replace=False))
+
+
+def drawn(
+    pair: Pair, most: int, random: np.random.Generator, *, one_hot: bool
+) -> tuple[tuple[Floats, Ints], tuple[Floats, Ints]]:
+    """All columns of both tables as a matrix for a model, and which rows these are: at most so many, at random."""
+    names = comparable(pair)
+    if not names:
+        raise NotApplicable("The tables have no column in common that could be compared.")
+    before, after = features(pair, names, random, one_hot=one_hot)
+    left, right = take(len(before), most, random), take(len(after), most, random)
+    return (before[left], left), (after[right], right)
 
 
 def auc(truth: Ints, score: Floats) -> float:

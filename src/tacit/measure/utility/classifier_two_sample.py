@@ -9,9 +9,8 @@ from pydantic import Field
 
 from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
-from tacit.measure.utility._selection import auc, auc_error, persons, take
-from tacit.measure.utility._spread import comparable
-from tacit.measure.utility._values import features, modest_threads, need_sklearn
+from tacit.measure.utility._selection import auc, auc_error, drawn, persons
+from tacit.measure.utility._values import modest_threads, need_sklearn
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -37,16 +36,12 @@ class ClassifierTwoSample(Measure):
         need_sklearn(self.part_name())
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        names = comparable(pair)
-        if not names:
-            raise NotApplicable("The tables have no column in common that could be compared.")
         random = rng.generator
-        before, after = features(pair, names, random, one_hot=False)
+        (before, left), (after, right) = drawn(pair, self.rows, random, one_hot=False)
         who, whose = persons(pair)
-        left, right = take(len(before), self.rows, random), take(len(after), self.rows, random)
         if min(len(left), len(right)) < 10 * self.folds:
             raise NotApplicable(f"Telling the tables apart needs at least {10 * self.folds} rows in each.")
-        design = np.concatenate([before[left], after[right]])
+        design = np.concatenate([before, after])
         truth = np.concatenate([np.zeros(len(left), dtype=np.int64), np.ones(len(right), dtype=np.int64)])
         group = np.concatenate([who[left], whose[right]])
         fold = random.integers(self.folds, size=int(group.max()) + 1)[group]

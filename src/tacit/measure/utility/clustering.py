@@ -9,9 +9,8 @@ from pydantic import Field
 
 from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
-from tacit.measure.utility._selection import take
-from tacit.measure.utility._spread import comparable
-from tacit.measure.utility._values import features, modest_threads, need_sklearn
+from tacit.measure.utility._selection import drawn
+from tacit.measure.utility._values import modest_threads, need_sklearn
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -44,13 +43,8 @@ class Clustering(Measure):
         from sklearn.cluster import KMeans
         from sklearn.metrics import adjusted_rand_score
 
-        names = comparable(pair)
-        if not names:
-            raise NotApplicable("The tables have no column in common that could be compared.")
         random = rng.generator
-        before, after = features(pair, names, random, one_hot=True)
-        before = before[take(len(before), self.rows, random)]
-        after = after[take(len(after), self.rows, random)]
+        (before, _), (after, _) = drawn(pair, self.rows, random, one_hot=True)
         if min(len(np.unique(before, axis=0)), len(np.unique(after, axis=0))) < self.clusters:
             raise NotApplicable(f"One of the tables has fewer than {self.clusters} different rows to cluster.")
         agreement, stability = [], []

@@ -116,40 +116,29 @@ class Learning(Measure):
         if len(labels) < 10:
             return None
         if classes == 0:
-            return self._regressor(seed).fit(design, labels).predict(test)
+            return self._untrained(seed, classes=0).fit(design, labels).predict(test)
         seen = np.unique(labels).astype(int)
         scores = np.zeros((len(test), classes))
         if len(seen) == 1:
             scores[:, seen[0]] = 1.0
             return scores
-        scores[:, seen] = self._classifier(seed).fit(design, labels.astype(int)).predict_proba(test)
+        model = self._untrained(seed, classes=classes).fit(design, labels.astype(int))
+        scores[:, seen] = model.predict_proba(test)
         return scores
 
-    def _regressor(self, seed: int) -> Any:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from sklearn.linear_model import Ridge
-        from sklearn.tree import DecisionTreeRegressor
+    def _untrained(self, seed: int, *, classes: int) -> Any:
+        """The model, for classes or (0) for numbers."""
+        from sklearn import ensemble, linear_model, tree
 
+        kind = "Classifier" if classes else "Regressor"
         match self.model:
             case "boosting":
-                return HistGradientBoostingRegressor(max_iter=60, early_stopping=False, random_state=seed)
+                boosted = getattr(ensemble, f"HistGradientBoosting{kind}")
+                return boosted(max_iter=40 if classes else 60, early_stopping=False, random_state=seed)
             case "tree":
-                return DecisionTreeRegressor(min_samples_leaf=10, random_state=seed)
+                return getattr(tree, f"DecisionTree{kind}")(min_samples_leaf=10, random_state=seed)
             case "linear":
-                return Ridge(alpha=1.0)
-
-    def _classifier(self, seed: int) -> Any:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.tree import DecisionTreeClassifier
-
-        match self.model:
-            case "boosting":
-                return HistGradientBoostingClassifier(max_iter=40, early_stopping=False, random_state=seed)
-            case "tree":
-                return DecisionTreeClassifier(min_samples_leaf=10, random_state=seed)
-            case "linear":
-                return LogisticRegression(max_iter=200)
+                return linear_model.LogisticRegression(max_iter=200) if classes else linear_model.Ridge(alpha=1.0)
 
 
 def _some(usable: Any, most: int, random: np.random.Generator) -> Ints:

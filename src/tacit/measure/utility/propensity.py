@@ -7,11 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from tacit.errors import NotApplicable
 from tacit.measure.measure import About, Measure, Measurement, Pair
-from tacit.measure.utility._selection import take
-from tacit.measure.utility._spread import comparable
-from tacit.measure.utility._values import Floats, features
+from tacit.measure.utility._selection import drawn
+from tacit.measure.utility._values import Floats
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -43,13 +41,8 @@ class Propensity(Measure):
     """Bootstrap repeats for the interval; 0 for none."""
 
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
-        names = comparable(pair)
-        if not names:
-            raise NotApplicable("The tables have no column in common that could be compared.")
         random = rng.generator
-        before, after = features(pair, names, random, one_hot=True)
-        before = before[take(len(before), self.rows, random)]
-        after = after[take(len(after), self.rows, random)]
+        (before, _), (after, _) = drawn(pair, self.rows, random, one_hot=True)
         design = np.concatenate([before, after])
         truth = np.concatenate([np.zeros(len(before)), np.ones(len(after))])
         if self.interactions:

@@ -49,27 +49,23 @@ def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         place = np.int64((mixed * _MIX) >> back)
         while True:
             entry = slots[place]
+            hit = entry & _LOW
             if entry < mark:
                 slots[place] = mark | found
-                out_size[found] = size[j]
+                hit, out_size[found] = found, 0
                 if with_people:
-                    out_people[found] = people[j]
-                of[j] = found
+                    out_people[found] = 0
                 found += 1
                 break
-            hit = entry & _LOW
             same = True
             for w in range(words):
                 if out_keys[hit, w] != out_keys[found, w]:
                     same = False
                     break
             if same:
-                out_size[hit] += size[j]
-                if with_people:
-                    out_people[hit] += people[j]
-                of[j] = hit
                 break
             place = (place + 1) & wrap
+        _add(j, hit, size, people, out_size, out_people, of)
     return found
 
 
@@ -88,24 +84,28 @@ def _group_one_word(  # type: ignore[no-untyped-def]  # pragma: no cover - compi
         place = np.int64((key * _MIX) >> back)
         while True:
             entry = slots[place]
+            hit = entry & _LOW
             if entry < mark:
                 slots[place] = mark | found
                 out_keys[found, 0] = key
-                out_size[found] = size[j]
+                hit, out_size[found] = found, 0
                 if with_people:
-                    out_people[found] = people[j]
-                of[j] = found
+                    out_people[found] = 0
                 found += 1
                 break
-            hit = entry & _LOW
             if out_keys[hit, 0] == key:
-                out_size[hit] += size[j]
-                if with_people:
-                    out_people[hit] += people[j]
-                of[j] = hit
                 break
             place = (place + 1) & wrap
+        _add(j, hit, size, people, out_size, out_people, of)
     return found
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _add(j, hit, size, people, out_size, out_people, of):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    of[j] = hit
+    out_size[hit] += size[j]
+    if people.size > 0:
+        out_people[hit] += people[j]
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

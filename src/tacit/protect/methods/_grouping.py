@@ -10,8 +10,9 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field
 
 from tacit.errors import BadParameter
-from tacit.protect.methods import _mdav
 from tacit.protect.methods._masking import Floats, Rows, numbers_of
+from tacit.protect.methods._mdav import mdav, v_mdav
+from tacit.protect.methods._univariate import optimal_univariate
 from tacit.schema import Dataset, Kind, Ladder
 
 __all__ = ["ColumnGroup", "Space", "aggregate", "common_ancestor", "draw_centroids", "group_rows"]
@@ -103,9 +104,9 @@ def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
         return np.zeros(n, dtype=np.int32)
     match algorithm:
         case "mdav":
-            return _mdav.mdav(points, k)
+            return mdav(points, k)
         case "v-mdav":
-            return _mdav.v_mdav(points, k, gamma)
+            return v_mdav(points, k, gamma)
         case "projection":
             centred = points - points.mean(axis=0)
             _, directions = np.linalg.eigh(centred.T @ centred)
@@ -115,7 +116,7 @@ def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
         case "optimal":
             order = np.argsort(points[:, 0], kind="stable")
             groups = np.empty(n, dtype=np.int32)
-            groups[order] = _mdav.optimal_univariate(points[order, 0], k)
+            groups[order] = optimal_univariate(points[order, 0], k)
             return groups
         case _:
             raise AssertionError(algorithm)

@@ -12,7 +12,8 @@ from pydantic import Field, NonNegativeFloat
 
 from tacit.errors import NotApplicable
 from tacit.protect.classes import compress
-from tacit.protect.clustering import cluster_units, merge_until
+from tacit.protect.clustering import cluster_units
+from tacit.protect.merging import merge_until
 from tacit.protect.metric import MetricName, Shape, metric_of
 from tacit.protect.partition import Conditions, refuse_wildcards
 from tacit.protect.recoding import Forest, cell_prices, forest, labels_of, lowest_groups, spelled, with_spares

@@ -12,8 +12,9 @@ from pydantic import PositiveFloat
 
 from tacit.errors import BadParameter, NotApplicable
 from tacit.protect.classes import Classes, compress
-from tacit.protect.clustering import cluster_units, merge_until
+from tacit.protect.clustering import cluster_units
 from tacit.protect.judge import crowds
+from tacit.protect.merging import merge_until
 from tacit.protect.partition import Conditions
 from tacit.protect.recoding import forest, lowest_groups, with_spares
 from tacit.protect.step import Context, Step

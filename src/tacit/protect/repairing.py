@@ -1,0 +1,168 @@
+"""Better clusters out of given ones, compiled: dissolve and move wherever the sum of prices falls."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+__all__ = ["repair"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def _settle(
+    g: int, head: Ints, following: Ints, height: Ints, cost: Floats, groups: Codes, offset: Ints, price: Floats
+) -> None:  # pragma: no cover - compiled
+    """Compute the lowest common groups of cluster ``g`` and their price anew from its members."""
+    first = head[g]
+    total = 0.0
+    for c in range(groups.shape[1]):
+        h = 0
+        u = following[first]
+        while u >= 0:
+            while groups[u, c, h] != groups[first, c, h]:
+                h += 1
+            u = following[u]
+        height[g, c] = h
+        total += price[offset[c, h] + groups[first, c, h]]
+    cost[g] = total
+
+
+@njit(cache=True, nogil=True)
+def _unlink(u: int, g: int, head: Ints, following: Ints) -> None:  # pragma: no cover - compiled
+    if head[g] == u:
+        head[g] = following[u]
+        return
+    before = head[g]
+    while following[before] != u:
+        before = following[before]
+    following[before] = following[u]
+
+
+@njit(cache=True, nogil=True)
+def _join(
+    u: int, g: int, cluster: Ints, head: Ints, following: Ints, size: Ints, height: Ints, cost: Floats, groups: Codes,
+    offset: Ints, price: Floats, rows: Ints,
+) -> None:  # fmt: skip # pragma: no cover - compiled
+    """Unit ``u``, which is in no cluster, joins ``g``."""
+    cluster[u] = g
+    following[u] = head[g]
+    head[g] = u
+    size[g] += rows[u]
+    _settle(g, head, following, height, cost, groups, offset, price)
+
+
+@njit(cache=True, nogil=True)
+def _cheapest(
+    u: int,
+    skip: int,
+    count: int,
+    ceiling: float,
+    head: Ints,
+    height: Ints,
+    cost: Floats,
+    size: Ints,
+    groups: Codes,
+    offset: Ints,
+    price: Floats,
+    rows: Ints,
+) -> tuple[int, float]:  # pragma: no cover - compiled
+    """The cluster, not ``skip``, that takes unit ``u`` at the least extra cost below ``ceiling``; -1: none."""
+    best, place = ceiling, -1
+    for g in range(count):
+        if size[g] == 0 or g == skip:
+            continue
+        limit = (best + size[g] * cost[g]) / (size[g] + rows[u])
+        first = head[g]
+        then = 0.0
+        for c in range(groups.shape[1]):
+            h = height[g, c]
+            while groups[u, c, h] != groups[first, c, h]:
+                h += 1
+            then += price[offset[c, h] + groups[first, c, h]]
+            if then >= limit:
+                break
+        if then < limit:
+            best, place = (size[g] + rows[u]) * then - size[g] * cost[g], g
+    return place, best
+
+
+@njit(cache=True, nogil=True)
+def repair(
+    groups: Codes, offset: Ints, price: Floats, rows: Ints, k: int, cluster: Ints, count: int, passes: int
+) -> Ints:  # pragma: no cover - compiled
+    """Dissolve clusters that are too small, then dissolve and move wherever the sum of prices falls."""
+    units, columns, _ = groups.shape
+    head = np.full(count, -1, dtype=np.int64)
+    following = np.full(units, -1, dtype=np.int64)
+    size = np.zeros(count, dtype=np.int64)
+    height = np.zeros((count, columns), dtype=np.int64)
+    cost = np.zeros(count)
+    for u in range(units):
+        g = cluster[u]
+        following[u] = head[g]
+        head[g] = u
+        size[g] += rows[u]
+    for g in range(count):
+        _settle(g, head, following, height, cost, groups, offset, price)
+    members = np.empty(units, dtype=np.int64)
+    target = np.empty(units, dtype=np.int64)
+    living = count
+    for turn in range(passes + 1):
+        changed = False
+        for g in np.argsort(-cost):
+            if size[g] == 0 or living < 2:
+                continue
+            must = size[g] < k
+            if turn == 0 and not must:
+                continue
+            number = 0
+            u = head[g]
+            while u >= 0:
+                members[number] = u
+                number += 1
+                u = following[u]
+            # dissolve: every member on its own finds a new home, and together they pay less than now
+            budget = np.inf if must else size[g] * cost[g] * (1 - 1e-9)
+            spent, able = 0.0, True
+            for i in range(number):
+                place, extra = _cheapest(
+                    members[i], g, count, budget - spent, head, height, cost, size, groups, offset, price, rows
+                )
+                if place < 0:
+                    able = False
+                    break
+                target[i] = place
+                spent += extra
+            if able:
+                size[g], head[g], cost[g] = 0, -1, 0.0
+                living -= 1
+                for i in range(number):
+                    _join(
+                        members[i], target[i], cluster, head, following, size, height, cost, groups, offset, price, rows
+                    )
+                changed = True
+                continue
+            # move: one member leaves for another cluster and what stays becomes more alike
+            for i in range(number):
+                u = members[i]
+                if size[g] - rows[u] < k or size[g] == rows[u]:
+                    continue
+                before, old = cost[g], size[g]
+                _unlink(u, g, head, following)
+                _settle(g, head, following, height, cost, groups, offset, price)
+                freed = old * before - (old - rows[u]) * cost[g]
+                size[g] -= rows[u]
+                place, extra = _cheapest(
+                    u, g, count, freed * (1 - 1e-9), head, height, cost, size, groups, offset, price, rows
+                )
+                changed = changed or place >= 0
+                home = place if place >= 0 else g
+                _join(u, home, cluster, head, following, size, height, cost, groups, offset, price, rows)
+        if turn and not changed:
+            break
+    return cluster
