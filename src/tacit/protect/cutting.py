@@ -28,14 +28,19 @@ def extents(place: Codes, starts: Ints, ends: Ints) -> tuple[Codes, Codes]:  # p
     low = np.empty((len(starts), axes), dtype=np.int32)
     high = np.empty((len(starts), axes), dtype=np.int32)
     for s in range(len(starts)):
-        for c in range(axes):
-            low[s, c] = high[s, c] = place[starts[s], c]
-        for i in range(starts[s] + 1, ends[s]):
-            for c in range(axes):
-                value = place[i, c]
-                low[s, c] = min(low[s, c], value)
-                high[s, c] = max(high[s, c], value)
+        _extent(place, starts[s], ends[s], low[s], high[s])
     return low, high
+
+
+@njit(cache=True, nogil=True)
+def _extent(place: Codes, begin: int, end: int, low: Codes, high: Codes) -> None:  # pragma: no cover - compiled
+    """First and last place that occurs on each axis, into ``low`` and ``high``."""
+    for c in range(place.shape[1]):
+        low[c] = high[c] = place[begin, c]
+    for i in range(begin + 1, end):
+        for c in range(place.shape[1]):
+            low[c] = min(low[c], place[i, c])
+            high[c] = max(high[c], place[i, c])
 
 
 @njit(cache=True, nogil=True)
@@ -134,6 +139,56 @@ def _middle(rows: Ints, relaxed: bool, least: int) -> tuple[int, int]:  # pragma
 
 
 @njit(cache=True, nogil=True)
+def _worth(
+    begin: int,
+    end: int,
+    c: int,
+    low: int,
+    high: int,
+    total: int,
+    place: Codes,
+    weight: Ints,
+    hierarchical: Mask,
+    start: Ints,
+    groups: Codes,
+    price: Floats,
+    position: Floats,
+    importance: float,
+    least: int,
+    relaxed: bool,
+    by: int,
+    tally: Ints,
+    values: Codes,
+    rows: Ints,
+) -> float:  # pragma: no cover - compiled
+    """How much a cut along one axis is worth: its width, the entropy of its places, or the detail that it saves."""
+    width = _width(c, low, high, hierarchical, start, groups, price, position)
+    if by == 0:
+        return width * importance
+    found = _counts(place, weight, begin, end, c, low, high, tally, values, rows)
+    if by == 2:
+        entropy = 0.0
+        for j in range(found):
+            entropy -= rows[j] / total * np.log2(rows[j] / total)
+        return entropy * importance
+    saved = total * width
+    if hierarchical[c]:
+        level = _level(c, low, high, start, groups) - 1
+        for j in range(found):
+            saved -= rows[j] * price[start[c, level] + values[j]]
+    else:
+        index, taken = _middle(rows[:found], relaxed, least)
+        left = rows[:index].sum() + taken
+        if index > 0 or taken > 0:
+            last = values[index] if taken > 0 else values[index - 1]
+            saved -= left * _width(c, low, last, hierarchical, start, groups, price, position)
+        if index < found:
+            first = values[index + 1] if index + 1 < found and taken == rows[index] else values[index]
+            saved -= (total - left) * _width(c, first, high, hierarchical, start, groups, price, position)
+    return max(saved, 0.0) * importance + 1e-9 * width
+
+
+@njit(cache=True, nogil=True)
 def _child(
     i: int, c: int, level: int, low: int, border: int, place: Codes, hierarchical: Mask, start: Ints, groups: Codes
 ) -> int:  # pragma: no cover - compiled
@@ -187,44 +242,14 @@ def cut_cells(
             total += weight[i]
         if total < 2 * least:
             continue
+        _extent(place, begin, end, low, high)
         for c in range(axes):
-            low[c] = high[c] = place[begin, c]
-        for i in range(begin + 1, end):
-            for c in range(axes):
-                value = place[i, c]
-                low[c] = min(low[c], value)
-                high[c] = max(high[c], value)
-        for c in range(axes):
-            a, b = low[c], high[c]
             score[c] = -1.0
-            if a == b or (tried[s] >> c) & 1 or importance[c] <= 0:
-                continue
-            width = _width(c, a, b, hierarchical, start, groups, price, position)
-            if by == 0:
-                score[c] = width * importance[c]
-                continue
-            found = _counts(place, weight, begin, end, c, a, b, tally, values, rows)
-            if by == 2:
-                entropy = 0.0
-                for j in range(found):
-                    entropy -= rows[j] / total * np.log2(rows[j] / total)
-                score[c] = entropy * importance[c]
-                continue
-            saved = total * width
-            if hierarchical[c]:
-                level = _level(c, a, b, start, groups) - 1
-                for j in range(found):
-                    saved -= rows[j] * price[start[c, level] + values[j]]
-            else:
-                index, taken = _middle(rows[:found], relaxed, least)
-                left = rows[:index].sum() + taken
-                if index > 0 or taken > 0:
-                    last = values[index] if taken > 0 else values[index - 1]
-                    saved -= left * _width(c, a, last, hierarchical, start, groups, price, position)
-                if index < found:
-                    first = values[index + 1] if index + 1 < found and taken == rows[index] else values[index]
-                    saved -= (total - left) * _width(c, first, b, hierarchical, start, groups, price, position)
-            score[c] = max(saved, 0.0) * importance[c] + 1e-9 * width
+            if low[c] != high[c] and not (tried[s] >> c) & 1 and importance[c] > 0:
+                score[c] = _worth(
+                    begin, end, c, low[c], high[c], total, place, weight, hierarchical, start, groups, price, position,
+                    importance[c], least, relaxed, by, tally, values, rows,
+                )  # fmt: skip
         while True:
             c = int(np.argmax(score))
             if score[c] < 0:
