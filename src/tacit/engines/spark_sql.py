@@ -68,9 +68,9 @@ class SparkWriter(Writer):
                 )
             case "int", "flag":
                 return f"({sql} <> 0)"
-            case "decimal", "int":
+            case "decimal" | "fine decimal" | "wide decimal", "int":
                 return f"TRY_CAST(round({sql}) AS BIGINT)"
-            case "decimal", "float":
+            case "decimal" | "fine decimal", "float":
                 return f"CAST({sql} AS DOUBLE)"
             case "int in text", "int":
                 return f"TRY_CAST(round(CAST({sql} AS DECIMAL(38, 18))) AS BIGINT)"
@@ -80,7 +80,7 @@ class SparkWriter(Writer):
                 return f"CAST({sql} AS BOOLEAN)"
             case "stored time", "time" | "date":
                 return f"CAST({sql} AS {_NAMES[to]})"
-            case "decimal" | "stored time", "text":
+            case "decimal" | "wide decimal" | "stored time", "text":
                 return f"CAST({sql} AS STRING)"
         raise self.no("this conversion of one kind of value into another")
 

@@ -37,9 +37,8 @@ class Postgres(Engine):
     A table is named by the server's address and its own name: ``postgresql://user@host/base#schema.table``. Every
     statement runs in a read-only transaction with a time limit. Frames, such as public tables, are copied into
     temporary tables of the connection. Numbers equal those of the other engines to the last bit; what PostgreSQL cannot
-    compute so (``%``, rounding to decimals, casts from text and from floats to text) is refused before it costs
-    anything. LOWER, UPPER, ILIKE and TRIM follow the server's rules outside ASCII. Dates outside the years 1 to 9999,
-    and decimals outside the range of floats, are read as missing.
+    compute so (casts from floats to text, text columns that are declared to be something else) is refused before it
+    costs anything. Dates outside the years 1 to 9999, and decimals outside the range of floats, are read as missing.
 
     Give the connection a user that may only SELECT from the tables in question.
     """

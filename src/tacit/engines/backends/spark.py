@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Mapping
+from concurrent.futures import Future
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +25,7 @@ _KINDS = {
     "tinyint": "int", "smallint": "int", "int": "int", "bigint": "int", "float": "single", "double": "float",
     "string": "text", "date": "date", "timestamp_ntz": "time", "timestamp": "stored time", "boolean": "flag",
 }  # fmt: skip
+_CANCELLATIONS = 50
 _SETTINGS = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -36,21 +39,23 @@ _SETTINGS = {
 class Spark(Engine):
     """Answer from Parquet files and frames, in the Spark session that is active or in a local one.
 
-    Questions run in a session of their own with ANSI mode off, in which no value makes an expression raise. Numbers
-    equal those of the other engines to the last bit; what Spark cannot compute so (``%``, rounding to decimals, casts
-    from text and from floats to text) is refused before it costs anything. LOWER, UPPER, ILIKE and TRIM follow Java's
-    rules outside ASCII. Sums of squares beyond 38 digits, which only norm clipping with extreme bounds can reach, leave
-    their unit out.
+    Questions run in a session of their own with ANSI mode off, in which no value makes an expression raise, and with a
+    time limit. Numbers equal those of the other engines to the last bit; what Spark cannot compute so (casts from
+    floats to text, text columns that are declared to be something else, decimals of more than 18 digits) is refused
+    before it costs anything. Sums of squares beyond 38 digits, which only norm clipping with extreme bounds can reach,
+    leave their unit out.
     """
 
     suffixes = (".parquet",)
-    examples = ({"threads": 1},)
+    examples = ({"threads": 1, "timeout": 120},)
     reference = "Armbrust et al. (2015), doi:10.1145/2723372.2742797"
 
     threads: Annotated[int, Field(ge=1)] | None = None
     """How many cores a local session may use; all of them when left out."""
     memory: str = "2g"
     """Memory of a local session."""
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
+    """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
     def start(self, tables: Mapping[str, Any]) -> Running:
         return _RunningSpark(self, tables)
@@ -59,6 +64,7 @@ class Spark(Engine):
 class _RunningSpark(Running):
     def __init__(self, setup: Spark, tables: Mapping[str, Any]) -> None:
         self._lock = threading.Lock()
+        self._timeout = setup.timeout
         self._tables = tuple(tables)
         for source in tables.values():
             _check(source)
@@ -80,9 +86,12 @@ class _RunningSpark(Running):
         if isinstance(source, str | Path):
             return self._session.read.parquet(Path(source).resolve().as_uri())
         frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
-        unsigned = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer()]
+        wide = [name for name, dtype in frame.schema.items() if dtype in (pl.UInt64, pl.Int128)]
+        small = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer() and name not in wide]
         named = frame.with_columns(
-            pl.col(unsigned).cast(pl.Int64, strict=False), pl.col(pl.Categorical, pl.Enum).cast(pl.String)
+            pl.col(small).cast(pl.Int64),
+            pl.col(wide).cast(pl.Decimal(38, 0), strict=False),
+            pl.col(pl.Categorical, pl.Enum).cast(pl.String),
         )
         return self._session.createDataFrame(named.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
@@ -92,10 +101,37 @@ class _RunningSpark(Running):
     def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
         try:
             with self._lock:
-                rows = self._session.sql(self._writer.write(sql)).collect()
-            return Sealed([tuple(_plain(value) for value in row) for row in rows])
+                return Sealed([tuple(_plain(value) for value in row) for row in self._rows(self._writer.write(sql))])
         except Exception:
             raise failed() from None
+
+    def _rows(self, sql: str) -> list[Any]:
+        """The rows, computed in a thread of its own: planning counts as much as running."""
+        session, group = self._session, f"tacit {uuid.uuid4().hex}"
+        context, found = session.sparkContext, Future[list[Any]]()
+
+        def work() -> None:
+            try:
+                context.setJobGroup(group, "tacit", interruptOnCancel=True)
+                found.set_result(session.sql(sql).collect())
+            except BaseException as failure:
+                found.set_exception(failure)
+
+        thread = threading.Thread(target=work, name=group, daemon=True)
+        thread.start()
+        try:
+            return found.result(self._timeout)
+        except TimeoutError:
+            # A plan that is still being made has no job yet to be cancelled; once it has, it is.
+            for _ in range(_CANCELLATIONS):
+                context.cancelJobGroup(group)
+                thread.join(0.1)
+                if not thread.is_alive():
+                    break
+            raise
+        finally:
+            if found.done():
+                thread.join()
 
     def close(self) -> None:
         """Forget the tables; the Spark session itself belongs to the process."""
@@ -145,7 +181,11 @@ def _session(setup: Spark) -> Any:
 
 
 def _kind(name: str) -> str:
-    return "decimal" if name.startswith("decimal") else _KINDS.get(name, "other")
+    if not name.startswith("decimal("):
+        return _KINDS.get(name, "other")
+    digits, places = map(int, name[8:-1].split(","))
+    plain = places <= 6  # with more, text may come out in scientific notation
+    return ("decimal" if plain else "fine decimal") if digits <= 18 else "wide decimal" if plain else "other"
 
 
 def _plain(value: Any) -> Any:
