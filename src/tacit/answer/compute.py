@@ -146,14 +146,16 @@ def _quantiles(
     receipt: Receipt,
 ) -> tuple[float | int, ...]:
     draw = strategy.of(index)
-    counts = {key: np.zeros(measurement.cells, dtype=np.int64) for key in keys}
+    found_in: dict[Key, list[tuple[int, int]]] = {key: [] for key in keys}
     for key, cell, count in filled:
-        if key in counts:
-            counts[key][cell] = count
+        if key in found_in:
+            found_in[key].append((cell, count))
     each = draw.mechanism.loss(draw.sensitivity)
     paid = receipt.parallel(each, parts=len(keys), touched=strategy.groups)
     found = []
     for key, own in zip(keys, paid, strict=True):
-        value = draw.mechanism.release(Sealed(counts[key]), receipt=own, sensitivity=draw.sensitivity)
+        cells_of_key = np.array(sorted(found_in[key]), dtype=np.int64).reshape(-1, 2)
+        histogram = Sealed((cells_of_key[:, 0], cells_of_key[:, 1]))
+        value = draw.mechanism.release(histogram, receipt=own, sensitivity=draw.sensitivity)
         found.append(int(value) if value.denominator == 1 else float(value))
     return tuple(found)

@@ -32,7 +32,8 @@ __all__ = [
 
 _FINE = 20
 """Sums are kept in at least 2**20 steps of the largest value, so rounding is a millionth of it."""
-_MOST_CELLS = 4096
+_MOST_CELLS = 1 << 22
+"""A quantile is one of so many values: a four-millionth of the declared range apart."""
 
 
 class Measurement(ABC):
@@ -198,7 +199,7 @@ def moments_of(scalar: Scalar, condition: str, degree: int) -> Moments:
 
 
 def cells_of(scalar: Scalar, condition: str, rank: Fraction) -> Cells:
-    """The measurement a quantile is chosen from: up to 4,096 cells over the declared range."""
+    """The measurement a quantile is chosen from: up to four million cells over the declared range."""
     low, high = _bounds(scalar)
     if scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
         low, high = Fraction(low.__floor__()), Fraction(high.__ceil__())

@@ -29,10 +29,11 @@ class Quantile(Mechanism):
     """The value below which a share ``rank`` of the rows lies: median, quartiles, and near the ends min and max.
 
     The input is a histogram over the public grid low, low + grid, ..., high: how many rows (clipped to the bounds) take
-    each grid value. A grid value v has the utility -abs((1 - rank)·below - rank·above), where rows equal to v count on
-    whichever side helps; one row more or less moves it by at most max(rank, 1 - rank). ``sensitivity`` is how many rows
-    one unit has. Runs of empty grid values share a utility and are drawn as one interval. ``error`` bounds the distance
-    in *rank*, in rows: how many rows too low or too high the answer lies.
+    each grid value, or, for fine grids, the numbers of the values that occur (ascending) and their counts. A grid value
+    v has the utility -abs((1 - rank)·below - rank·above), where rows equal to v count on whichever side helps; one row
+    more or less moves it by at most max(rank, 1 - rank). ``sensitivity`` is how many rows one unit has. Runs of empty
+    grid values share a utility and are drawn as one interval. ``error`` bounds the distance in *rank*, in rows: how
+    many rows too low or too high the answer lies.
     """
 
     examples = (
@@ -83,21 +84,36 @@ class Quantile(Mechanism):
 
     def release(self, value: Sealed[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Fraction:
         """One grid value, drawn exactly."""
-        return self.draw(as_integers(self._open(value, receipt, self.loss(sensitivity))))
+        opened = self._open(value, receipt, self.loss(sensitivity))
+        if isinstance(opened, tuple):
+            return self.draw_sparse(as_integers(opened[0]), as_integers(opened[1]))
+        return self.draw(as_integers(opened))
 
     def draw(self, counts: Ints) -> Fraction:
         """The choice itself, for mechanisms built on this one that have drawn on their own receipt."""
         if counts.shape != (self.cells,) or counts.min() < 0:
             raise BadParameter(f"a quantile takes one count per grid value ({self.cells} of them).")
-        upto = np.cumsum(counts)
-        total = int(upto[-1])
+        places = np.flatnonzero(counts > 0)
+        return self.draw_sparse(places, counts[places])
+
+    def draw_sparse(self, places: Ints, counts: Ints) -> Fraction:
+        """The same from the grid values that occur, in ascending order, and how often each does."""
+        if len(places) != len(counts) or (
+            len(places) and (places[0] < 0 or places[-1] >= self.cells or np.diff(places).min(initial=1) < 1)
+        ):
+            raise BadParameter("a quantile takes different grid values in ascending order, each with its count.")
         # A grid value is a run of its own where rows lie on it; the empty ones between two such form one run.
-        starts = np.flatnonzero((counts > 0) | (np.concatenate([[1], counts[:-1]]) > 0))
-        sizes = np.diff(np.append(starts, self.cells))
+        edges = np.concatenate([[0], np.column_stack([places, places + 1]).ravel(), [self.cells]]).astype(np.int64)
+        starts, sizes = edges[:-1], np.diff(edges)
+        here = np.zeros(len(starts), dtype=np.int64)
+        here[1::2] = counts
+        up = np.cumsum(here)
+        kept = sizes > 0
+        starts, sizes, here, up = starts[kept], sizes[kept], here[kept], up[kept]
+        total = int(up[-1])
         a, b = self.rank.numerator, self.rank.denominator
         if total * b >= 1 << 62:
             raise BadParameter("the rank has too many digits.", fix="Use a rank such as 0.25 or 1/3.")
-        here, up = counts[starts], upto[starts]
         # b times (below·(1 - rank) - above·rank), with the rows on the value itself on either side
         least = (up - here) * (b - a) - (total - up + here) * a
         most = up * (b - a) - (total - up) * a
