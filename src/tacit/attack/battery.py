@@ -16,6 +16,10 @@ _FEW = 20
 """A number with at most so many values is a code or a count, and is found out when it is guessed exactly."""
 
 
+_WIDEST = 25
+"""Over how many numbers per person a distance is learned unasked."""
+
+
 def _amount(values: pl.Series) -> bool:
     return values.dtype.is_numeric() and values.n_unique() > _FEW
 
@@ -25,7 +29,9 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
 
     Linkage and one attribute attack per sensitive column (by a model where every known column was perturbed), distance
     linkage where numbers are known or nothing can be looked up, membership where people outside are given, and every
-    attack that exploits a published step. An amount counts as found out when the guess is within 5 % of it.
+    attack that exploits a published step. An amount counts as found out when the guess is within 5 % of it. Where
+    numbers may have been perturbed and it is known whose rows are whose, distances are learned as well: from the people
+    sought (the worst case), and from three in ten others (an intruder who has found some already).
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -54,4 +60,30 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     for kind in found:
         if issubclass(kind, Attack) and kind.exploits & steps:
             add(kind.part_name())
+    suited = _learnable(scene, known)
+    if len(numeric) > 1 and len(suited) > 1 and not scene.made_up and (not steps or set(known) - set(exact)):
+        columns = {} if suited == known else {"knows": suited}
+        for share in (1.0, 0.3) if scene.release_row is not None else ():
+            add("learned-linkage", taught=share, **columns)
     return tuple(chosen)
+
+
+def _learnable(scene: Scene, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The known columns that a distance can be learned over: numbers, and categories of few values.
+
+    A category takes as many parameters as it has values, so numbers go first, and small categories before large ones.
+    """
+    original = scene.original.table
+    width = {
+        name: 1 if kind.is_numeric() or kind.is_temporal() else original.column(name).n_unique()
+        for name in known
+        if name in original.columns
+        for kind in (original.column(name).dtype,)
+    }
+    taken: list[str] = []
+    room = _WIDEST
+    for name in sorted(width, key=lambda name: width[name]):
+        if width[name] <= room:
+            taken.append(name)
+            room -= width[name]
+    return tuple(name for name in known if name in taken)

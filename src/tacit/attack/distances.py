@@ -80,7 +80,8 @@ class Form:
     def diagonal(self) -> npt.NDArray[np.bool_]:
         """For the bilinear form: which parameters stand on the diagonal of its matrix."""
         left, right = np.triu_indices(self.width)
-        return left == right
+        found: npt.NDArray[np.bool_] = left == right
+        return found
 
     @property
     def shares(self) -> Floats:
@@ -92,14 +93,16 @@ class Form:
                 return np.full((self.width, self.width), 1 / self.width)
             case "bilinear":
                 left, right = np.triu_indices(self.width)
-                return (np.eye(self.width)[left] + np.eye(self.width)[right]) / 2
+                halves: Floats = (np.eye(self.width)[left] + np.eye(self.width)[right]) / 2
+                return halves
             case "choquet" if self.additive == 2:
                 left, right = np.triu_indices(self.width, 1)
                 return np.vstack([np.eye(self.width), (np.eye(self.width)[left] + np.eye(self.width)[right]) / 2])
             case _:
                 sets = np.arange(1, 1 << self.width)
                 inside = ((sets[:, None] >> np.arange(self.width)) & 1).astype(np.float64)
-                return inside / inside.sum(axis=1, keepdims=True)
+                parts: Floats = inside / inside.sum(axis=1, keepdims=True)
+                return parts
 
     def from_weights(self, weights: Floats) -> Floats:
         """The parameters under which this form is the weighted mean with these weights (not for OWA)."""

@@ -33,9 +33,11 @@ _MARGIN = 1e-4
 _ROUNDS = 8
 _COMPETITORS = 6
 """So many of each person's nearest competitors join the program in each round."""
-_SIZE = 3_000_000
+_PEOPLE = 400
+"""So many people, those nearest to being linked or lost, bring their competitors into the program in each round."""
+_SIZE = 1_000_000
 """Programs with more numbers than this are left alone: they would take longer than they are worth."""
-_SECONDS = 5.0
+_SECONDS = 2.0
 """For one program."""
 
 
@@ -54,12 +56,16 @@ def elastic(
     idle = 0
     for _ in range(_ROUNDS):
         tick(0)
-        pool = np.union1d(pool, problem.nearest(theta, _COMPETITORS))
+        close = np.argsort(np.abs(problem.margins(theta)), kind="stable")[:_PEOPLE]
+        taken = np.zeros(problem.people, dtype=np.bool_)
+        taken[close] = True
+        joining = problem.nearest(theta, _COMPETITORS)
+        pool = np.union1d(pool, joining[taken[problem.owner(joining)]])
         gaps = problem.gaps[pool] @ generators.T if len(generators) else problem.gaps[pool]
-        if gaps.size > _SIZE or len(gaps) == 0 or linked == problem.people or idle > 2:
+        if gaps.size > _SIZE or linked == problem.people or idle > 2:
             break
-        owner = np.searchsorted(problem.starts, pool, side="right") - 1
-        solved = _program(gaps, owner, weight, None if len(generators) else form.diagonal)
+        people, owner = np.unique(problem.owner(pool), return_inverse=True)
+        solved = _program(gaps, owner, weight[people], None if len(generators) else form.diagonal)
         if solved is None:
             break
         share, missed = solved
@@ -71,8 +77,8 @@ def elastic(
         idle = 0 if found > linked else idle + 1
         if found > linked:
             best, linked = theta, found
-        weight = 1 / (missed + 10 * _MARGIN)
-        weight /= weight.max()
+        weight[people] = 1 / (missed + 10 * _MARGIN)
+        weight[people] /= weight[people].max()
     return best
 
 

@@ -166,6 +166,8 @@ def _identity(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries:
                 "Nothing can be learned without knowing whose rows some are.", fix="Give the row map (`lineage`)."
             )
         inside, lesson = _taught(scene, people, inside, share, rng, tries)
+        if share >= 1:
+            tries = min(tries, getattr(attack, "most", tries))
     chosen = _sample(rng, "targets", inside, tries)
     if lesson is None and share is not None and place is not None:
         lesson = (people.frame[chosen], place[people.rows[chosen]])

@@ -28,9 +28,6 @@ __all__ = ["Lesson", "Problem", "learn"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_NUMBERS = 20_000_000
-"""At most about so many feature differences are kept in memory."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
@@ -55,14 +52,17 @@ class Problem:
         *,
         pool: Ints | None = None,
     ) -> Problem:
-        """``truth``: the place among ``rows`` (distinct points) of each person's own; all compete, or those of ``pool``.
+        """``truth``: the place among ``rows`` (distinct points) of each person's own.
 
-        ``pool`` has the places of a few near rows per person. As many of them are used as stay small in memory.
+        All rows compete, or those of ``pool``, which has the places of a few near rows per person: the rows that are
+        looked at when linking. Who is not in her own pool cannot be linked, and is left out.
         """
-        found, starts = [], [0]
-        keep = max(40, _NUMBERS // max(1, len(known) * len(form.plain)))
+        found, starts = [np.empty((0, len(form.plain)))], [0]
+        every = np.arange(len(rows))
         for number, (person, own) in enumerate(zip(known, truth, strict=True)):
-            rivals = np.arange(len(rows)) if pool is None else pool[number, :keep]
+            rivals = every if pool is None else pool[number]
+            if pool is not None and own not in rivals:
+                continue
             gap = rows[rivals[rivals != own]] - person
             found.append(form.features(gap) - form.features(rows[own] - person))
             starts.append(starts[-1] + len(gap))
@@ -81,6 +81,10 @@ class Problem:
     def nearest(self, theta: Floats, count: int) -> Ints:
         """The places of each person's ``count`` nearest competitors under ``theta``."""
         return _smallest(self.gaps @ theta, self.starts, count)[0]
+
+    def owner(self, places: Ints) -> Ints:
+        """Whose competitors stand at these places."""
+        return np.searchsorted(self.starts, places, side="right") - 1
 
     def credit(self, form: Form, theta: Floats) -> Floats:
         """Per column, its share in what keeps the nearest wrong row away from the people linked under ``theta``.
@@ -125,6 +129,8 @@ def learn(
 
     After ``patience`` line searches without a gain it stops; when left out, the more the family has to offer the more.
     """
+    if len(problem.gaps) == 0:
+        return Lesson(theta=starts[0] if starts else form.plain, linked=problem.people)
     best = max(((start, problem.linked(start)) for start in (form.plain, *starts)), key=lambda pair: pair[1])
     candidates = [start / np.linalg.norm(start) for start in (form.plain, *starts)]
     constraints, generators = form.constraints, form.generators

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,8 +13,8 @@ from pydantic import Field
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.distances import Form, matrix_of
 from tacit.attack.features import points
-from tacit.attack.learning import Lesson, Problem, learn
-from tacit.attack.nearest import distinct_points, near_many, nearest, tree_of
+from tacit.attack.learning import Problem, learn
+from tacit.attack.nearest import distinct_points, near_many, nearest
 from tacit.attack.proven import proven_weights
 from tacit.errors import NotApplicable, OutOfTime
 from tacit.progress import SILENT, Progress, portions
@@ -24,10 +25,10 @@ __all__ = ["LearnedLinkage"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_PEOPLE = 1000
-"""From how many people at most a distance is learned; more change little and cost much."""
 _NEAR = 256
 """In large releases, how many rows that are nearest by the best weighted mean a learned distance chooses among."""
+_NUMBERS = 20_000_000
+"""At most about so many feature differences are kept in memory."""
 _WIDEST = 40
 """Over how many numbers per person a distance is learned at most; a bilinear form has half the square of parameters."""
 
@@ -59,6 +60,8 @@ class LearnedLinkage(Linking):
     """The family of distances."""
     taught: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Share of the people whose rows the intruder knows; 1 learns from the targets themselves (the worst case)."""
+    most: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """From how many people at most a distance is learned; in the worst case no others are tried. More cost much."""
     additive: Literal[2] | None = None
     """For the Choquet integral: 2 allows interactions of two columns only; needed above 8 columns."""
     definite: bool = False
@@ -81,8 +84,8 @@ class LearnedLinkage(Linking):
         together = points(View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent))
         targets, known = together.targets[: view.targets.height], together.targets[view.targets.height :]
         rows = view.taught[1]
-        if len(known) > _PEOPLE:
-            chosen = np.sort(rng.child("taught").generator.choice(len(known), _PEOPLE, replace=False))
+        if len(known) > self.most:
+            chosen = np.sort(rng.child("taught").generator.choice(len(known), self.most, replace=False))
             known, rows = known[chosen], rows[chosen]
         if self.distance == "mahalanobis":
             released = together.released
@@ -115,35 +118,59 @@ class LearnedLinkage(Linking):
         truth = released.place[rows]
         draw = rng.child("learning").generator
         gap = known - released.points[truth]
-        simple = Form(shape="weighted", width=width)
-        pool = released.near(known, np.ones(width), progress)
-        problem = Problem.of(simple, known, released.points, truth, pool=pool)
         variance = gap.var(axis=0)
         begin = (1 / np.maximum(variance, 1e-9 * variance.max()),) if variance.max() > 0 else ()
-        with progress.task("learning a distance", None) as tick:
-            weights = learn(simple, problem, draw, starts=begin, tick=tick)
+        lesson = self._taught(
+            Form(shape="weighted", width=width), np.ones(width), known, released, truth, begin, draw, progress
+        )
         if self.distance == "weighted":
-            more: dict[str, Any] = {}
-            if self.proof > 0:
-                proof = proven_weights(problem, known=weights.linked, seconds=self.proof)
-                if proof is not None:
-                    more = {"bound": proof.bound / problem.people, "proven": proof.optimal}
-                    if proof.linked >= weights.linked:
-                        weights = Lesson(theta=proof.weights, linked=proof.linked)
-            return _Lesson(
-                form=simple, problem=problem, found=weights, weights=weights.theta, released=released, more=more
-            )
+            return self._proven(lesson) if self.proof > 0 else lesson
         assert self.distance != "mahalanobis"
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
-        pool = released.near(known, weights.theta, progress)
-        problem = Problem.of(form, known, released.points, truth, pool=pool)
-        starts = [form.from_weights(weights.theta)]
+        starts = [form.from_weights(lesson.theta)]
         if self.distance == "bilinear":
             inverse = np.linalg.pinv(np.atleast_2d(np.cov(gap, rowvar=False)) + 1e-9 * np.eye(width))
             starts.append(inverse[np.triu_indices(width)].astype(np.float64))
+        return self._taught(form, lesson.theta, known, released, truth, tuple(starts), draw, progress)
+
+    def _taught(
+        self,
+        form: Form,
+        weights: Floats,
+        known: Floats,
+        released: _Rows,
+        truth: Ints,
+        starts: tuple[Floats, ...],
+        draw: np.random.Generator,
+        progress: Progress,
+    ) -> _Lesson:
+        """The best distance of a family, choosing among the rows that are nearest by ``weights``."""
+        # The same few rows are looked at when learning and when linking; memory says how many they can be.
+        reach = int(np.clip(_NUMBERS // (len(known) * len(form.plain)), 40, _NEAR))
+        pool = released.near(known, weights, reach, progress)
+        if pool is not None and len(pool) < len(known):
+            raise OutOfTime("Stopped: time was up before a distance had been learned.", fix="Allow more time.")
+        problem = Problem.of(form, known, released.points, truth, pool=pool)
         with progress.task("learning a distance", None) as tick:
-            found = learn(form, problem, draw, starts=tuple(starts), tick=tick)
-        return _Lesson(form=form, problem=problem, found=found, weights=weights.theta, released=released, more={})
+            found = learn(form, problem, draw, starts=starts, tick=tick)
+        return _Lesson(
+            form=form,
+            theta=found.theta,
+            linked=found.linked,
+            people=len(known),
+            problem=problem,
+            released=released,
+            weights=weights,
+            reach=reach,
+        )
+
+    def _proven(self, lesson: _Lesson) -> _Lesson:
+        proof = proven_weights(lesson.problem, known=lesson.linked, seconds=self.proof)
+        if proof is None:
+            return lesson
+        if proof.linked >= lesson.linked:
+            lesson = replace(lesson, theta=proof.weights, linked=proof.linked)
+        return replace(lesson, more={"bound": proof.bound / lesson.people, "proven": proof.optimal})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,15 +190,12 @@ class _Rows:
         place[order] = np.repeat(np.arange(len(points)), np.diff(starts))
         return cls(points=points, order=order, starts=starts, place=place)
 
-    def near(self, people: Floats, weights: Floats, progress: Progress) -> Ints | None:
-        """In a large release the few points that are worth a look for each person; None in a small one: all."""
-        if len(self.points) <= 4 * _NEAR:
+    def near(self, people: Floats, weights: Floats, count: int, progress: Progress) -> Ints | None:
+        """In a large release the ``count`` points nearest to each person; None in a small one: all are looked at."""
+        if len(self.points) <= 4 * count:
             return None
         scale = np.sqrt(np.maximum(weights, 0.0) / max(float(weights.max()), 1e-300))
-        found = near_many(people * scale, self.points * scale, _NEAR, progress, "looking for near rows")
-        if len(found) < len(people):
-            raise OutOfTime("Stopped: time was up before a distance had been learned.", fix="Allow more time.")
-        return found
+        return near_many(people * scale, self.points * scale, count, progress, "looking for near rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,16 +203,18 @@ class _Lesson:
     """What was learned, and the release to use it on."""
 
     form: Form
+    theta: Floats
+    linked: int
+    """People linked of those taught."""
+    people: int
+    """People taught."""
     problem: Problem
-    found: Lesson
-    weights: Floats
-    """Of the best weighted mean, by which near rows are looked up."""
     released: _Rows
-    more: dict[str, Any]
-
-    @property
-    def theta(self) -> Floats:
-        return self.found.theta
+    weights: Floats
+    """Of the weighted mean by which near rows are looked up."""
+    reach: int
+    """How many of them are looked at."""
+    more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def credit(self) -> Floats:
@@ -196,7 +222,7 @@ class _Lesson:
 
     @property
     def detail(self) -> dict[str, Any]:
-        return {**self.more, "linked_taught": self.found.linked / self.problem.people}
+        return {**self.more, "linked_taught": self.linked / self.people}
 
     def link(self, targets: Floats, rng: Rng, progress: Progress) -> tuple[Ints, Ints]:
         """The nearest row under the learned distance; equally near ones are chosen among at random."""
@@ -204,19 +230,18 @@ class _Lesson:
         sizes = np.diff(starts)
         draw = rng.child("ties").generator
         row, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
-        large = len(points) > 4 * _NEAR
         every = np.arange(len(points))
-        scale = np.sqrt(np.maximum(self.weights, 0.0))
-        tree = tree_of(points * scale) if large else None
+        pools = self.released.near(targets, self.weights, self.reach, progress)
+        count = len(targets) if pools is None else len(pools)
         done = 0
-        for part in portions(progress, "learned linkage", len(targets), 100 if large else 1):
-            pools = tree.query(targets[part] * scale, k=_NEAR, workers=-1)[1] if tree is not None else [every]
-            for index, pool in zip(range(part.start, part.stop), pools, strict=True):
-                score = self.form.features(points[pool] - targets[index]) @ self.theta
-                best = pool[score == score.min()]
-                pick = int(draw.choice(best, p=sizes[best] / sizes[best].sum()))
-                row[index] = order[starts[pick] + int(draw.integers(sizes[pick]))]
-                ties[index] = sizes[best].sum()
+        for part in portions(progress, "learned linkage", count):
+            index = part.start
+            pool = every if pools is None else pools[index]
+            score = self.form.features(points[pool] - targets[index]) @ self.theta
+            best = pool[score == score.min()]
+            pick = int(draw.choice(best, p=sizes[best] / sizes[best].sum()))
+            row[index] = order[starts[pick] + int(draw.integers(sizes[pick]))]
+            ties[index] = sizes[best].sum()
             done = part.stop
         return row[:done], ties[:done]
 
