@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from tacit.errors import BadParameter
@@ -10,6 +10,7 @@ from tacit.errors import BadParameter
 __all__ = ["Number", "floor_share", "rational"]
 
 Number = int | float | str | Decimal | Fraction
+_MOST_DIGITS = 400
 
 
 def rational(value: Number) -> Fraction:
@@ -21,10 +22,13 @@ def rational(value: Number) -> Fraction:
     if isinstance(value, bool):
         raise BadParameter("a number is needed, not true or false.")
     try:
-        if isinstance(value, str) and "e" in value.lower() and not 1e-300 < (abs(float(value)) or 1.0) < 1e300:
-            raise ValueError  # as a fraction, 1e999999999 would fill the memory
+        if isinstance(value, Decimal) or (isinstance(value, str) and "e" in value.lower()):
+            written = Decimal(value)
+            if written and not -_MOST_DIGITS < written.adjusted() < _MOST_DIGITS:
+                raise ValueError  # as a fraction, 1e999999999 would fill the memory, and 1e-999999999 as well
+            return Fraction(written) if written else Fraction(0)
         return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
+    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
         raise BadParameter("a finite number is needed, such as 0.05 or 1/3.") from None
 
 

@@ -322,3 +322,27 @@ def test_a_workload_answers_what_is_asked_or_nothing(odd: str) -> None:
     ):
         with pytest.raises(TacitError, match="plain counts"):
             asked.workload([sql], epsilon=1)
+
+
+def test_the_same_key_twice_makes_the_same_groups() -> None:
+    asked = session(pl.DataFrame({"k": ["a", "a", "b"]}), {"k": column("category", values=("a", "b"))})
+    for by in ("k, k", "1, 2", "k, 1"):
+        rows = asked.ask(f"SELECT k, k AS again, COUNT(*) FROM t GROUP BY {by}", epsilon=10**4).frame.rows()
+        assert rows == [("a", "a", 2), ("b", "b", 1)]
+
+
+# --- numbers that take too long to read -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["1e-99999999", "1e99999999", Decimal("1e-99999999"), Decimal("1e99999999"), "0e99999999"]
+)
+def test_a_cost_that_would_fill_the_memory_is_refused(epsilon: Any) -> None:
+    asked = session(pl.DataFrame({"k": ["a"]}), {"k": column("category")})
+    with pytest.raises(BadParameter):
+        asked.ask("SELECT COUNT(*) FROM t", epsilon=epsilon)
+
+
+def test_a_zero_is_read_at_once_however_it_is_written() -> None:
+    asked = session(pl.DataFrame({"x": [1.0]}), {"x": column("number", low=0, high=1)})
+    assert exact(asked, "SELECT COUNT(*) FROM t WHERE x > 0e99999999")[0][0] == 1

@@ -119,7 +119,7 @@ def _literal(reader: Reader, node: Any) -> Scalar:
         raise reader.no(node, "This is not a number that can be read.") from None
     if size > 1e300 or (size < 1e-300 and re.search(r"[1-9]", re.split("[eE]", node.this)[0])):
         raise reader.no(node, "A number in the query is too large or too small.")
-    return literal(Fraction(node.this))
+    return literal(Fraction(node.this) if size else Fraction(0))
 
 
 def _compare(sign: str) -> Callable[[Reader, Any], Scalar]:

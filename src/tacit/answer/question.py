@@ -195,6 +195,8 @@ class _Builder:
             if scalar.unit:
                 raise self.no(node, "Grouping by the privacy unit would show one person per group.",
                               "Group by something that people share.")  # fmt: skip
+            if scalar.sql in {known.sql for known in self.grouped}:
+                continue  # the same key twice makes the same groups
             self.grouped.append(scalar)
             keys.append(Key(scalar=scalar, values=_sorted(scalar.keys())))
         return tuple(keys)

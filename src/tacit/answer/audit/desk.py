@@ -2,6 +2,7 @@
 
 Every secret column is audited by one family of questions: its values (and counts of them), its sums, or its extremes. A
 column that has been asked about in one family is closed to the others, because their answers together are not audited.
+Sums take values for real numbers without bounds; a column of 0 and 1 is not that, and its sums are audited as counts.
 """
 
 from __future__ import annotations
@@ -131,12 +132,17 @@ class AuditDesk:
             "min": "extremes",
         }
         family = families[asked.kind]
+        if family != "values" and not len(rows):
+            raise QueryRefused("The condition selects nobody.")
+        if family != "values" and self._yes_or_no(column):
+            if family == "extremes":
+                raise QueryRefused(f"`{column}` is 0 or 1, and the extreme of a few would tell on all of them.",
+                                   fix="Ask for its SUM, or COUNT(*).")  # fmt: skip
+            family = "values"
         if self._family.get(column, family) != family:
             raise QueryRefused(
                 f"`{column}` has been asked about as {self._family[column]}; that and this are not audited together."
             )
-        if not len(rows) and family != "values":
-            raise QueryRefused("The condition selects nobody.")
         made = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
             question, asked, column, rows
         )
@@ -158,7 +164,8 @@ class AuditDesk:
         exposed = judgement.exposed
         if not judgement.safe and judgement.certain:
             exposed = auditor.judge(rows, groups=groups, full=True).exposed
-        if not safe and public is None and groups is None and rules.counterfeits and judgement.certain:
+        listed = asked.kind == "values"
+        if not safe and public is None and listed and rules.counterfeits and judgement.certain:
             repair = counterfeits(auditor, rows, most=rules.counterfeits)
             if repair is not None:
                 auditor.accept(repair.judgement)
@@ -180,7 +187,9 @@ class AuditDesk:
         if public is not None:
             public.learn(rows, judgement.answer)
         counts = judgement.answer.counts
-        answer = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
+        answer: Any = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
+        if asked.kind in ("sum", "avg"):
+            answer = int(counts[1]) if asked.kind == "sum" else int(counts[1]) / len(rows)
         return Decision(
             question=question, verdict="answered", reason=reason, people=len(rows), answer=answer,
             exposed=tuple(exposed.tolist()) if public is not None else (),
@@ -188,7 +197,9 @@ class AuditDesk:
 
     def _open_values(self, column: str) -> AssignAuditor:
         series = self.frame.get_column(column)
-        labels = series.unique().sort(nulls_last=True).to_list()
+        labels = [0, 1] if self._yes_or_no(column) else series.unique().sort(nulls_last=True).to_list()
+        if len(labels) < self.rules.k:
+            raise QueryRefused(f"`{column}` has too few different values for this rule.")
         place = {label: code for code, label in enumerate(labels)}
         codes = np.array([place[value] for value in series.to_list()], np.int64)
         auditor = AssignAuditor(codes, values=len(labels), k=self.rules.k, effort=self.rules.effort)
@@ -198,6 +209,11 @@ class AuditDesk:
                 people=len(codes), values=len(labels), k=self.rules.k, allow=self.rules.allow
             )
         return auditor
+
+    def _yes_or_no(self, column: str) -> bool:
+        series = self.frame.get_column(column)
+        numbers = series.dtype.is_numeric() and not series.null_count()
+        return numbers and bool(series.is_in([0, 1]).all())
 
     def _groups(self, asked: Asked, column: str) -> list[int] | None:
         """For a count with a condition on the secret column: which of its values meet it."""

@@ -1,0 +1,81 @@
+"""What an outsider tried against the auditor and got through with once: each way is closed and stays closed."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tacit.answer.audit.desk import AuditDesk, Rules
+
+pytest.importorskip("sqlglot")
+TABLE = pl.DataFrame(
+    {"name": ["ann", "bob", "cyd", "dan"], "age": [20, 30, 40, 50], "flu": [1, 1, 0, 0], "wage": [10, 20, 30, 40]}
+)
+
+
+def desk(**rules: Any) -> AuditDesk:
+    return AuditDesk(TABLE, secrets=["flu", "wage"], rules=Rules(k=2, **rules))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["COLUMNS('wage') > 25", "COLUMNS('w.*') > 25", "#4 > 25", "random() < 0.5", "list_contains([30], wage)",
+     "CASE WHEN wage > 25 THEN TRUE END", "current_date > DATE '2000-01-01'", "len(name) = 3",
+     "EXISTS (SELECT 1 FROM asked WHERE wage > 25)", "name SIMILAR TO 'c.*'"],
+)  # fmt: skip
+def test_a_condition_names_its_columns_and_nothing_else(condition: str) -> None:
+    """COLUMNS('wage') is a column that no check by name sees: one count told whether somebody earns more than 25."""
+    for item in ("COUNT(*)", "SUM(wage)", "flu"):
+        made = desk().ask(f"SELECT {item} FROM t WHERE {condition} AND name = 'cyd'")
+        assert made.verdict == "refused"
+        assert made.answer is None
+
+
+def test_plain_conditions_are_still_read() -> None:
+    for condition in ("age > 25 AND NOT name = 'bob'", "age BETWEEN 20 AND 50", "name LIKE '%n' OR age IN (30, 40)",
+                      "age IS NOT NULL", "age * 2 - 1 > 40", "CAST(age AS VARCHAR) = '20'"):  # fmt: skip
+        assert desk().ask(f"SELECT COUNT(*) FROM t WHERE {condition}").verdict == "answered"
+
+
+@pytest.mark.parametrize("item", ["SUM(flu)", "AVG(flu)", "MAX(flu)", "MIN(flu)", "flu"])
+@pytest.mark.parametrize("condition", ["age < 35", "age > 35"])
+def test_a_total_of_yes_and_no_tells_on_nobody(item: str, condition: str) -> None:
+    """Both have it, or neither: as a sum of real numbers 2 fixes nobody, as a number of cases it fixes both."""
+    assert desk().ask(f"SELECT {item} FROM t WHERE {condition}").verdict == "refused"
+
+
+def test_totals_of_yes_and_no_are_answered_where_they_may_be() -> None:
+    asked = desk()
+    assert asked.ask("SELECT SUM(flu) FROM t WHERE age > 25").answer == 1
+    assert asked.ask("SELECT AVG(flu) FROM t WHERE age > 25").answer == pytest.approx(1 / 3)
+    assert asked.ask("SELECT COUNT(*) FROM t WHERE age > 25 AND flu = 1").answer == 1
+    assert asked.ask("SELECT SUM(flu) FROM t WHERE age > 35").verdict == "refused"  # bob would be known to have it
+    assert asked.ask("SELECT SUM(wage) FROM t WHERE age > 25").answer == 90
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
+    """Against every world there is: sums, means, counts and lists of a yes/no column, in any order."""
+    draw = Random(seed)
+    people = draw.randint(2, 6)
+    truth = [draw.randint(0, 1) for _ in range(people)]
+    truth[:2] = [0, 1]
+    frame = pl.DataFrame({"id": range(people), "has": truth})
+    asked = AuditDesk(frame, secrets=["has"], rules=Rules(k=2))
+    worlds = list(product((0, 1), repeat=people))
+    for _ in range(8):
+        chosen = draw.sample(range(people), draw.randint(1, people))
+        item = draw.choice(["SUM(has)", "AVG(has)", "has", "COUNT(*)", "MAX(has)"])
+        extra = " AND has = 1" if item == "COUNT(*)" else ""
+        made = asked.ask(f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, chosen))}){extra}")
+        if made.verdict == "refused":
+            continue
+        cases = sum(truth[i] for i in chosen)
+        told = {"AVG(has)": cases / len(chosen), "has": sorted(truth[i] for i in chosen)}.get(item, cases)
+        assert made.answer == told
+        worlds = [world for world in worlds if sum(world[i] for i in chosen) == cases]
+        assert all(len({world[i] for world in worlds}) == 2 for i in range(people))
