@@ -30,6 +30,7 @@ _NUMBER = np.int64((1 << CODE_BITS) - 1)
 _UNIT, _PLACE = 0, 1
 _MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
+_SMALL = 32
 _CLIP, _MEAN = int(Cut.CLIP), int(Cut.MEAN)
 
 _Whole = npt.NDArray[np.int64]
@@ -37,31 +38,42 @@ _Whole = npt.NDArray[np.int64]
 
 def fold(batches: Iterable[Any], bounded: Bounded) -> list[tuple[int, ...]] | None:
     """Group, totals and units: the statement's rows, from Arrow batches of the source. None: there are too many."""
-    terms = bounded.terms
     chunks: list[tuple[_Whole, _Whole]] = []
+    block = np.empty(0, np.int64)
     rows = 0
     for batch in batches:
         rows += batch.num_rows
         if rows > MOST_ROWS:
             return None
-        block = np.stack([column.to_numpy().astype(np.int64, casting="safe", copy=False) for column in batch.columns])
-        chunks.append(_deal(block, _PARTS))
-    column, columns = _PLACE, []
-    for term in terms:
-        for _ in range(term.shares):
-            column += not term.every
-            columns.append(-1 if term.every else column)
-    limits = np.array(
-        [(t.shares, t.cut, t.low, t.high, t.times, t.bound, t.rows, t.reach) for t in terms], np.int64
-    ).reshape(-1, 8)  # fmt: skip
-    totals = np.zeros((bounded.groups, len(columns) + 1), np.int64)
-    sums = np.zeros((bounded.groups, len(columns)), np.int64)
-    marks = np.zeros((3, bounded.groups), np.int64)
+        shape = batch.num_columns, batch.num_rows
+        block = block if block.size >= shape[0] * shape[1] else np.empty(shape[0] * shape[1], np.int64)
+        lying = block[: shape[0] * shape[1]].reshape(shape)
+        for into, column in zip(lying, batch.columns, strict=True):
+            np.copyto(into, column.to_numpy(), casting="safe")
+        chunks.append(_deal(lying, _PARTS))
+    return _totals(chunks, bounded) if rows else []
+
+
+def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple[int, ...]]:
+    places: list[int] = []
+    limits: list[tuple[int, ...]] = []
+    for term in bounded.terms:
+        # Sums lie in the order of the columns, behind the number of rows.
+        start = 0 if term.every else 1 + sum(t.shares for t in bounded.terms[: len(limits)] if not t.every)
+        limits.append(
+            (start, term.shares, term.cut, term.low, term.high, term.times, term.bound, term.rows, term.reach)
+        )
+        places += range(start, start + term.shares)
+    width = chunks[0][0].shape[1] - 1
+    sums, parts = (np.zeros((bounded.groups, w), np.int64) for w in (width, len(places)))
+    totals = np.zeros((bounded.groups, len(places) + 1), np.int64)
+    marks = np.zeros((4, bounded.groups), np.int64)
+    table = np.array(limits, np.int64).reshape(-1, 9)
     first, last = bounded.ends or (-1, -1)
     units = 0
-    for part in range(1 << _PARTS if rows else 0):
+    for part in range(1 << _PARTS):
         own = np.concatenate([chunk[ends[part] : ends[part + 1]] for chunk, ends in chunks])
-        units = _bound(own, np.array(columns, np.int64), limits, first, last, sums, marks, units, totals)
+        units = _bound(own, table, first, last, sums, parts, marks, units, totals)
     return [(group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist()]
 
 
@@ -119,13 +131,13 @@ def _gather(rows: _Whole) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32],
 
 @njit(cache=True)
 def _bound(
-    rows: _Whole, columns: _Whole, limits: _Whole, first: int, last: int, sums: _Whole, marks: _Whole, before: int,
+    rows: _Whole, limits: _Whole, first: int, last: int, sums: _Whole, parts: _Whole, marks: _Whole, before: int,
     totals: _Whole,
 ) -> int:  # fmt: skip
     """Add the bounded parts of all units in ``rows`` to the totals; gives how many units there have been by now."""
     order, ends, units = _gather(rows)
-    owner, seen, places = marks[0], marks[1], marks[2]
-    terms = len(columns)
+    owner, seen, places, ordered = marks[0], marks[1], marks[2], marks[3]
+    width = rows.shape[1] - 1
     begin = 0
     for j in range(units):
         me = before + j + 1
@@ -138,56 +150,95 @@ def _bound(
                 seen[groups] = g
                 places[groups] = rows[i, _PLACE]
                 groups += 1
-                sums[g, :] = 0
-            for k in range(terms):
-                sums[g, k] += 1 if columns[k] < 0 else rows[i, columns[k]]
+                for c in range(width):
+                    sums[g, c] = 0
+            sums[g, 0] += 1
+            for c in range(1, width):
+                sums[g, c] += rows[i, c + 1]
         begin = ends[j]
         if first >= 0 and groups > first + last:
-            ordered = np.sort(places[:groups])
-            kept = 0
-            for t in range(groups):
-                if places[t] <= ordered[first - 1] or (last > 0 and places[t] >= ordered[groups - last]):
-                    seen[kept] = seen[t]
-                    kept += 1
-            groups = kept
-        for t in range(groups):
-            totals[seen[t], terms] += 1
-        k = 0
-        for term in range(len(limits)):
-            shares, times, bound = limits[term, 0], limits[term, 4], limits[term, 5]
-            square = np.int64(0)
-            for t in range(groups):
-                _cut(sums[seen[t], k : k + shares], limits[term])
-                for c in range(k, k + shares):
-                    sums[seen[t], c] *= times
-                    square += sums[seen[t], c] * sums[seen[t], c] if first < 0 else 0
-            factor = 0.0
-            if square > bound:
-                factor = np.sqrt(np.float64(bound) / np.float64(square)) * SAFE
-            for t in range(groups):
-                for c in range(k, k + shares):
-                    part = sums[seen[t], c]
-                    if factor:
-                        part = np.int64(np.trunc(np.float64(part) * factor))
-                    totals[seen[t], c] += part
-            k += shares
+            groups = _choose(places, seen, ordered, groups, first, last)
+        _add(limits, first < 0, sums, parts, seen, groups, totals)
     return before + units
 
 
 @njit(cache=True)
-def _cut(own: _Whole, limit: _Whole) -> None:
-    """One unit's sums of one term within one group, made to stay within what counts of it."""
-    cut, low, high, rows, whole = limit[1], limit[2], limit[3], limit[6], limit[7]
-    if cut == _CLIP:
-        own[0] = max(min(own[0], high), low)
-        return
-    total = own.sum()
-    if cut == _MEAN:
-        if total > rows * whole:
-            count = max(total // whole, 1)
-            for share in range(len(own)):
-                own[share] = own[share] * rows // count
-        return
-    kept = max(min(own[1] + low * (total // whole), rows * high), rows * low)
-    own[1] = kept - low * min(total // whole, rows)
-    own[0] = min(total, rows * whole) - own[1]
+def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: int, last: int) -> int:
+    """Keep those of the groups seen that lie at either end of the order; gives how many these are."""
+    if groups > _SMALL:
+        ordered[:groups] = np.sort(places[:groups])
+    else:
+        for t in range(groups):
+            at = t
+            while at > 0 and ordered[at - 1] > places[t]:
+                ordered[at] = ordered[at - 1]
+                at -= 1
+            ordered[at] = places[t]
+    kept = 0
+    for t in range(groups):
+        if places[t] <= ordered[first - 1] or (last > 0 and places[t] >= ordered[groups - last]):
+            seen[kept] = seen[t]
+            kept += 1
+    return kept
+
+
+@njit(cache=True)
+def _add(
+    limits: _Whole, scaled: bool, sums: _Whole, parts: _Whole, seen: _Whole, groups: int, totals: _Whole
+) -> None:  # fmt: skip
+    """Add one unit's parts of the groups seen, each cut and, if so wanted, all of them scaled down to their norm."""
+    to = 0
+    for term in range(len(limits)):
+        start, shares, cut, times, bound = (
+            limits[term, 0],
+            limits[term, 1],
+            limits[term, 2],
+            limits[term, 5],
+            limits[term, 6],
+        )
+        if cut == _CLIP:
+            low, high = limits[term, 3], limits[term, 4]
+            for t in range(groups):
+                parts[t, 0] = max(min(sums[seen[t], start], high), low) * times
+        else:
+            _share(limits, term, sums, parts, seen, groups)
+        square = np.int64(0)
+        if scaled:
+            for t in range(groups):
+                for c in range(shares):
+                    square += parts[t, c] * parts[t, c]
+        if square > bound:
+            factor = np.sqrt(np.float64(bound) / np.float64(square)) * SAFE
+            for t in range(groups):
+                for c in range(shares):
+                    parts[t, c] = np.int64(np.trunc(np.float64(parts[t, c]) * factor))
+        for t in range(groups):
+            for c in range(shares):
+                totals[seen[t], to + c] += parts[t, c]
+        to += shares
+    for t in range(groups):
+        totals[seen[t], to] += 1
+
+
+@njit(cache=True)
+def _share(limits: _Whole, term: int, sums: _Whole, parts: _Whole, seen: _Whole, groups: int) -> None:
+    """One unit's shares of a weight, made to stay within what counts of it, as ``Cut`` says."""
+    start, shares, cut, low, high = limits[term, 0], limits[term, 1], limits[term, 2], limits[term, 3], limits[term, 4]
+    times, rows, whole = limits[term, 5], limits[term, 7], limits[term, 8]
+    for t in range(groups):
+        total = np.int64(0)
+        for c in range(shares):
+            parts[t, c] = sums[seen[t], start + c]
+            total += parts[t, c]
+        if cut == _MEAN:
+            if total > rows * whole:
+                count = max(total // whole, 1)
+                for c in range(shares):
+                    parts[t, c] = parts[t, c] * rows // count
+        else:
+            count = total // whole
+            kept = max(min(parts[t, 1] + low * count, rows * high), rows * low)
+            parts[t, 1] = kept - low * min(count, rows)
+            parts[t, 0] = min(total, rows * whole) - parts[t, 1]
+        for c in range(shares):
+            parts[t, c] *= times

@@ -27,7 +27,8 @@ _KINDS = {
 }  # fmt: skip
 
 _WHOLE = {name for name, kind in _KINDS.items() if kind == "int"}
-_BATCH = 1 << 20
+_BATCH = 122_880
+"""Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
 _LINE = 40
 """Bytes of a line of text, about."""
 
