@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,15 @@ GENTLE: dict[str, dict[str, Any]] = {
 }
 """Attacks that exploit a method meet it here with parameters that hide next to nothing."""
 
+SPLINK = pytest.mark.skipif(find_spec("splink") is None, reason="Splink is not installed: pip install 'tacit[linkage]'")
+
 PARTS = [
-    pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
+    pytest.param(
+        kind,
+        parameters,
+        id=f"{kind.part_name()}-{number}",
+        marks=[SPLINK] if parameters.get("engine") == "splink" else [],
+    )
     for kind in registry("attack")
     for number, parameters in enumerate(kind.examples)
 ]

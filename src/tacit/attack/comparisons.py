@@ -63,6 +63,10 @@ class Labels:
     levels: int
     labels: int
     """How many released values there are."""
+    vague: npt.NDArray[np.bool_]
+    """Released values that may stand for anything."""
+    unsaid: npt.NDArray[np.bool_]
+    """Known values that are not known after all."""
     text: tuple[pl.Series, pl.Series] | None = None
     """For names: the distinct known and released values, folded."""
 
@@ -160,5 +164,7 @@ def _labels(
         level=np.ascontiguousarray(level),
         levels=levels,
         labels=len(found.labels),
+        vague=vague,
+        unsaid=blank & blanks_unknown,
         text=text,
     )

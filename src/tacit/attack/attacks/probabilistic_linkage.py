@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.blocking import Rule, blocks
 from tacit.attack.comparisons import Labels, Numbers, Strings, comparable, cuts
 from tacit.attack.fellegi_sunter import fit, link, patterns
+from tacit.attack.splink_engine import link_by_splink
 from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
@@ -39,6 +39,7 @@ class ProbabilisticLinkage(Linking):
         {},
         {"block": ["sex"], "knows": ["sex", "height", "income", "rent", "commute"]},
         {"strings": "similar", "block": {"birth": 3}},
+        {"engine": "splink"},
     )
     reference: ClassVar[str] = (
         "Fellegi, I. P., Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical "
@@ -56,6 +57,10 @@ class ProbabilisticLinkage(Linking):
     """Known columns in which person and row must agree: a list of names, or for each name ``exact``, a number (so many
     first characters) or ``sound`` (Soundex)."""
 
+    engine: Literal["own", "splink", "splink-spark"] = "own"
+    """What weighs the comparisons: our own engine, Splink on DuckDB, or Splink on Spark (the active session, or a local
+    one). Splink needs ``pip install 'tacit[linkage]'``, and for Spark ``'tacit[linkage,spark]'``."""
+
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         rules: Mapping[str, Rule] = self.block if isinstance(self.block, dict) else dict.fromkeys(self.block, "exact")
         if not set(rules) <= set(view.knows):
@@ -69,17 +74,20 @@ class ProbabilisticLinkage(Linking):
             raise NotApplicable("Nobody agrees with any row in the columns blocked on.", columns=tuple(rules))
         near, fitted = comparable(view, names, self.strings, block, progress)
         limits = cuts(near, _fewer(self.levels, near, fitted), self.nearest, rng.child("levels").generator)
-        pattern = patterns(near, fitted, limits, block)
-        with progress.task("learning the weights of agreement", 1) as tick:
-            model = fit(pattern, draw=rng.child("fit").generator)
-            tick(1)
-        row, confidence = link(pattern, model, rng.child("ties").generator, progress)
-        gain = (model.matches * model.weight).sum(axis=1) / np.log(2)
+        if self.engine == "own":
+            pattern = patterns(near, fitted, limits, block)
+            with progress.task("learning the weights of agreement", 1) as tick:
+                model = fit(pattern, draw=rng.child("fit").generator)
+                tick(1)
+            row, confidence = link(pattern, model, rng.child("ties").generator, progress)
+            gain = model.bits
+        else:
+            draw, spark = rng.child("splink").generator, self.engine == "splink-spark"
+            row, confidence, gain = link_by_splink(
+                near, fitted, limits, block, spark=spark, draw=draw, progress=progress
+            )
         used = [column.name for column in near] + [column.name for column in fitted]
-        detail: dict[str, Any] = {
-            "columns": {name: float(value) for name, value in zip(used, gain, strict=True)},
-            "rounds": model.rounds,
-        }
+        detail: dict[str, Any] = {"columns": dict(zip(used, gain, strict=True)), "engine": self.engine}
         if similar := [column.name for column in fitted if column.text is not None]:
             detail["by similarity"] = similar
         return Guesses.of_rows(row, confidence, detail, tried=len(row))

@@ -1,0 +1,270 @@
+"""The same comparisons weighed by Splink, on DuckDB or on Spark.
+
+Splink learns its weights in its own way (random pairs for the levels of strangers, then expectation maximization for
+those of matches) and compares in SQL, so that files larger than this machine can be linked on a cluster. Columns,
+levels, blocks and the choice among equally good rows are those of our own engine. Splink sees two tables of numbers,
+codes and folded text under names of our own, whatever the columns are called.
+
+Reference: Linacre, R., Lindsay, S., Manassis, T., Slade, Z., Hepworth, T. (2022). Splink: Free software for
+probabilistic record linkage at scale. International Journal of Population Data Science 7(3).
+doi:10.23889/ijpds.v7i3.1794
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.attack.blocking import Blocks
+from tacit.attack.comparisons import Labels, Numbers
+from tacit.attack.similarity import CUTS, sorted_words
+from tacit.errors import DatabaseFailed, ExtraMissing, TacitError
+from tacit.progress import Progress
+
+__all__ = ["link_by_splink"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_TRAINING = 5_000_000
+"""Pairs that weights are learned from."""
+_PORTION = 25_000_000
+"""Pairs that are scored at a time; their scores are kept until the best are found."""
+
+
+def link_by_splink(
+    near: list[Numbers],
+    fitted: list[Labels],
+    cuts: Floats,
+    blocks: Blocks,
+    *,
+    spark: bool,
+    draw: np.random.Generator,
+    progress: Progress,
+) -> tuple[Ints, Floats, list[float]]:
+    """For each person the row of highest weight, its probability among her block's rows, and bits per column."""
+    try:
+        import splink
+    except ImportError:
+        raise ExtraMissing("Splink is not installed.", fix="pip install 'tacit[linkage]'") from None
+    people = len(blocks.first)
+    seed = int(draw.integers(1, 2**31))
+    comparisons, known, released = [], _keys(blocks.person), _keys(blocks.row)
+    made = [(_distance(place, cuts[place]), _number_columns(place, column)) for place, column in enumerate(near)]
+    made += [
+        (_likeness(place, column, spark), _label_columns(place, column))
+        for place, column in enumerate(fitted, start=len(near))
+    ]
+    for comparison, sides in made:
+        comparisons.append(comparison)
+        known.update(sides[0])
+        released.update(sides[1])
+    settings = splink.SettingsCreator(
+        link_type="link_only",
+        comparisons=comparisons,
+        blocking_rules_to_generate_predictions=[splink.block_on("block")],
+        # Every person has one true row.
+        probability_two_random_records_match=min(0.5, people / max(1, blocks.pairs)),
+        max_iterations=100,
+        retain_matching_columns=False,
+    )
+    row, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
+    with _quiet(), _database(spark) as base, progress.task("linkage by Splink", 3) as tick:
+        # Splink takes the table whose name comes first as the left one.
+        tables = [
+            base.register(pl.DataFrame(side).to_arrow(), dataset_display_name=name)
+            for name, side in (("tacit_1_known", known), ("tacit_2_released", released))
+        ]
+        linker = splink.Linker(tables, settings, log_level=None)
+        # In one piece per column: on small files each further piece costs more than it saves.
+        linker.training.estimate_u_using_random_sampling(
+            max_pairs=_TRAINING, seed=seed, num_chunks=1, min_count_per_level=None
+        )
+        tick(1)
+        linker.training.estimate_parameters_using_expectation_maximisation(
+            splink.block_on("block"),
+            fix_probability_two_random_records_match=True,
+            max_pairs=_TRAINING if blocks.pairs > _TRAINING else None,
+        )
+        tick(1)
+        portions = -(-blocks.pairs // _PORTION)
+        for portion in range(portions):
+            scored: Any = linker.inference.predict_chunk(left_chunk=(portion + 1, portions), warning_mode="never")
+            best = pl.DataFrame(
+                pl.from_arrow(scored.query_sql(_best(scored.physical_name, seed, spark)).as_pyarrow_table())
+            )
+            who = best["person"].to_numpy()
+            row[who], share[who] = best["row"].to_numpy(), best["share"].to_numpy()
+            scored.drop_table_from_database_and_remove_from_cache()
+        gain = [_bits(comparison) for comparison in linker.misc.save_model_to_json()["comparisons"]]
+    return row, share, gain
+
+
+def _keys(block: Ints) -> dict[str, Any]:
+    return {"unique_id": np.arange(len(block)), "block": block}
+
+
+def _number_columns(number: int, column: Numbers) -> tuple[dict[str, Any], dict[str, Any]]:
+    known, released = (pl.Series(side).fill_nan(None) for side in (column.known, column.released))
+    return {f"c{number}": known}, {f"c{number}": released}
+
+
+def _distance(number: int, cuts: Floats) -> Any:
+    import splink.comparison_level_library as level
+    import splink.comparison_library as library
+
+    name = f"c{number}"
+    near = [
+        level.CustomLevel(f"abs({name}_l - {name}_r) <= {float(cut)!r}", label_for_charts=f"level {place}")
+        for place, cut in enumerate(np.unique(cuts))
+    ]
+    return library.CustomComparison(
+        output_column_name=name, comparison_levels=[level.NullLevel(name), *near, level.ElseLevel()]
+    )
+
+
+def _label_columns(number: int, column: Labels) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Codes: what fits on the known side, what it is on the released one; and the text of names.
+
+    Both tables need all columns, so that each has some that only the other one uses.
+    """
+    values = len(column.starts) - 1
+    agrees = column.level == 0
+    value = np.repeat(np.arange(values), np.diff(column.starts))[agrees]
+    fits = column.fits[agrees]
+    if _single(column):
+        code = np.full(values, -1, dtype=np.int64)
+        code[value] = fits
+        known: dict[str, Any] = {f"c{number}": code[column.known]}
+        released: dict[str, Any] = {f"c{number}": column.released}
+    else:
+        lists = pl.DataFrame({"value": value, "fits": fits}).group_by("value").agg("fits")
+        every = pl.DataFrame({"value": np.arange(values)}).join(lists, on="value", how="left", maintain_order="left")
+        known = {
+            f"f{number}": every["fits"].fill_null([]).gather(column.known),
+            f"c{number}": np.full(len(column.known), -1, dtype=np.int64),
+        }
+        released = {
+            f"f{number}": pl.Series([[]], dtype=pl.List(pl.Int64)).new_from_index(0, len(column.released)),
+            f"c{number}": column.released,
+        }
+    known[f"u{number}"], released[f"u{number}"] = column.unsaid[column.known], column.vague[column.released]
+    if column.text is not None:
+        for side, text, code in ((known, column.text[0], column.known), (released, column.text[1], column.released)):
+            plain = text.fill_null("")
+            side[f"t{number}"], side[f"w{number}"] = plain.gather(code), sorted_words(plain).gather(code)
+    return known, released
+
+
+def _single(column: Labels) -> bool:
+    """Whether no known value fits more than one released value."""
+    value = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))[column.level == 0]
+    return len(np.unique(value)) == len(value)
+
+
+def _likeness(number: int, column: Labels, spark: bool) -> Any:
+    import splink.comparison_level_library as level
+    import splink.comparison_library as library
+
+    contains = "array_contains" if spark else "list_contains"
+    fits = f"c{number}_l = c{number}_r" if _single(column) else f"{contains}(f{number}_l, c{number}_r)"
+    unknown = level.CustomLevel(f"(u{number}_l or u{number}_r) and not ({fits})", label_for_charts="unknown")
+    steps = [level.CustomLevel(fits, label_for_charts="fits")]
+    if column.text is not None:
+        like = "jaro_winkler" if spark else "jaro_winkler_similarity"
+        text, words = (f"{like}({name}{number}_l, {name}{number}_r)" for name in "tw")
+        written = f"t{number}_l <> '' and t{number}_r <> ''"
+        same = f"w{number}_l = w{number}_r"
+        steps = [level.CustomLevel(f"({fits}) or ({written} and {same})", label_for_charts="the same")]
+        steps += [
+            level.CustomLevel(f"{written} and greatest({text}, {words}) >= {cut}", label_for_charts=f"from {cut}")
+            for cut in CUTS
+        ]
+    return library.CustomComparison(
+        output_column_name=f"c{number}",
+        comparison_levels=[unknown.configure(is_null_level=True), *steps, level.ElseLevel()],
+    )
+
+
+def _best(table: str, seed: int, spark: bool) -> str:
+    """Per person the row of highest weight; equal ones are chosen among by a hash that the seed changes."""
+    coin = f"{'xxhash64' if spark else 'hash'}({seed}, unique_id_l, unique_id_r)"
+    return f"""
+        with tops as (select unique_id_l as person, max(match_weight) as top from {table} group by unique_id_l)
+        select person,
+               min_by(unique_id_r, case when match_weight = top then {coin} end) as row,
+               1 / sum(power(2, match_weight - top)) as share
+        from {table} join tops on unique_id_l = person
+        group by person
+    """
+
+
+def _bits(comparison: dict[str, Any]) -> float:
+    """What a look at this column tells about a true pair, in bits."""
+    levels = [one for one in comparison["comparison_levels"] if not one.get("is_null_level", False)]
+    pairs = [(one.get("m_probability"), one.get("u_probability")) for one in levels]
+    return float(
+        sum(m * np.log2(m / u) for m, u in pairs if isinstance(m, float) and isinstance(u, float) and m * u > 0)
+    )
+
+
+@contextmanager
+def _database(spark: bool) -> Iterator[Any]:
+    """DuckDB in memory, or the active Spark session, or a local one that ends here."""
+    if not spark:
+        import duckdb
+        from splink import DuckDBAPI
+
+        connection = duckdb.connect(":memory:")
+        try:
+            with _plain_words("DuckDB"):
+                yield DuckDBAPI(connection=connection)
+        finally:
+            connection.close()
+        return
+    from tacit.protect.scale.on_spark import spark_session
+
+    with spark_session(None, memory="4GB", threads=None, temporary=None) as session:
+        import splink.backends.spark as backend
+
+        with _plain_words("Spark"):
+            # Similarity of names is not among Spark's own functions; Splink brings it along.
+            session.sql(f"ADD JAR '{backend.similarity_jar_location()}'")
+            make: Any = backend.SparkAPI
+            base = make(spark_session=session, break_lineage_method="persist")
+            try:
+                yield base
+            finally:
+                base.delete_tables_created_by_splink_from_db()
+
+
+@contextmanager
+def _plain_words(engine: str) -> Iterator[None]:
+    """Whatever goes wrong inside may quote statements and values; neither is shown."""
+    try:
+        yield
+    except TacitError:
+        raise
+    except Exception as failure:
+        raise DatabaseFailed(
+            f"Splink could not link the files on {engine} ({type(failure).__name__}).",
+            fix="Use the engine of our own (`engine: own`), or fewer columns.",
+        ) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Splink tells its progress in a log of its own; ours goes to whoever listens."""
+    log = logging.getLogger("splink")
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
