@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from tacit.answer import Catalog, PrivateTable, PublicTable, Session
+from tacit.answer.compute import add_up
 from tacit.answer.question import ask
 from tacit.answer.statement import additive
 from tacit.answer.strategy import choose
@@ -257,6 +258,14 @@ def test_an_odd_row_of_a_csv_file_hides_at_most_itself(odd: str, tmp_path: Path)
     assert exact(asked, "SELECT COUNT(*) FROM t")[0][0] in (2, 3)
 
 
+def test_declared_columns_that_are_not_there_are_told_before_they_cost(tmp_path: Path) -> None:
+    """Every question failed and was charged, until the budget was gone."""
+    (tmp_path / "t.csv").write_text("n\n1\n")
+    for data in (tmp_path / "t.csv", pl.DataFrame({"n": [1]})):
+        with pytest.raises(MetadataMissing, match="declared columns"):
+            session(data, {"n": column("integer"), "m": column("integer")})
+
+
 def test_a_file_without_a_header_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"")
     with pytest.raises(UnknownFormat, match="header"):
@@ -346,3 +355,21 @@ def test_a_cost_that_would_fill_the_memory_is_refused(epsilon: Any) -> None:
 def test_a_zero_is_read_at_once_however_it_is_written() -> None:
     asked = session(pl.DataFrame({"x": [1.0]}), {"x": column("number", low=0, high=1)})
     assert exact(asked, "SELECT COUNT(*) FROM t WHERE x > 0e99999999")[0][0] == 1
+
+
+def test_a_workload_draws_its_own_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whose groups are kept must not follow from what an analyst knows."""
+    secrets = []
+
+    def noted(strategy: Any, engine: Any, secret: int) -> Any:
+        secrets.append(secret)
+        return add_up(strategy, engine, secret)
+
+    monkeypatch.setattr("tacit.answer.workload.add_up", noted)
+    pl.DataFrame({"person": [1, 1, 2], "k": ["a", "b", "a"]}).write_parquet(tmp_path / "t.parquet")
+    columns = {"person": column("integer"), "k": column("category", values=("a", "b"))}
+    for _ in range(2):
+        session(tmp_path / "t.parquet", columns, unit="person").workload(
+            ["SELECT COUNT(*) FROM t WHERE k = 'a'"], epsilon=1
+        )
+    assert len(set(secrets)) == 2

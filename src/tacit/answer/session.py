@@ -29,13 +29,14 @@ from tacit.answer.output import Noisy
 from tacit.answer.pace import paced
 from tacit.answer.question import Question, ask
 from tacit.answer.shown import Shown
+from tacit.answer.source import rows_of
 from tacit.answer.strategy import Strategy, choose
 from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential
 from tacit.engines.choice import choose_engine, is_address, without_password
 from tacit.engines.engine import Engine
-from tacit.errors import AnswerFailed, BadParameter, TacitError
+from tacit.errors import AnswerFailed, BadParameter, MetadataMissing, TacitError
 from tacit.exact import Number, rational
 
 __all__ = ["Answer", "Session"]
@@ -135,6 +136,18 @@ class Session:
         self._public = hashlib.sha256("\n".join(frame.write_csv() for frame in public.values()).encode()).hexdigest()
         opened = {name: _arrow(source) for name, source in (sources | public).items()}
         self._engine = choose_engine(engine, sources.values()).start(opened)
+        self._check_columns()
+
+    def _check_columns(self) -> None:
+        """Declared columns that the data lack would make every question fail, at its full cost."""
+        for table in self.catalog.private.values():
+            try:
+                self._engine.run(f"SELECT COUNT(*) FROM ({rows_of(self.catalog, table).sql()}) WHERE FALSE")
+            except AnswerFailed:
+                raise MetadataMissing(
+                    f"Not all declared columns of `{table.name}` can be read from its data.",
+                    fix="Compare the metadata with the data.",
+                ) from None
 
     def explain(
         self,

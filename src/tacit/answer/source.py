@@ -18,7 +18,7 @@ from tacit.errors import did_you_mean
 from tacit.exact import rational
 from tacit.schema import Kind
 
-__all__ = ["Limits", "Relation", "Sources"]
+__all__ = ["Limits", "Relation", "Sources", "rows_of"]
 
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_"}
 
@@ -339,6 +339,11 @@ class Sources:
         ordered = tuple((self._name(), scalar) for _, _, scalar in seen)
         named = [(a, n, replace(s, sql=inner)) for (a, n, s), (inner, _) in zip(seen, ordered, strict=True)]
         return replace(relation, rows=Trim(child=grouped_rows, items=ordered), columns=Columns(named))
+
+
+def rows_of(catalog: Catalog, table: PrivateTable) -> Rows:
+    """All rows of a private table, as questions read them."""
+    return Sources(catalog, "")._scan(table, table.name).rows
 
 
 def _unit_count(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
