@@ -312,6 +312,15 @@ def test_numbers_too_large_to_show_are_missing(item: str) -> None:
     assert asked.ask(f"SELECT {item} FROM t", epsilon=100).frame.item() is None
 
 
+def test_whole_numbers_and_others_may_stand_in_one_column() -> None:
+    frame = pl.DataFrame({"k": [1.0, 2.5], "x": [1.5, 1.5]})
+    asked = session(frame, {"k": column("number", values=(1, 2.5)), "x": column("number", low=0, high=2)})
+    sql = "SELECT k, CASE WHEN k > 2 THEN 7 ELSE AVG(x) END AS m FROM t GROUP BY k"
+    shown = asked.ask(sql, epsilon=10**5)
+    assert shown.frame["k"].to_list() == [1.0, 2.5]
+    assert shown.intervals["m"].to_list() == pytest.approx([1.5, 7], abs=0.01)
+
+
 def test_large_sums_are_shown() -> None:
     frame = pl.DataFrame({"n": [2**40] * 100})
     asked = session(frame, {"n": column("integer", low=0, high=2**40)})

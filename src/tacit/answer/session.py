@@ -58,7 +58,8 @@ class Answer:
     @property
     def frame(self) -> pl.DataFrame:
         """The values as a Polars frame."""
-        return pl.DataFrame({name: [row[i].value for row in self.rows] for i, name in enumerate(self.columns)})
+        data = {name: [row[i].value for row in self.rows] for i, name in enumerate(self.columns)}
+        return pl.DataFrame(data, strict=False)  # whole numbers and others may stand in one column
 
     @property
     def intervals(self) -> pl.DataFrame:
@@ -69,7 +70,7 @@ class Answer:
             if any(row[i].low is not None for row in self.rows):
                 data[f"{name}_low"] = [row[i].low for row in self.rows]
                 data[f"{name}_high"] = [row[i].high for row in self.rows]
-        return pl.DataFrame(data)
+        return pl.DataFrame(data, strict=False)
 
     def to_arrow(self) -> Any:
         """The values with their intervals as an Arrow table."""
