@@ -29,6 +29,7 @@ from tacit.answer.strategy import Strategy, choose, grid_of
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential
 from tacit.dp.mechanisms.gaussian import Gaussian
+from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.errors import AnswerFailed, QueryRefused, TacitError
 from tacit.schema import Column, Domain, Kind, Role, Schema
@@ -197,6 +198,13 @@ def too_far(strategy: Strategy, one: dict[int | None, dict[Any, int]], two: dict
                 return f"cells of {measurement}"
             continue
         grid = grid_of(measurement, strategy.bounding)
+        if isinstance(draw.mechanism, ThresholdedLaplace):
+            by_key: dict[Any, int] = {}
+            for key, change in moved.items():
+                by_key[key[:width]] = by_key.get(key[:width], 0) + change
+            touched = [change for change in by_key.values() if change]
+            if len(touched) > draw.mechanism.keys or max(touched, default=0) * grid > draw.mechanism.reach:
+                return f"keys named by {measurement}"
         if isinstance(draw.mechanism, Gaussian):
             if sum((change * grid) ** 2 for change in moved.values()) > draw.sensitivity:
                 return f"L2 of {measurement}"
@@ -335,13 +343,16 @@ def test_loss_by_two_routes_on_thousands_of_queries() -> None:
 def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = strategies._pure_draw
 
-    def forgetful(measurement: Any, index: int, epsilon: Fraction, r: int, g: int) -> Any:
-        return honest(measurement, index, epsilon, r - (wrong == "rows"), g - (wrong == "groups"))
+    def forgetful(measurement: Any, index: int, epsilon: Fraction, r: int, g: int, naming: Any = None) -> Any:
+        return honest(measurement, index, epsilon, r - (wrong == "rows"), g - (wrong == "groups"), naming)
 
     monkeypatch.setattr(strategies, "_pure_draw", forgetful)
-    question = ask("SELECT city, COUNT(*) FROM t GROUP BY city", catalog("person", 3, 3))
-    with pytest.raises(AnswerFailed, match="disagree"):
-        choose(question, pure(1))
+    known = catalog("person", 3, 3)
+    for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)"):
+        with pytest.raises(AnswerFailed, match="disagree"):
+            choose(ask(f"SELECT city, {item} FROM t GROUP BY city", known), pure(1))
+    with pytest.raises(AnswerFailed, match="naming keys"):
+        choose(ask("SELECT word, COUNT(*) FROM t GROUP BY word", known), approximate(1, "1e-6"))
 
 
 # --- fuzzing ------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from tacit.dp.mechanisms.randomized_response import RandomizedResponse
 from tacit.dp.mechanisms.report_noisy_max import ReportNoisyMax
 from tacit.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
 from tacit.dp.mechanisms.sparse_vector import SparseVector
+from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.dp.receipt import issue
 from tacit.registry import registry
 from tacit.sealed import Sealed
@@ -188,6 +189,20 @@ def exact(number: float) -> Fraction:
 
 GRADED = list(range(40))
 
+WITHHELD = -1000
+
+
+def thresholded_pmf(scale: float, limit: int) -> Pmf:
+    """Laplace noise where the result reaches the limit; all the rest is one outcome."""
+
+    def pmf(value: Any, theta: float) -> dict[int, float]:
+        plain = shifted(scale)(value, theta)
+        named = {y: p for y, p in plain.items() if y >= limit}
+        return named | {WITHHELD: 1 - sum(named.values())}
+
+    return pmf
+
+
 AUDITS = {
     "laplace": Audit(
         make=lambda t: Laplace(scale=exact(3 * t), grid=1),
@@ -292,6 +307,16 @@ AUDITS = {
         near=4,
         far=6,
         count=600_000,
+        delta=0.01,
+    ),
+    "thresholded-laplace": Audit(
+        make=lambda t: ThresholdedLaplace(scale=exact(3 * t), limit=18, reach=1),
+        draw=lambda m, value, n: np.nan_to_num(vector(m, value, n), nan=WITHHELD).astype(int),
+        pmf=thresholded_pmf(3.0, 18),
+        base=20,
+        near=21,
+        far=22,
+        count=300_000,
         delta=0.01,
     ),
     "sample-and-aggregate": Audit(
@@ -403,3 +428,22 @@ def test_sensitivity_off_by_one_is_caught(name: str) -> None:
     audit = AUDITS[name]
     found = loss_found(audit, audit.far, outputs(name, 1.0, "base"), outputs(name, 1.0, "far"))
     assert found > claim(audit)
+
+
+@pytest.mark.parametrize(("parts", "grid"), [(1, "1"), (1, "1/4"), (2, "1/4"), (3, "1/2"), (4, "1/8")])
+def test_keys_of_one_person_are_named_as_rarely_as_claimed(parts: int, grid: str) -> None:
+    """The exact chance, by convolution of the discrete noise, is below the claim, and a limit 12 % lower breaks it."""
+    made = ThresholdedLaplace.for_budget(1, "0.001", sensitivity=2, reach=2, grid=grid, parts=parts)
+    step, far = float(made.grid), 4000
+    q = np.exp(-step / float(made.scale))
+    one = (1 - q) / (1 + q) * q ** np.abs(np.arange(-far, far + 1))
+    total = one
+    for _ in range(parts - 1):
+        total = np.convolve(total, one)
+    places = (np.arange(len(total)) - len(total) // 2) * step
+
+    def chance(limit: float) -> float:
+        return float(total[places + 2 >= limit - 1e-9].sum())
+
+    assert chance(float(made.limit)) <= float(made.chance) * (1 + 1e-9) <= 0.001
+    assert chance(0.88 * float(made.limit)) > 0.001

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tacit.answer.measurement import Cells, Count, Distinct, Sum
 from tacit.answer.statement import additive, bounded, cells, distinct, group_columns
 from tacit.answer.strategy import Draw, Strategy
 from tacit.dp.mechanisms.gaussian import Gaussian
+from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.dp.receipt import Receipt
 from tacit.engines.engine import Running
 from tacit.sealed import Sealed
@@ -73,7 +75,10 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
     if added or strategy.selection is not None:
         rows = add_up(strategy, engine, secret).open(receipt)
         table = {key_of(row): tuple(row[width:]) for row in rows}
-    keys = groups if groups is not None else _named(strategy, table, receipts)
+    if strategy.naming is not None:
+        keys = _known(strategy, table)
+    else:
+        keys = groups if groups is not None else _named(strategy, table, receipts)
     values: dict[int, tuple[float | int, ...]] = {}
     place = 0
     for i in added:
@@ -87,6 +92,8 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
         noisy = _noisy(draw, Sealed(exact), receipts[i])
         for part, index in enumerate(draw.covers):
             values[index] = noisy[part :: draw.parts]
+    if strategy.naming is not None:
+        keys = _keep_named(strategy.naming, keys, values)
     for i, measurement in enumerate(question.measurements):
         if isinstance(measurement, Distinct):
             rows = engine.run(distinct(strategy, measurement, secret)).open(receipt)
@@ -120,13 +127,30 @@ def _named(strategy: Strategy, table: dict[Key, Key], receipts: dict[int | None,
     """The private keys that may be named, in their order."""
     draw = strategy.selection
     assert draw is not None
-    public = [None if key.values is None else set(key.values) for key in strategy.question.keys]
-    known = [key for key in table if all(p is None or part in p for p, part in zip(public, key, strict=True))]
-    known.sort(key=lambda key: [str(part) for part in key])
+    known = _known(strategy, table)
     units = Sealed(np.array([int(table[key][-1]) for key in known], dtype=np.int64))
     kept = draw.mechanism.release(units, receipt=receipts[None], sensitivity=strategy.groups) if known else []
     named = [key for key, keep in zip(known, kept, strict=True) if keep]
     return tuple(sorted(named))
+
+
+def _known(strategy: Strategy, table: dict[Key, Key]) -> tuple[Key, ...]:
+    """All keys that anybody has, private ones included."""
+    public = [None if key.values is None else set(key.values) for key in strategy.question.keys]
+    known = [key for key in table if all(p is None or part in p for p, part in zip(public, key, strict=True))]
+    return tuple(sorted(known, key=lambda key: [str(part) for part in key]))
+
+
+def _keep_named(naming: Draw, keys: tuple[Key, ...], values: dict[int, tuple[float | int, ...]]) -> tuple[Key, ...]:
+    """Leave out, of keys and values, the keys that the noisy count withholds (NaN), and put the rest in order."""
+    shown = values[naming.covers[0]]
+    places = sorted((i for i in range(len(keys)) if not isnan(shown[i])), key=lambda i: keys[i])
+    assert isinstance(naming.mechanism, ThresholdedLaplace)
+    whole = naming.mechanism.grid == 1
+    for index, column in values.items():
+        kept = [column[i] for i in places]
+        values[index] = tuple(int(v) for v in kept) if whole and index in naming.covers else tuple(kept)
+    return tuple(keys[i] for i in places)
 
 
 def _noisy(draw: Draw, exact: Sealed[Any], receipt: Receipt) -> tuple[float | int, ...]:

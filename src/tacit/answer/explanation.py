@@ -7,7 +7,9 @@ from typing import Any
 
 from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Share, Sum
 from tacit.answer.output import Linear
-from tacit.answer.strategy import Strategy
+from tacit.answer.strategy import Draw, Strategy
+from tacit.dp.combined import combined_error
+from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 
 __all__ = ["Explanation", "Noise", "explain"]
 
@@ -60,6 +62,13 @@ def _what(measurement: Measurement) -> str:
             raise AssertionError("no words for this measurement")
 
 
+def _needed(naming: Draw) -> float:
+    """The count with which a key is named 95 times out of 100."""
+    mechanism = naming.mechanism
+    assert isinstance(mechanism, ThresholdedLaplace)
+    return float(mechanism.limit) + combined_error([(1, mechanism)] * naming.parts, confidence="0.9")
+
+
 def explain(strategy: Strategy) -> Explanation:
     """Tell the strategy."""
     r, g = strategy.rows, strategy.groups
@@ -84,8 +93,11 @@ def explain(strategy: Strategy) -> Explanation:
     if strategy.selection is not None:
         error, name = strategy.selection.error("0.95"), strategy.selection.mechanism.part_name()
         noises.append(Noise(what="Units a key needs to be named", mechanism=name, error=error))
+    if strategy.naming is not None:
+        error, name = _needed(strategy.naming), strategy.naming.mechanism.part_name()
+        noises.append(Noise(what="Count a key needs to be named", mechanism=name, error=error))
     notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
-    if strategy.selection is not None:
+    if not strategy.question.public_keys:
         notes.append("Keys are private: only keys that enough units share are named.")
     if any(isinstance(m, Share) for m in strategy.question.measurements):
         notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")

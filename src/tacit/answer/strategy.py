@@ -29,8 +29,9 @@ from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
+from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.errors import AnswerFailed, BadParameter, QueryRefused
-from tacit.exact import Number
+from tacit.exact import Number, rational
 
 __all__ = ["Draw", "Strategy", "choose", "grid_of", "recount", "refinement"]
 
@@ -101,6 +102,11 @@ class Strategy:
         )
 
     @property
+    def naming(self) -> Draw | None:
+        """The draw on whose noisy count it depends which private keys are named."""
+        return next((draw for draw in self.draws if isinstance(draw.mechanism, ThresholdedLaplace)), None)
+
+    @property
     def selection(self) -> Draw | None:
         return next((draw for draw in self.draws if draw.measurement is None), None)
 
@@ -152,6 +158,8 @@ def choose(
         noisy = _plan(question, cost, r, g, selecting, gaussian=True)
         if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.question)):
             options.append(noisy)
+    if selecting and cost.measure is Measure.EPSILON:
+        options += _naming(options[0], _plan(question, cost, r, g, selecting, gaussian=False, by_count=True))
     if bounding is not None:
         options = [plan for plan in options if plan.bounding in (bounding, "row")]
         if not options:
@@ -162,6 +170,18 @@ def choose(
     best = min(options, key=lambda plan: _noise(plan) / _kept(plan))
     recount(best)
     return best
+
+
+def _naming(apart: Strategy, by_count: Strategy) -> list[Strategy]:
+    """The plan that names keys by a count's own noise, unless choosing keys apart would name clearly smaller ones.
+
+    Apart, units are counted, and by a count, rows: a unit is taken to have half as many as may count.
+    """
+    naming, selection = by_count.naming, apart.selection
+    if naming is None or selection is None or not isinstance(naming.mechanism, ThresholdedLaplace):
+        return []
+    rows = (naming.mechanism.reach + 1) / 2
+    return [by_count] if naming.mechanism.limit <= rows * rational(selection.error("0.5")) else []
 
 
 def _additive(question: Question) -> list[int]:
@@ -212,13 +232,16 @@ def _unit(question: Question, value: int | Linear) -> float:
 
 
 def _plan(
-    question: Question, cost: Loss, rows: int, groups: int, selecting: bool, *, gaussian: bool
+    question: Question, cost: Loss, rows: int, groups: int, selecting: bool, *, gaussian: bool, by_count: bool = False
 ) -> Strategy:  # fmt: skip
     bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
     # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
     question = arrange(question, sums=bounding != "clip")
     additive = _additive(question)
     special = [i for i, m in enumerate(question.measurements) if isinstance(m, Distinct | Cells)]
+    host = min((i for i in additive if _rank(question.measurements[i]) < 3), default=None,
+               key=lambda i: _rank(question.measurements[i])) if by_count else None  # fmt: skip
+    selecting = selecting and host is None
     shares = len(additive) + len(special) + selecting
     in_rho = cost.measure is Measure.RHO
     each = cost.size / shares
@@ -231,7 +254,8 @@ def _plan(
     reserved: list[Loss] = []
     pure_parts = special if gaussian else [*additive, *special]
     for i in pure_parts:
-        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups))
+        naming = cost.delta if i == host else None
+        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups, naming))
     if pure_parts:
         reserved.append(sequential(draw.loss.to(cost.measure) for draw in draws))
     key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if selecting else Fraction(0)
@@ -253,7 +277,16 @@ def _plan(
     )  # fmt: skip
 
 
-def _pure_draw(measurement: Measurement, index: int, epsilon: Fraction, rows: int, groups: int) -> Draw:
+def _rank(measurement: Measurement) -> int:
+    """How well a measurement serves to name keys by: counts of all rows or units best, sums not at all."""
+    if isinstance(measurement, Count):
+        return 0 if measurement.condition == "TRUE" else 2
+    return 1 if isinstance(measurement, Share) else 3
+
+
+def _pure_draw(
+    measurement: Measurement, index: int, epsilon: Fraction, rows: int, groups: int, naming: Fraction | None = None
+) -> Draw:
     reach = measurement.reach(rows)
     if isinstance(measurement, Cells):
         span = measurement.low + (measurement.cells - 1) * measurement.grid
@@ -266,7 +299,13 @@ def _pure_draw(measurement: Measurement, index: int, epsilon: Fraction, rows: in
         return Draw(measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss)
     grid = grid_of(measurement, "sample")
     sensitivity = groups * reach * grid
-    mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
+    if naming is None:
+        mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
+    else:
+        mechanism = ThresholdedLaplace.for_budget(
+            epsilon, naming, sensitivity=sensitivity, reach=reach * grid, keys=groups, grid=grid,
+            parts=_parts(measurement),
+        )  # fmt: skip
     return Draw(
         measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity),
         parts=_parts(measurement),
@@ -333,6 +372,11 @@ def recount(strategy: Strategy) -> None:
                 case Gaussian() as noise:
                     change = sum((worst * grid) ** 2 for _ in range(strategy.groups))
                     found, kind = concentrated(change / (2 * noise.variance)), "gaussian"
+                case ThresholdedLaplace() as noise:
+                    if (noise.keys, noise.reach, noise.parts) != (strategy.groups, worst * grid, draw.parts):
+                        raise AnswerFailed("The limit for naming keys is not that of this question.")
+                    size = strategy.groups * worst * grid / noise.scale
+                    found, kind = approximate(size, strategy.groups * noise.chance), "pure"
                 case Laplace() as noise:
                     found, kind = pure(strategy.groups * worst * grid / noise.scale), "pure"
                 case _:
