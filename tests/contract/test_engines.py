@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import polars as pl
@@ -71,6 +72,19 @@ def test_every_failure_sounds_the_same(engine: Engine, sql: str) -> None:
         running.run(sql)
     assert str(failure.value).startswith("The question could not be computed.")
     assert failure.value.__suppress_context__
+
+
+def test_a_statement_is_given_up_in_time_and_the_next_is_answered(engine: Engine) -> None:
+    limited = engine.model_copy(update={"timeout": 1.5})
+    running = limited.start({"t": pl.DataFrame({"n": range(5000)}).to_arrow()})
+    start = time.monotonic()
+    with pytest.raises(AnswerFailed) as failure:
+        running.run("SELECT COUNT(*) FROM t AS a JOIN t AS b ON a.n + b.n >= 0 JOIN t AS c ON a.n + c.n >= b.n")
+    assert 1 < time.monotonic() - start < 8
+    assert "Its cost stays charged" in str(failure.value)
+    assert failure.value.__suppress_context__
+    assert opened(running, "SELECT COUNT(*) FROM t") == [(5000,)]
+    running.close()
 
 
 def test_what_is_not_there_is_refused_at_the_start(engine: Engine, tmp_path: Path) -> None:
