@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tacit.answer.audit.desk import AuditDesk, Rules
+from tacit.errors import BadParameter
 
 pytest.importorskip("sqlglot")
 TABLE = pl.DataFrame(
@@ -79,3 +80,24 @@ def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
         assert made.answer == told
         worlds = [world for world in worlds if sum(world[i] for i in chosen) == cases]
         assert all(len({world[i] for world in worlds}) == 2 for i in range(people))
+
+
+@pytest.mark.parametrize("values", [[1.5, float("nan"), 2.0, 2.0], [1.5, None, 2.0, 2.0], [1.0, 0.0, 1.0, 1.0],
+                                    [float("inf"), 1.0, 2.0, 2.0], [5, 5, 5, 5], [None] * 4, [True, False, True, True],
+                                    ["a", "b", "b", None]])  # fmt: skip
+def test_whatever_the_column_holds_a_question_is_decided(values: list[Any]) -> None:
+    frame = pl.DataFrame({"id": range(4), "s": values})
+    for item in ("s", "SUM(s)", "AVG(s)", "MAX(s)", "COUNT(*)"):
+        made = AuditDesk(frame, secrets=["s"], rules=Rules(k=2)).ask(f"SELECT {item} FROM t WHERE id < 3")
+        assert made.verdict in ("answered", "refused")
+
+
+def test_sums_of_fractions_are_still_told() -> None:
+    frame = pl.DataFrame({"id": range(3), "s": [0.5, 1.0, 0.25]})
+    made = AuditDesk(frame, secrets=["s"], rules=Rules(k=2)).ask("SELECT SUM(s) FROM t")
+    assert made.answer == 1.75
+
+
+def test_lists_are_no_secret_values() -> None:
+    with pytest.raises(BadParameter, match="lists"):
+        AuditDesk(pl.DataFrame({"s": [[1]]}), secrets=["s"], rules=Rules(k=2))

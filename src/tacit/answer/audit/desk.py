@@ -84,6 +84,10 @@ class AuditDesk:
         missing = [name for name in secrets if name not in frame.columns]
         if missing or not secrets:
             raise BadParameter("an audit needs the secret columns of the table, at least one.")
+        nested = [name for name in secrets if frame.schema[name].is_nested()]
+        if nested:
+            raise BadParameter(f"secret column `{nested[0]}` holds lists or records, which are not audited.")
+        frame = frame.with_columns(pl.selectors.float().fill_nan(None))
         self.frame, self.secrets, self.rules = frame, tuple(secrets), rules
         self._engine = Duckdb(threads=1).start({"asked": frame.with_row_index("tacit row").to_arrow()})
         self._family: dict[str, str] = {}
@@ -213,7 +217,7 @@ class AuditDesk:
     def _yes_or_no(self, column: str) -> bool:
         series = self.frame.get_column(column)
         numbers = series.dtype.is_numeric() and not series.null_count()
-        return numbers and bool(series.is_in([0, 1]).all())
+        return numbers and bool(((series == 0) | (series == 1)).all())
 
     def _groups(self, asked: Asked, column: str) -> list[int] | None:
         """For a count with a condition on the secret column: which of its values meet it."""
