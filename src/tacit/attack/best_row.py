@@ -28,6 +28,7 @@ _FAR = 30.0
 @njit(cache=True)
 def toss(state: np.uint64) -> tuple[np.uint64, float]:  # pragma: no cover - compiled
     """The next state of the generator (xorshift, never zero) and a number from 0 to 1."""
+    state = np.uint64(state)  # called from Python it comes as a signed number
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
