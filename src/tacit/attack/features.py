@@ -72,9 +72,10 @@ def numbers(series: pl.Series) -> Floats | None:
 def points(view: View, *, weights: dict[str, float] | None = None, own: bool = True) -> Points:
     """Targets and release on one scale: every column has variance one, then its weight.
 
-    Each file is standardized by its own mean and deviation, because masking changes both; an intruder who knows fewer
-    than thirty people has no distribution of their own and uses the release's, as does one who asks not to (``own``),
-    because the people sought are not those of the release. A missing value stands at the mean.
+    Each file is standardized by its own mean and deviation, because masking changes both. An intruder who knows fewer
+    than half as many people as the release has rows uses the release's for both: his few would be off by more than
+    masking is. So does one who asks not to (``own``), because the people sought are not those of the release. A missing
+    value stands at the mean.
     """
     left: list[Floats] = []
     right: list[Floats] = []
@@ -121,7 +122,7 @@ def _standardized(before: Floats, after: Floats, by_itself: bool) -> tuple[Float
     if len(held) == 0 or held.std() == 0:
         return None
     own = before[np.isfinite(before)]
-    reference = own if by_itself and len(own) >= 30 and own.std() > 0 else held
+    reference = own if by_itself and 2 * len(own) >= len(held) and own.std() > 0 else held
     left = (before - reference.mean()) / reference.std()
     right = (after - held.mean()) / held.std()
     return np.nan_to_num(left, nan=0.0), np.nan_to_num(right, nan=0.0)

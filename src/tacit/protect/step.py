@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tacit.params import Part
 from tacit.progress import SILENT, Progress
@@ -36,6 +36,9 @@ class Step(Part):
     truthful: ClassVar[bool] = False
     """Whether a released row still says nothing false of its person: values are coarsened or left out, never altered.
     Published with the step, because an intruder may rely on it."""
+
+    stronger: ClassVar[Mapping[str, Literal["more", "less"]]] = {}
+    """Parameters that protect more when there is more, or less, of them: what to turn when an attack succeeds."""
 
     exempt: ClassVar[Mapping[str, str]] = {}
     """Checks of the contract that cannot hold for this method, each with the reason: ``{check: reason}``."""

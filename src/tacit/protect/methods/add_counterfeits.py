@@ -40,6 +40,7 @@ class AddCounterfeits(Step):
     (110, 10)
     """
 
+    stronger = {"fraction": "more"}
     main = "fraction"
     examples = ({"fraction": 0.2}, {"fraction": 0.1, "variant": "independent"})
     reference = (

@@ -37,6 +37,7 @@ class MergeRare(Masking):
 
     truthful = True
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
+    stronger = {"min_count": "more"}
     main = "min_count"
     examples = ({"min_count": 10},)
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

@@ -57,6 +57,7 @@ class Microaggregate(Masking):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["k"]}, {"required": ["groups"]}]})
 
     kinds = frozenset(Kind)
+    stronger = {"k": "more"}
     main = "k"
     examples = (
         {"k": 3},

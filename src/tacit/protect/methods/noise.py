@@ -50,6 +50,7 @@ class Noise(Masking):
     (1.2, 1.0)
     """
 
+    stronger = {"variance_ratio": "more"}
     main = "variance_ratio"
     examples = (
         {"variance_ratio": 0.1},

@@ -50,6 +50,7 @@ class Pram(Masking):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["keep"]}, {"required": ["matrix"]}]})
 
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
+    stronger = {"keep": "less"}
     main = "keep"
     examples = (
         {"keep": 0.8},

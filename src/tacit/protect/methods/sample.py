@@ -37,6 +37,7 @@ class Sample(Step):
     """
 
     truthful = True
+    stronger = {"fraction": "less"}
     main = "fraction"
     examples = ({"fraction": 0.5},)
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

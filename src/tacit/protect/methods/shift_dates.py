@@ -45,6 +45,7 @@ class ShiftDates(Masking):
     """
 
     kinds = frozenset({Kind.DATE, Kind.DATETIME})
+    stronger = {"days": "more"}
     main = "days"
     examples = ({"days": 180}, {"days": 28, "weekdays": True})
     reference = (

@@ -44,6 +44,7 @@ class Swap(Masking):
     """
 
     kinds = frozenset(Kind)
+    stronger = {"rate": "more"}
     main = "rate"
     exempt = {"missing stays missing": "a gap moves with the columns that are exchanged"}
     examples = ({"rate": 0.2}, {"rate": 0.1, "target": "risky"})

@@ -53,6 +53,7 @@ class Synthesize(Masking):
     """
 
     kinds = frozenset(Kind)
+    stronger = {"min_leaf": "more"}
     examples = ({"model": "copula"}, {"model": "trees", "min_leaf": 10})
     reference = (
         "Reiter: Using CART to generate partially synthetic public use microdata. Journal of Official Statistics 21 "
