@@ -35,6 +35,9 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_LARGEST = 1e150
+"""Numbers up to this can be squared and summed up."""
+
 _NUMBERS = frozenset({Kind.INTEGER, Kind.NUMBER})
 _ORDERED = _NUMBERS | {Kind.DATE, Kind.DATETIME}
 
@@ -43,7 +46,7 @@ def number_columns(pair: Pair, *, at_least: int = 1, dates: bool = False) -> tup
     """Columns of numbers that both tables have; refuses as not applicable when there are fewer than asked for."""
     kinds = _ORDERED if dates else _NUMBERS
     names = tuple(name for name in comparable(pair) if pair.original.kind(name) in kinds)
-    usable = tuple(name for name in names if pair.original.table.column(name).n_unique() > 1)
+    usable = tuple(name for name in names if pair.original.table.column(name).drop_nulls().n_unique() > 1)
     if len(usable) < at_least:
         raise NotApplicable(f"The tables share {len(usable)} columns of numbers that vary; {at_least} are needed.")
     return usable
@@ -75,6 +78,11 @@ def numbers(pair: Pair, name: str) -> tuple[Floats, Floats]:
 def _floats(series: pl.Series) -> Floats:
     values = series.cast(pl.Float64).to_numpy().copy()
     values[~np.isfinite(values)] = np.nan
+    if (np.abs(values) > _LARGEST).any():
+        raise NotApplicable(
+            f"Column `{series.name}` holds numbers beyond {_LARGEST:g}, whose squares a computer cannot hold.",
+            fix="Divide it by a power of ten in both tables.",
+        )
     return values
 
 
@@ -126,8 +134,8 @@ def features(
     for name in names:
         if pair.original.kind(name) in _ORDERED:
             before, after = numbers(pair, name)
-            mean, spread_ = np.nanmean(before) if np.isfinite(before).any() else 0.0, np.nanstd(before)
-            scale = spread_ if spread_ > 0 else 1.0
+            held = before[np.isfinite(before)]
+            mean, scale = (held.mean(), held.std()) if len(held) and held.std() > 0 else (held[:1].sum(), 1.0)
             for side, values in ((left, before), (right, after)):
                 side.append(np.nan_to_num((values - mean) / scale))
             if np.isnan(before).any() or np.isnan(after).any():

@@ -1,0 +1,59 @@
+"""Utility and disclosure measures on columns without spread or with numbers beyond squaring: a number or a reason."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.data.table import Table
+from tacit.measure.measure import Measure, Pair, judge
+from tacit.registry import registry
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DRAW = np.random.default_rng(2)
+ROWS = 60
+FRAME = pl.DataFrame(
+    {
+        "x": DRAW.normal(size=ROWS),
+        "c": DRAW.choice(list("abc"), ROWS),
+        "holey": [None if row % 3 else 7.0 for row in range(ROWS)],
+        "empty": pl.Series([None] * ROWS, dtype=pl.Float64),
+    }
+)
+HUGE = FRAME.with_columns(x=pl.col("x") * 1e300)
+NEEDED: dict[str, dict[str, Any]] = {
+    "population-uniqueness": {"fraction": 0.1},
+    "log-linear-risk": {"fraction": 0.1},
+    "individual-risk": {"fraction": 0.1},
+    "household-risk": {"fraction": 0.1},
+    "neighbour-risk": {"k": 2},
+    "item-uniqueness": {"item": "c", "events": 2},
+    "custom": {"function": "builtins:len"},
+}
+
+
+@pytest.mark.parametrize("name", registry("measure").names())
+@pytest.mark.parametrize("case", ["as it was", "released huge", "both huge"])
+def test_a_measure_gives_a_number_or_a_reason(name: str, case: str) -> None:
+    original = HUGE if case == "both huge" else FRAME
+    released = HUGE if case == "released huge" else original
+    schema = Schema(columns={column: Column(role=Role.QUASI) for column in FRAME.columns})
+    pair = Pair(
+        original=Dataset.of(Table(frame=original), schema),
+        release=Release(table=Table(frame=released), manifest={}),
+        lineage=Lineage.identity(ROWS),
+    )
+    measure = registry("measure").get(name).build(NEEDED.get(name, {}))
+    assert isinstance(measure, Measure)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        found = judge(measure, pair, rng=Rng(1))
+    json.dumps(found.to_plain(), allow_nan=False)
+    assert (found.value is None) == bool(found.reason)
