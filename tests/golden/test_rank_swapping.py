@@ -121,3 +121,12 @@ def test_columns_left_alone_must_agree(census: Dataset) -> None:
     outcome = examine(RankWindow(), scene, rng=Rng(1))
     assert outcome.detail["exact"] == ["AFNLWGT"]
     assert outcome.main.rate > 0.95
+
+
+def test_agreement_or_disagreement_finds_fewer(census: Dataset) -> None:
+    """Published for p = 6: 22.49 percent, with patterns of agreement and disagreement; six levels find more."""
+    step = RankSwap(p=6)
+    two = linked(census, step, ProbabilisticLinkage(levels=2, nearest=0.09))
+    six = linked(census, step, ProbabilisticLinkage())
+    assert two == pytest.approx(22.49, abs=6)
+    assert six > two + 5

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import View
+from tacit.attack import Scene, View
 from tacit.attack.attacks.probabilistic_linkage import ProbabilisticLinkage
+from tacit.attack.battery import battery
 from tacit.attack.best_row import best_of, share_of, start
 from tacit.attack.blocking import blocks, keys, soundex
 from tacit.attack.comparisons import comparable, cuts
@@ -20,6 +21,7 @@ from tacit.data.table import Table
 from tacit.errors import BadParameter, ExtraMissing, NotApplicable
 from tacit.release import Release
 from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
 
 SYLLABLES = ["an", "ber", "car", "dan", "el", "fri", "ga", "hen", "is", "jo", "ka", "lo", "mar", "ni", "ol", "pe"]
 
@@ -207,6 +209,18 @@ def test_what_looks_like_names() -> None:
     assert not free_text(codes, codes)
     assert not free_text(names.head(50), names)
     assert not free_text(pl.Series(range(300)), names)
+
+
+def test_released_names_call_for_it() -> None:
+    """Without attacks named, a release with names in it is attacked through them; one without is not."""
+    roles = Schema(columns={name: Column(role=Role.QUASI) for name in people().columns})
+    for columns, wanted in ((people().columns, True), (["city", "age", "income"], False)):
+        scene = Scene(
+            original=Dataset.of(Table(frame=people()), roles),
+            release=Release(table=Table(frame=people().select(columns)), manifest={}),
+            aligned=True,
+        )
+        assert any(isinstance(attack, ProbabilisticLinkage) for attack in battery(scene)) is wanted
 
 
 @pytest.mark.parametrize("engine", ["own", "splink"])

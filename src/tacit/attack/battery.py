@@ -6,6 +6,7 @@ import polars as pl
 
 from tacit.attack.attack import Attack, View
 from tacit.attack.scene import Scene
+from tacit.attack.similarity import free_text
 from tacit.registry import registry
 
 __all__ = ["battery"]
@@ -55,6 +56,10 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
     if numeric or (known and not exact):
         add("distance-linkage")
+    held = scene.original.table
+    if any(free_text(held.column(name), released.column(name)) for name in known if name in held.columns):
+        # Names may be written differently in the file of somebody who looks them up.
+        add("probabilistic-linkage")
     if scene.control is not None:
         add("membership")
     for kind in found:
