@@ -166,3 +166,13 @@ def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
     assert found[0].main.tries == 400
     assert found[0].baseline is not None
     assert 0.35 < found[0].baseline.rate < 0.65
+
+
+def test_a_guess_of_an_amount_is_the_one_near_enough_to_most() -> None:
+    # Five people alike, with four salaries around 1000 and one of 5000 that stands twice in the whole release.
+    original = pl.DataFrame({"zip": ["a"] * 5 + ["b"], "pay": [980.0, 1000.0, 1010.0, 1020.0, 5000.0, 5000.0]})
+    rule = AttributeLinkage.build({"secret": "pay", "knows": ["zip"], "tolerance": 0.05})
+    found = examine(rule, scene(original, original, "pay"), rng=Rng(1))
+    assert found.main.hits == 5
+    rule = AttributeLinkage.build({"secret": "pay", "knows": ["zip"]})
+    assert examine(rule, scene(original, original, "pay"), rng=Rng(1)).main.hits == 2

@@ -130,6 +130,10 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     return _spec(width, {"step": 25, "for": "offset"}, {"data": {"values": rows}, "layer": layers})
 
 
+_MARKS = ("baseline", "limit")
+"""What may stand on the axis beside a dot."""
+
+
 def _tick(field: str, **look: Any) -> Spec:
     return {
         "transform": [{"filter": f"isValid(datum.{field})"}],
@@ -140,10 +144,9 @@ def _tick(field: str, **look: Any) -> Spec:
 
 def _beside(width: int, *, near: bool) -> Spec:
     ends = {"align": "right", "dx": -13} if near else {"align": "left", "dx": 13}
-    room = round(
-        60 / (width - 150), 3
-    )  # what the words take of the axis; they step over a limit that stands in the way
-    farthest = f"max(datum.high, isValid(datum.limit) && abs(datum.limit - datum.high) < {room} ? datum.limit : 0)"
+    room = round(60 / (width - 150), 3)  # what the words take of the axis; they step over a mark that stands in the way
+    marks = [f"isValid(datum.{mark}) && abs(datum.{mark} - datum.high) < {room} ? datum.{mark} : 0" for mark in _MARKS]
+    farthest = f"max(datum.high, {', '.join(marks)})"
     return {
         "transform": [
             {"filter": f"datum.risk {'>' if near else '<='} 0.8"},
