@@ -13,7 +13,9 @@ from functools import cached_property
 
 import polars as pl
 
-__all__ = ["COMMA", "RULES", "THOUSANDS", "Rule", "allowed", "infer", "plausible", "settle"]
+from tacit.data.spelling import are_days, are_numbers, are_whole
+
+__all__ = ["COMMA", "RULES", "THOUSANDS", "Rule", "SpelledMissing", "allowed", "infer", "plausible", "settle"]
 
 _WHOLE = r"(?:0|[1-9][0-9]{0,17})"
 _EXPONENT = r"(?:e[+-]?[0-9]{1,3}|E[+-][0-9]{1,3})?"
@@ -40,8 +42,8 @@ class Rule:
     sql_type: str
     sql_check: str = ""
     """DuckDB condition that a value fits; without one, the pattern is matched, which takes much longer."""
-    quick: Callable[[pl.Expr, pl.Expr], pl.Expr] | None = None
-    """From a column and its conversion (null where it failed): does it fit the pattern? Faster than matching it."""
+    quick: Callable[[pl.Series, pl.Series], bool] | None = None
+    """From a column and its conversion, which did not fail: is it plain that every value fits the pattern?"""
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -53,21 +55,11 @@ class Rule:
         matches = self.sql_check.format(value) if self.sql_check else f"regexp_full_match({value}, '{self.pattern}')"
         return f"({matches} AND {self.sql.format(value)} IS NOT NULL)"
 
-    def fits(self, column: pl.Expr) -> pl.Expr:
-        return column.str.contains(f"^(?:{self.pattern})$")
-
-    def fits_as(self, column: pl.Expr, values: pl.Expr) -> pl.Expr:
-        """The same as :meth:`fits` for values that were converted without failure."""
-        return self.fits(column) if self.quick is None else self.quick(column, values)
-
-
-def _is_whole(column: pl.Expr, values: pl.Expr) -> pl.Expr:
-    code = column.str.starts_with("0") & (values != 0) | column.str.starts_with("00") | column.str.starts_with("+")
-    return ~(code | column.str.starts_with("-0")) & values.is_between(-(10**18), 10**18, closed="none")
-
-
-def _is_day(column: pl.Expr, _: pl.Expr) -> pl.Expr:
-    return (column.str.len_bytes() == 10) & ~column.str.starts_with("+") & ~column.str.starts_with("-")
+    def fits(self, column: pl.Series, values: pl.Series) -> bool:
+        """Whether all values of a column, which were converted without failure, fit the pattern."""
+        if self.quick is not None and self.quick(column, values):
+            return True
+        return bool(column.str.contains(f"^(?:{self.pattern})$").all())
 
 
 def _moment(pattern: str, form: str, *, zone: bool = False) -> Rule:
@@ -83,13 +75,13 @@ def _moment(pattern: str, form: str, *, zone: bool = False) -> Rule:
 
 INTEGER = Rule(
     kind="integer",
-    # At most 18 digits fit 64 bits; longer ones are card numbers and the like. A leading zero or plus is a code.
+    # A leading zero or plus is a code.
     pattern="0|-?[1-9][0-9]{0,17}",
     convert=lambda column: column.cast(pl.Int64, strict=False),
     sql="TRY_CAST({} AS BIGINT)",
     sql_type="BIGINT",
     sql_check="(CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} AND abs(TRY_CAST({0} AS BIGINT)) < 1000000000000000000)",
-    quick=_is_whole,
+    quick=are_whole,
 )
 NUMBER = Rule(
     kind="number",
@@ -98,6 +90,7 @@ NUMBER = Rule(
     convert=lambda column: column.cast(pl.Float64, strict=False),
     sql="TRY_CAST({} AS DOUBLE)",
     sql_type="DOUBLE",
+    quick=are_numbers,
 )
 COMMA = Rule(
     kind="number",
@@ -116,16 +109,17 @@ RULES: tuple[Rule, ...] = (
         sql="(lower({}) = 'true')",
         sql_type="BOOLEAN",
         sql_check="({} IN ('true', 'false', 'True', 'False', 'TRUE', 'FALSE'))",
-        quick=lambda column, _: column.is_not_null() | column.is_null(),
+        quick=lambda column, values: True,
     ),
     Rule(
         kind="date",
         pattern=_DAY,
-        convert=lambda column: column.str.to_date("%Y-%m-%d", strict=False),
+        # without its cache it takes the same time for few and for many different days, and half as long for many
+        convert=lambda column: column.str.to_date("%Y-%m-%d", strict=False, cache=False),
         sql="TRY_CAST({} AS DATE)",
         sql_type="DATE",
         sql_check="(length({0}) = 10 AND CAST(TRY_CAST({0} AS DATE) AS VARCHAR) = {0})",
-        quick=_is_day,
+        quick=are_days,
     ),
     _moment(f"{_DAY}T{_CLOCK}", "%Y-%m-%dT%H:%M:%S%.f"),
     _moment(f"{_DAY} {_CLOCK}", "%Y-%m-%d %H:%M:%S%.f"),
@@ -151,54 +145,86 @@ def infer(
     comma: bool = False,
     text: Collection[str] = (),
     only: Collection[str] | None = None,
+    missing: Collection[str] = (),
+    quoted: bool = False,
 ) -> pl.DataFrame:
     """Give each column of a frame of text its kind.
 
     ``decimal`` forces the decimal sign; otherwise a point is one, and a comma too where ``comma`` allows it and some
     column cannot be read as thousands. Columns named in ``text`` stay as they are; ``only`` limits the kinds. Nulls
-    stay nulls; in a column that is not text an empty string is missing too.
+    stay nulls, and words of ``missing`` become nulls (in a file where some fields are ``quoted`` the first of them is
+    refused as :class:`SpelledMissing`); in a column that is not text an empty string is missing too.
     """
     # Columns go by number in here: Polars takes a name like ^a$ for a pattern.
-    plain = frame.rename({name: f"t{number}" for number, name in enumerate(frame.columns)})
+    plain = {f"t{number}": column.alias(f"t{number}") for number, column in enumerate(frame.iter_columns())}
     rules = allowed(decimal, comma, only)
-    waiting = {
-        column.name: plausible(column, rules)
-        for column, original in zip(plain.iter_columns(), frame.columns, strict=True)
-        if original not in text and column.dtype == pl.String
-    }
+
+    def blank(name: str, words: Collection[str]) -> bool:
+        """Blank these words in a column; False if there are none."""
+        hit = plain[name].is_in(list(words))
+        if not hit.any():
+            return False
+        if quoted:
+            raise SpelledMissing
+        plain[name] = plain[name].set(hit, None)
+        return True
+
+    # Words that are values too (-9) go first. The others make a conversion fail, and are looked for only then.
+    values = [word for word in missing if any(rule.regex.fullmatch(word) for rule in rules)]
+    waiting = {}
+    for (name, column), original in zip(plain.items(), frame.columns, strict=True):
+        if column.dtype != pl.String:
+            continue
+        if values:
+            blank(name, values)
+        if original not in text:
+            if not set(_sample(plain[name])).isdisjoint(missing):
+                blank(name, missing)
+            waiting[name] = plausible(plain[name], rules)
     done: dict[str, tuple[Rule, pl.Series]] = {}
-    while waiting := {name: rules for name, rules in waiting.items() if rules}:
-        tried = {name: rules.pop(0) for name, rules in waiting.items()}
-        for name, values in _attempt(plain, tried).items():
-            done[name] = (tried[name][0], values)
-            waiting.pop(name)
+    while waiting := {name: rest for name, rest in waiting.items() if rest}:
+        for name, found in _attempt(plain, {name: rest[0] for name, rest in waiting.items()}).items():
+            if found is not None:
+                done[name] = (waiting.pop(name)[0][0], found)
+            elif not (missing and blank(name, missing)):  # else once more by the same rule
+                waiting[name].pop(0)
+    for name, column in plain.items():
+        if missing and name not in done and column.dtype == pl.String:
+            blank(name, missing)
     keep = _settle(plain, done, decimal)
-    ready = plain.with_columns(values.alias(name) for name, (_, values) in done.items() if name in keep)
-    return ready.rename(dict(zip(plain.columns, frame.columns, strict=True)))
+    ready = [done[name][1] if name in keep else column for name, column in plain.items()]
+    return pl.DataFrame([column.alias(name) for column, name in zip(ready, frame.columns, strict=True)])
 
 
-def _prepared(column: pl.Expr, trim: bool) -> pl.Expr:
-    plain = column.str.strip_chars(" ") if trim else column
-    return pl.when(plain != "").then(plain)
+class SpelledMissing(Exception):
+    """A word for "missing" stands in a file with quotes: it matters whether it is quoted."""
 
 
-def _attempt(frame: pl.DataFrame, tried: dict[str, tuple[Rule, bool]]) -> dict[str, pl.Series]:
-    """The columns that fit the rule they are tried with, converted. Two passes, so that nothing is computed twice."""
-    names = list(tried)
-    blank = frame.select((pl.col(names) == "").any()).row(0, named=True)
-    texts = frame.select(
-        _prepared(pl.col(name), trim) if trim or blank[name] else pl.col(name) for name, (_, trim) in tried.items()
-    )
-    values = texts.select(rule.convert(pl.col(name)).alias(f"v{name}") for name, (rule, _) in tried.items())
-    both = pl.concat([texts, values], how="horizontal")
-    gaps = both.null_count().row(0, named=True)
-    checks = [
-        tried[name][0].fits_as(pl.col(name), pl.col(f"v{name}")).all().alias(name)
-        for name in names
-        if gaps[name] == gaps[f"v{name}"]
-    ]
-    holds = both.select(checks).row(0, named=True) if checks else {}
-    return {name: values.get_column(f"v{name}") for name, fine in holds.items() if fine}
+def _prepared(column: pl.Series) -> pl.Series:
+    plain = column.str.strip_chars(" ")
+    return plain.set(plain == "", None)
+
+
+def _attempt(columns: dict[str, pl.Series], tried: dict[str, tuple[Rule, bool]]) -> dict[str, pl.Series | None]:
+    """The columns converted by the rule they are tried with, None where one does not fit."""
+    texts = {name: _prepared(columns[name]) if trim else columns[name] for name, (_, trim) in tried.items()}
+    # all columns at once, so that every core has work
+    frame = pl.DataFrame(list(texts.values()))
+    values = frame.select(rule.convert(pl.col(name)).alias(name) for name, (rule, _) in tried.items())
+    found: dict[str, pl.Series | None] = {}
+    for name, (rule, _) in tried.items():
+        column, converted = texts[name], values.get_column(name)
+        if converted.null_count() > column.null_count():
+            column = _prepared(column)  # "" is no number, but no hindrance either
+        whole = converted.null_count() == column.null_count()
+        found[name] = converted if whole and rule.fits(column, converted) else None
+    return found
+
+
+def _sample(column: pl.Series) -> list[str]:
+    """Some values from all over the column, each once."""
+    found = column.drop_nulls() if column.null_count() else column
+    return found.gather_every(max(1, found.len() // _SAMPLE)).unique().to_list()
 
 
 def plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
@@ -206,10 +232,7 @@ def plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
 
     Most columns of text are recognized by that, without reading them whole.
     """
-    if column.null_count() == column.len():
-        return []
-    found = column.drop_nulls()
-    sample = found.gather_every(max(1, found.len() // _SAMPLE)).unique().to_list()
+    sample = _sample(column)
     trimmed = [text for value in sample if (text := value.strip(" "))]
     if not trimmed:
         return []
@@ -218,9 +241,9 @@ def plausible(column: pl.Series, rules: list[Rule]) -> list[tuple[Rule, bool]]:
     return [*((rule, False) for rule in fitting if not spaced), *((rule, True) for rule in fitting)]
 
 
-def _settle(frame: pl.DataFrame, done: dict[str, tuple[Rule, pl.Series]], decimal: str | None) -> set[str]:
+def _settle(columns: dict[str, pl.Series], done: dict[str, tuple[Rule, pl.Series]], decimal: str | None) -> set[str]:
     def clear(name: str) -> bool:
-        column = frame.get_column(name)
+        column = columns[name]
         marked = column.filter(column.str.contains("[.,]"))
         return not marked.str.contains(f"^ *{THOUSANDS} *$").all()
 

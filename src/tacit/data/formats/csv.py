@@ -14,7 +14,7 @@ import polars as pl
 from pydantic import Field
 
 from tacit.data.format import Format, refuse_nested, what_it_is
-from tacit.data.infer import infer
+from tacit.data.infer import SpelledMissing, infer
 from tacit.data.table import Table
 from tacit.data.text import DELIMITERS, Content, Dialect, explain, quotes_are_regular, sniff, to_utf8
 from tacit.errors import EmptyTable, NotThatFormat
@@ -62,9 +62,16 @@ class Csv(Format):
         refuse_foreign(data, name)
         data = to_utf8(data, self.encoding, name)
         dialect = sniff(data, delimiter=self.delimiter, header=self.header, missing=self.missing, name=name)
-        frame = cut(data, dialect, missing=self.missing, name=name, path=path)
-        comma = dialect.delimiter != ","
-        return Table(frame=infer(frame, decimal=self.decimal, comma=comma, text=self.text), origin="csv")
+        options: dict[str, Any] = {"decimal": self.decimal, "comma": dialect.delimiter != ",", "text": self.text}
+        fast = cut_fast(data, dialect, missing=self.missing, name=name, path=path)
+        if fast is not None:
+            try:
+                words = tuple(word for word in self.missing if word)
+                frame = infer(fast, missing=words, quoted=data.find(b'"') >= 0, **options)
+                return Table(frame=frame, origin="csv")
+            except SpelledMissing:
+                pass
+        return Table(frame=infer(cut_exactly(data, dialect, missing=self.missing, name=name), **options), origin="csv")
 
     def write(self, table: Table, path: Path) -> None:
         part = self if self.delimiter or ".tsv" not in path.suffixes else self.model_copy(update={"delimiter": "\t"})
@@ -137,35 +144,20 @@ def refuse_foreign(data: Content, name: str) -> None:
         raise NotThatFormat(f"{name} is not delimited text: {found}.", fix="Name it by its real format.", path=name)
 
 
-def cut(
+def cut_fast(
     data: Content, dialect: Dialect, *, missing: Sequence[str], name: str, path: Path | None = None
-) -> pl.DataFrame:
-    """All fields as text. The fast reader first; where it cannot be exact, the exact one."""
+) -> pl.DataFrame | None:
+    """All fields as text, words for "missing" among them and nothing as null; None where that cannot be exact.
+
+    Polars reads fastest, but fills short lines up silently and takes blank lines for rows.
+    """
     quotes = data.find(b'"') >= 0
-    frame = None
     if quotes and not quotes_are_regular(data, dialect.delimiter):
         # Either the file is malformed, and this says where, or it has bare quotes inside fields, which are allowed.
         explain(data, dialect, name)
-    else:
-        frame = _cut_fast(data, dialect, quotes, [] if quotes else missing, path)
-    if frame is None or (quotes and _spells_missing(frame, missing)):
-        frame = _cut_exactly(data, dialect, missing, name)
-    if dialect.padded and not quotes:
-        plain = pl.all().str.strip_chars(" ")
-        frame = frame.select(pl.when(~plain.is_in(list(missing))).then(plain))
-    if frame.height == 0:
-        raise EmptyTable(
-            f"{name} has a header but no rows." if dialect.header else f"{name} has no rows.",
-            fix="Check that the file was written completely, or set `header: false`.",
-            path=name,
-        )
-    return frame
-
-
-def _cut_fast(
-    data: Content, dialect: Dialect, quotes: bool, missing: Sequence[str], path: Path | None
-) -> pl.DataFrame | None:
-    """Polars reads fastest, but fills short lines up silently and takes blank lines for rows: None if in doubt."""
+        return None
+    if "" not in missing:
+        return None
     try:
         frame = pl.read_csv(
             data if isinstance(data, bytes) else path or bytes(data),
@@ -175,12 +167,11 @@ def _cut_fast(
             separator=dialect.delimiter,
             quote_char='"' if quotes else None,
             schema=dict.fromkeys(dialect.names, pl.String),
-            null_values=[word for word in missing if word] or None,
         )
     except pl.exceptions.PolarsError:
         return None
     # A delimiter at the very end opens one more field, which Polars overlooks.
-    if frame.width != len(dialect.names) or data[-1:] == dialect.delimiter.encode():
+    if frame.width != len(dialect.names) or frame.height == 0 or data[-1:] == dialect.delimiter.encode():
         return None
     # A line that is too short has nothing in the last column; if that is always filled, no line is.
     if frame.get_column(frame.columns[-1]).null_count():
@@ -189,7 +180,13 @@ def _cut_fast(
             return None
         if frame.width == 1:
             return None
-    return frame if "" in missing or quotes else None
+    return _unpadded(frame, missing) if dialect.padded and not quotes else frame
+
+
+def _unpadded(frame: pl.DataFrame, missing: Sequence[str]) -> pl.DataFrame:
+    """Fields without the space that follows every delimiter."""
+    plain = pl.all().str.strip_chars(" ")
+    return frame.select(pl.when(~plain.is_in(list(missing))).then(plain))
 
 
 def _count(data: Content, mark: str) -> int:
@@ -197,13 +194,8 @@ def _count(data: Content, mark: str) -> int:
     return sum(int(np.count_nonzero(whole[at : at + size] == ord(mark))) for at in range(0, whole.size, size))
 
 
-def _spells_missing(frame: pl.DataFrame, missing: Sequence[str]) -> bool:
-    """Whether a word for "missing" stands anywhere: then it matters whether it was quoted."""
-    words = [word for word in missing if word]
-    return "" not in missing or any(frame.select(pl.all().is_in(words).any()).row(0))
-
-
-def _cut_exactly(data: Content, dialect: Dialect, missing: Sequence[str], name: str) -> pl.DataFrame:
+def cut_exactly(data: Content, dialect: Dialect, *, missing: Sequence[str], name: str) -> pl.DataFrame:
+    """All fields as text, or null where an unquoted word means "missing"."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -220,13 +212,19 @@ def _cut_exactly(data: Content, dialect: Dialect, missing: Sequence[str], name: 
             ),
         )
     except pa.ArrowInvalid as failure:
-        if "Empty CSV file" in str(failure):
-            return pl.DataFrame(schema=dict.fromkeys(dialect.names, pl.String))
-        explain(data, dialect, name)
-        raise NotThatFormat(f"{name} cannot be cut into fields.", fix="Set `delimiter`.", path=name) from None
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+        if "Empty CSV file" not in str(failure):
+            explain(data, dialect, name)
+            raise NotThatFormat(f"{name} cannot be cut into fields.", fix="Set `delimiter`.", path=name) from None
+        frame = pl.DataFrame()
+    else:
+        frame = cast(pl.DataFrame, pl.from_arrow(table))
+    if frame.height == 0:
+        raise EmptyTable(
+            f"{name} has a header but no rows." if dialect.header else f"{name} has no rows.",
+            fix="Check that the file was written completely, or set `header: false`.",
+            path=name,
+        )
+    return _unpadded(frame, missing) if dialect.padded and data.find(b'"') < 0 else frame
 
 
 def _quoted(value: pl.Expr, delimiter: str, missing: Sequence[str]) -> pl.Expr:
