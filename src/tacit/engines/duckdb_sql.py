@@ -35,7 +35,7 @@ class DuckdbWriter(Writer):
     def modulo(self, a: str, b: str) -> str:
         return f"({a} % {b})"
 
-    def function(self, name: str, a: str) -> str:
+    def function(self, name: str, a: str, *, small: bool = False) -> str:
         return f"trim({a}, ' ')" if name == "trim" else f"{name}({a})"
 
     def round_to(self, a: str, places: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from tacit.engines.ranges import Size, fits, size
 from tacit.engines.shapes import in_text
 from tacit.errors import QueryRefused
 
@@ -16,7 +17,8 @@ __all__ = ["UNREADABLE", "Columns", "Expressions", "Scope", "Typed", "largest_fo
 
 Columns = dict[str, str]
 """Type by name: int, huge (more than 64 bits), float, text, date, time, flag, null; of a stored table also others that
-only ``cast`` knows. A text of the shape that casts need is an ``int in text``, and so on."""
+only ``cast`` knows. A text of the shape that casts need is an ``int in text``, and so on; a float that surely fits 64
+bits is a ``small float``."""
 Scope = list[tuple[str, Columns]]
 Typed = tuple[str, str]
 
@@ -85,8 +87,9 @@ class Expressions(ABC):
         """What is left of an IEEE division that cuts towards zero, of floats. Exact; never raises."""
 
     @abstractmethod
-    def function(self, name: str, a: str) -> str:
-        """floor, ceil, round, trunc (floats); isnan, sqrt, abs; lower, upper, trim, length."""
+    def function(self, name: str, a: str, *, small: bool = False) -> str:
+        """floor, ceil, round, trunc (floats; ``small`` are those below 2**52); isnan, sqrt, abs; lower, upper, trim,
+        length."""
 
     @abstractmethod
     def round_to(self, a: str, places: int) -> str:
@@ -140,7 +143,7 @@ class Expressions(ABC):
     def merged(self, kinds: list[str]) -> str:
         found = {kind for kind in kinds if kind != "null"}
         if len(found) <= 1:
-            return found.pop() if found else "null"
+            return str(found.pop()) if found else "null"  # what is known of a column's size does not hold for others
         if found <= set(_NUMBERS):
             return "float" if "float" in found else "huge"
         raise self.no("with values of mixed kinds")
@@ -187,6 +190,8 @@ class Expressions(ABC):
         sql, kind = self.expression(inner, scope)
         if kind == "text" and to != "text":
             return self.read_stored(sql, to), to
+        if (kind, to) == ("float", "int") and (self._size(inner, scope) or (math.inf,))[0] < 2.0**62:
+            kind = "small float"
         return self.cast(sql, kind, to), to
 
     def read_stored(self, sql: str, to: str) -> str:
@@ -230,9 +235,14 @@ class Expressions(ABC):
         kind = self.merged([one, two])
         if kind not in _NUMBERS:
             raise self.no("this arithmetic")
+        sizes = self._size(node.this, scope), self._size(node.expression, scope)
         if kind != "float":
             if sign == "/":
                 raise self.no("this division")
+            if kind == "huge" and sign == "*" and sizes[0] and sizes[1] and sizes[0][0] * sizes[1][0] < 2.0**62:
+                plain = self._narrow(node.this, scope), self._narrow(node.expression, scope)
+                if plain[0] and plain[1]:
+                    return f"({plain[0]} * {plain[1]})", "int"
             return f"({a} {sign} {b})", kind
         a, b = (sql if own == "float" else self.cast(sql, own, "float") for sql, own in ((a, one), (b, two)))
         if node.find(exp.AggFunc) is not None:
@@ -241,7 +251,18 @@ class Expressions(ABC):
             if large:
                 raise self.no("sums of numbers as large as these")
             return f"({a} {sign} {b})", "float"
+        if sizes[0] is not None and sizes[1] is not None and fits(type(node).__name__, sizes[0], sizes[1]):
+            return f"({a} {sign} {b})", "float"
         return self.arithmetic(sign, a, b), "float"
+
+    def _narrow(self, node: Any, scope: Scope) -> str | None:
+        """A whole number without the cast that makes it wide, if it fits 64 bits without it."""
+        inner = node.this if type(node).__name__ == "Cast" and _TYPES.get(node.args["to"].this.name) == "huge" else node
+        sql, kind = self.expression(inner, scope)
+        return sql if kind == "int" else None
+
+    def _size(self, node: Any, scope: Scope) -> Size | None:
+        return size(node, lambda column: self.kind_of(column, scope))
 
     def _negative(self, node: Any, scope: Scope) -> Typed:
         a, kind = self.expression(node.this, scope)
@@ -288,7 +309,10 @@ class Expressions(ABC):
         a, kind = self.expression(node.this, scope)
         if kind != "float" and name in ("floor", "ceil", "round", "trunc", "sqrt", "isnan", "abs"):
             a = self.cast(a, kind, "float")
-        return self.function(name, a), {"isnan": "flag", "length": "int"}.get(
+        small = (
+            name in ("floor", "ceil", "round", "trunc") and (self._size(node.this, scope) or (math.inf,))[0] < 2.0**52
+        )
+        return self.function(name, a, small=small), {"isnan": "flag", "length": "int"}.get(
             name, "text" if name in ("lower", "upper") else "float"
         )
 

@@ -69,11 +69,14 @@ class PostgresWriter(Writer):
                 # As DuckDB does it: the upper and the lower 64 bits are rounded by themselves.
                 return self._once(
                     lambda a: (
-                        f"(CAST(div({a}, {1 << 64}) AS float8) * {_float(2.0**64)} "
-                        f"+ CAST({a} - div({a}, {1 << 64}) * {1 << 64} AS float8))"
+                        f"(CASE WHEN abs({a}) < {1 << 63} THEN CAST(CAST({a} AS bigint) AS float8) "
+                        f"ELSE CAST(div({a}, {1 << 64}) AS float8) * {_float(2.0**64)} "
+                        f"+ CAST({a} - div({a}, {1 << 64}) * {1 << 64} AS float8) END)"
                     ),
                     sql,
                 )
+            case "small float", "int":
+                return f"CAST({sql} AS bigint)"
             case "float", "int":
                 low, high = _float(-(2.0**63)), _float(2.0**63)
                 return self._once(
@@ -192,7 +195,7 @@ class PostgresWriter(Writer):
     def shaped(self, a: str, pattern: str) -> str:
         return f"substring({a} from {self.text(pattern)})"
 
-    def function(self, name: str, a: str) -> str:
+    def function(self, name: str, a: str, *, small: bool = False) -> str:
         match name:
             case "lower" | "upper":
                 # The server's own rules depend on its locale; in the collation C they are those of ASCII.

@@ -60,6 +60,8 @@ class SparkWriter(Writer):
                 # As DuckDB does it: the upper and the lower 64 bits are rounded by themselves.
                 upper, lower = f"CAST({sql} div {1 << 64} AS DOUBLE)", f"CAST({sql} % {1 << 64} AS DOUBLE)"
                 return f"({upper} * {2.0**64!r}D + {lower})"
+            case "small float", "int":
+                return f"CAST(rint({sql}) AS BIGINT)"
             case "float" | "single", "int":
                 # A cast cuts fractions off; rint rounds halves to even.
                 ends = f">= {-(2.0**63)!r}D", f"< {2.0**63!r}D"
@@ -112,7 +114,7 @@ class SparkWriter(Writer):
         # Java's $ would let a line's end pass.
         return f"regexp_extract({a}, {self.text(pattern.removesuffix('$') + chr(92) + 'z')}, 0)"
 
-    def function(self, name: str, a: str) -> str:
+    def function(self, name: str, a: str, *, small: bool = False) -> str:
         match name:
             case "lower" | "upper":
                 # Java turns one letter into several and looks at neighbours; here each letter stands for itself.
@@ -124,6 +126,10 @@ class SparkWriter(Writer):
                     ),
                     a,
                 )
+            case "floor" | "ceil" if small:
+                return f"CAST({name}({a}) AS DOUBLE)"
+            case "trunc" if small:
+                return _cut(a)
             case "floor" | "ceil":
                 return self._once(
                     lambda x: f"(CASE WHEN abs({x}) < {_WHOLE} THEN CAST({name}({x}) AS DOUBLE) ELSE {x} END)", a

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.engines.expressions import UNREADABLE, Columns, Expressions, Scope, Typed
+from tacit.engines.ranges import Sized
 from tacit.errors import QueryRefused
 
 __all__ = ["Columns", "Writer"]
@@ -101,7 +102,7 @@ class Writer(Expressions):
             sql, kind = self._item(item.unalias(), scope)
             title = item.alias_or_name or f"column{len(columns)}"
             items.append(f"{sql} AS {self.name(title)}")
-            columns[title] = kind
+            columns[title] = Sized.of(kind, self._size(item.unalias(), scope) if kind == "int" else None)
         return items, columns
 
     def _item(self, node: Any, scope: Scope) -> Typed:

@@ -27,6 +27,7 @@ _KINDS = {
 _SETTINGS = (
     "SET TimeZone = 'UTC'", "SET DateStyle = 'ISO'", "SET standard_conforming_strings = on",
     "SET client_min_messages = 'error'", "SET search_path = pg_catalog, pg_temp", "SET jit = off",
+    "SET work_mem = '64MB'",
     "SET default_transaction_read_only = on",
 )  # fmt: skip
 

@@ -1,0 +1,225 @@
+"""COUNT and clipped SUM by city on DuckDB, PostgreSQL and Spark, against the plain GROUP BY of the same engine.
+
+1,000 cities, ten rows per user, at most 2 cities of a user count (epsilon 1). Each engine runs in a process of its own;
+CPU seconds and memory are those of this process and of all it needs: the Java machine, or the PostgreSQL server with
+its workers, which is started here and loaded before. Every question is asked once, after one plain GROUP BY that is not
+counted and that brings the table into memory; the ratio is to the second one. Memory is the largest sum of the
+processes' proportional shares, looked at ten times a second, so it includes the programs themselves.
+
+Run: python benchmarks/engines.py [--rows 10000000] [--engines duckdb postgres spark]   (Linux: it reads /proc)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from query import CITIES, make
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+PLAIN = "SELECT city, COUNT(*), SUM(greatest(least(amount, 100), 0)) FROM {} GROUP BY city"
+PRIVATE = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM t GROUP BY city"
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+# --- one engine, in a process of its own ------------------------------------------------------------------------------
+
+
+def tell(word: str) -> None:
+    """Say where we are, and wait until the clocks have been read."""
+    print(word, flush=True)
+    sys.stdin.readline()
+
+
+def session(engine: Any, source: Any) -> Any:
+    from tacit.answer import Catalog, PrivateTable, Session
+    from tacit.dp.ledger import Ledger
+    from tacit.dp.loss import approximate
+    from tacit.schema import Column, Domain, Kind, Role, Schema
+
+    columns = {
+        "user": Column(role=Role.PLAIN, kind=Kind.INTEGER),
+        "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=tuple(CITIES))),
+        "amount": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=100)),
+    }
+    table = PrivateTable(name="t", schema=Schema(columns=columns, unit="user"), rows=1, groups=2)
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(10, "1e-4"), dataset="d")
+    catalog = Catalog(dataset="d", private={"t": table})
+    return Session(catalog, {"t": source}, ledger=book, analyst="a", engine=engine)
+
+
+def plain(name: str, source: str) -> Callable[[], int]:
+    """The GROUP BY without privacy, as the engine's own driver asks it."""
+    if name == "duckdb":
+        import duckdb
+
+        return lambda: len(duckdb.connect().execute(PLAIN.format(f"'{source}'")).fetchall())
+    if name == "postgres":
+        import psycopg
+
+        connection = psycopg.connect(source.partition("#")[0], autocommit=True)
+        return lambda: len(connection.execute(PLAIN.format("visits")).fetchall())
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    spark.read.parquet(source).createOrReplaceTempView("visits")
+    return lambda: len(spark.sql(PLAIN.format("visits")).collect())
+
+
+def one(name: str, source: str) -> None:
+    from tacit.engines.backends.duckdb import Duckdb
+    from tacit.engines.backends.postgres import Postgres
+    from tacit.engines.backends.spark import Spark
+
+    engines = {"duckdb": Duckdb(threads=2), "duckdb-sha256": Duckdb(threads=2, order="sha256"),
+               "postgres": Postgres(timeout=3600), "spark": Spark(threads=2, memory="4g", timeout=3600)}  # fmt: skip
+    asked = session(engines[name], source if name == "postgres" else Path(source))
+    group = plain(name.partition("-")[0], source)
+    assert group() == len(CITIES)
+    tell("ready")
+    assert group() == len(CITIES)
+    tell("plain")
+    asked.ask(PRIVATE, epsilon=1, bounding="sample")
+    tell("sampled")
+    asked.ask(PRIVATE, epsilon=1, delta="1e-6", bounding="clip")
+    tell("clipped")
+
+
+# --- the clocks -------------------------------------------------------------------------------------------------------
+
+
+def tree(roots: list[int]) -> list[int]:
+    """The processes and all they started."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            found = stat(int(entry.name))
+            if found is not None:
+                parents.setdefault(int(found[1]), []).append(int(entry.name))
+    seen, open_ = [], list(roots)
+    while open_:
+        pid = open_.pop()
+        seen.append(pid)
+        open_ += parents.get(pid, [])
+    return seen
+
+
+def stat(pid: int) -> list[str] | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def cpu(roots: list[int]) -> float:
+    """CPU seconds so far, those of ended children included."""
+    found = [stat(pid) for pid in tree(roots)]
+    return sum(int(field) for fields in found if fields is not None for field in fields[11:15]) / TICK
+
+
+@contextmanager
+def watched(roots: list[int]) -> Iterator[dict[str, float]]:
+    """The most memory in GB since ``peak`` was last set to 0."""
+    seen, over = {"peak": 0.0}, threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.1):
+            total = 0
+            for pid in tree(roots):
+                try:
+                    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+                except OSError:
+                    continue
+                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+            seen["peak"] = max(seen["peak"], total / 2**20)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def measured(name: str, source: str, roots: list[int]) -> dict[str, tuple[float, float, float]]:
+    """By question: CPU seconds, wall seconds and peak memory."""
+    command = [sys.executable, __file__, "--one", name, source]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018
+    noise: list[str] = []
+    stderr = child.stderr
+    threading.Thread(target=lambda: noise.extend(stderr), daemon=True).start()
+    roots = [child.pid, *roots]
+    found: dict[str, tuple[float, float, float]] = {}
+    with watched(roots) as memory:
+        before = start = 0.0
+        for line in child.stdout:
+            now, wall = cpu(roots), time.monotonic()
+            if line.strip() in ("plain", "sampled", "clipped"):
+                found[line.strip()] = (now - before, wall - start, memory["peak"])
+            memory["peak"], before, start = 0.0, cpu(roots), time.monotonic()
+            child.stdin.write("\n")
+            child.stdin.flush()
+    if child.wait():
+        raise SystemExit(f"{name}: {''.join(noise)[-500:]}")
+    return found
+
+
+def loaded(stack: ExitStack, parquet: Path) -> tuple[str, list[int]]:
+    """A PostgreSQL server of our own with the table in it: its address, and its first process."""
+    import polars as pl
+    import psycopg
+
+    from postgres import server
+
+    url, data = stack.enter_context(server())
+    lines = parquet.with_suffix(".csv")
+    pl.scan_parquet(parquet).sink_csv(lines, include_header=False)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute('CREATE TABLE visits ("user" bigint, city text, amount double precision)')
+        with connection.cursor().copy("COPY visits FROM STDIN WITH (FORMAT csv)") as copy, lines.open("rb") as file:
+            while block := file.read(1 << 20):
+                copy.write(block)
+        connection.execute("VACUUM ANALYZE visits")
+    lines.unlink()
+    return f"{url}#visits", [int((data / "postmaster.pid").read_text().split()[0])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--engines", nargs="*", default=["duckdb", "duckdb-sha256", "postgres", "spark"])
+    parser.add_argument("--one", nargs=2, default=None)
+    arguments = parser.parse_args()
+    if arguments.one:
+        one(*arguments.one)
+        return
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        path = Path(folder) / "visits.parquet"
+        make(path, arguments.rows)
+        print(f"{'engine':<16}{'question':<12}{'CPU s':>8}{'wall s':>8}{'peak GB':>9}{'CPU / plain':>13}")
+        for name in arguments.engines:
+            source, roots = loaded(stack, path) if name == "postgres" else (str(path), [])
+            results[name] = measured(name, source, roots)
+            for question, (seconds, wall, peak) in results[name].items():
+                ratio = seconds / results[name]["plain"][0]
+                print(f"{name:<16}{question:<12}{seconds:>8.2f}{wall:>8.1f}{peak:>9.2f}{ratio:>13.1f}", flush=True)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
