@@ -19,11 +19,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 CITIES = [f"c{i:04d}" for i in range(1000)]
 SMALL = "small.parquet"
 SAID = tuple(f"  {word}" for word in ("kept", "the same", "another", "noise"))
 """How the lines begin that are passed on."""
+PROCESS: dict[str, float] = {}
+"""CPU seconds of the process when its first answer was there, where it asks more than that."""
 
 
 def make(path: Path, rows: int) -> None:
@@ -77,9 +80,13 @@ def ours(path: Path, bounding: str) -> float:
         return spent
     total, noise = answer.frame["s"].sum(), [round(n.error, 1) for n in answer.explanation.noises]
     print(f"  kept {answer.frame['n'].sum():,.0f} rows and a sum of {total:,.0f}; noise 95 %: {noise}", file=sys.stderr)
-    start = time.process_time()
-    assert session.ask(sql, epsilon=1, delta=delta, bounding=bounding).cached
-    print(f"  the same again: {1000 * (time.process_time() - start):.1f} ms CPU", file=sys.stderr)
+    PROCESS["process"] = time.process_time()
+    again = []
+    for _ in range(9):
+        start = time.process_time()
+        assert session.ask(sql, epsilon=1, delta=delta, bounding=bounding).cached
+        again.append(1000 * (time.process_time() - start))
+    print(f"  the same again: {median(again):.1f} ms CPU (the middle of nine)", file=sys.stderr)
     start = time.process_time()
     session.ask(sql, epsilon=2, delta=delta, bounding=bounding)
     print(f"  another question in the same session: {time.process_time() - start:.2f} CPU s", file=sys.stderr)
@@ -170,7 +177,7 @@ def measured(command: list[str], folder: str) -> tuple[float, float, float] | st
 def one(name: str, path: Path) -> None:
     spent = plain(path) if name == "plain" else ours(path, name)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(json.dumps({"query": spent, "peak": peak}))
+    print(json.dumps({"query": spent, "peak": peak} | PROCESS))
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from tacit.dp.loss import Loss, approximate, pure
 from tacit.engines import folding
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.bounded import Bounded, Cut, Term
-from tacit.engines.folding import MOST_ROWS, fold
+from tacit.engines.folding import fold
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
@@ -88,7 +88,7 @@ def test_compiled_code_and_statement_agree_to_the_last_bit() -> None:
         assert pieces is not None
         found = running.fold(pieces)
         if found is None:
-            assert not pieces.fits(MOST_ROWS)
+            assert not pieces.fits()
             continue
         assert exact(found) == exact(running.run(additive(plan, 7)))
         seen.update((plan.bounding, term.cut) for term in pieces.terms)
@@ -156,7 +156,7 @@ def test_no_rows_and_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_what_surely_fits_is_taken_on() -> None:
     def fits(term: Term, ends: tuple[int, int] | None = (1, 1), groups: int = 10) -> bool:
-        return Bounded(source="", groups=groups, ends=ends, terms=(term,)).fits(MOST_ROWS)
+        return Bounded(source="", groups=groups, ends=ends, terms=(term,)).fits()
 
     assert fits(Term(reach=1 << 35, low=0, high=1 << 35))
     assert not fits(Term(reach=1 << 36, low=0, high=1))
@@ -210,7 +210,7 @@ def test_neighbours_stay_within_what_one_person_may_add() -> None:
     for plan in plans(20, seed=9):
         pieces = bounded(plan, 7)
         assert pieces is not None
-        if not pieces.fits(MOST_ROWS):
+        if not pieces.fits():
             continue
         with_all = {row[0]: row[1:] for row in exact(whole.fold(pieces))}
         blank = (0,) * (sum(term.shares for term in pieces.terms) + 1)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["CODE_BITS", "SAFE", "Bounded", "Cut", "Term"]
+__all__ = ["CODE_BITS", "MOST_ROWS", "SAFE", "Bounded", "Cut", "Term"]
 
 CODE_BITS = 20
 """Low bits of a group's place in a unit's order: the group's number."""
 SAFE = 1 - 2.0**-40
 """Scaling down to a norm is done in floating point and cut to whole numbers towards zero; this factor keeps the norm
 of the result below the bound whatever the rounding."""
+MOST_ROWS = 1 << 26
+"""So many rows are taken on at most: all of them are held in memory, at 8 bytes a column."""
 _WIDE = 1 << 62
 
 
@@ -73,7 +75,7 @@ class Bounded:
     and each unit's vector over the groups is scaled down to the terms' bounds."""
     terms: tuple[Term, ...]
 
-    def fits(self, rows: int) -> bool:
+    def fits(self, rows: int = MOST_ROWS) -> bool:
         """Whether 64 bits surely hold every sum of up to so many rows."""
         if self.groups > 1 << CODE_BITS:
             return False

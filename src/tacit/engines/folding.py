@@ -18,12 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from tacit.engines.bounded import CODE_BITS, SAFE, Bounded, Cut
+from tacit.engines.bounded import CODE_BITS, MOST_ROWS, SAFE, Bounded, Cut
 
-__all__ = ["MOST_ROWS", "fold"]
+__all__ = ["fold"]
 
-MOST_ROWS = 1 << 26
-"""So many rows are taken on at most: all of them are held in memory, at 8 bytes a column."""
 _PARTS = 9
 """Rows are dealt out into two to the power of so many parts."""
 _NUMBER = np.int64((1 << CODE_BITS) - 1)

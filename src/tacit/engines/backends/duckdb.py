@@ -109,15 +109,15 @@ class _RunningDuckdb(Running):
         return int(rows)
 
     def fold(self, bounded: Bounded) -> Sealed[list[tuple[Any, ...]]] | None:
-        from tacit.engines.folding import MOST_ROWS, fold
-
-        if not bounded.fits(MOST_ROWS):
+        if not bounded.fits():
             return None
         try:
             with self._lock, self._in_time():
                 source = self._connection.sql(bounded.source)
                 if str(source.types[0]) not in _WHOLE:
                     return None
+                from tacit.engines.folding import fold
+
                 found = fold(source.to_arrow_reader(_BATCH), bounded)
                 return None if found is None else Sealed(found)
         except Exception:
