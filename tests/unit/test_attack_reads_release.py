@@ -10,6 +10,7 @@ import pytest
 
 from tacit.attack import Outcome, Scene, examine
 from tacit.attack.attacks.attribute_linkage import AttributeLinkage
+from tacit.attack.attacks.distance_linkage import DistanceLinkage
 from tacit.attack.attacks.linkage import Linkage
 from tacit.attack.outcome import Arm
 from tacit.data.table import Table
@@ -176,3 +177,10 @@ def test_a_guess_of_an_amount_is_the_one_near_enough_to_most() -> None:
     assert found.main.hits == 5
     rule = AttributeLinkage.build({"secret": "pay", "knows": ["zip"]})
     assert examine(rule, scene(original, original, "pay"), rng=Rng(1)).main.hits == 2
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "mahalanobis"])
+def test_a_constant_category_gives_no_distance(metric: str) -> None:
+    original = pl.DataFrame({"job": ["clerk"] * 5})
+    with pytest.raises(NotApplicable, match="constant"):
+        examine(DistanceLinkage.build({"metric": metric}), scene(original, original), rng=Rng(1))

@@ -133,3 +133,21 @@ def test_dates_that_stand_for_no_date_are_not_shifted(day: date) -> None:
         masked("shift-dates", {"days": 30}, frame)
     assert "12-31" not in str(refusal.value)
     assert "0001" not in str(refusal.value)
+
+
+def test_a_table_of_identifiers_has_nothing_to_synthesize() -> None:
+    schema = Schema(columns={"name": Column(role=Role.IDENTIFIER)})
+    data = Dataset.of(Table(frame=pl.DataFrame({"name": [f"p{row}" for row in range(40)]})), schema)
+    with pytest.raises(BadParameter, match="every column"):
+        registry("method").get("synthesize").build({}).apply(data, Context(rng=Rng(1)))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("top", [2**64 - 1, 2**63 - 1, 7])
+def test_counterfeits_get_household_numbers_of_any_length(top: int) -> None:
+    frame = pl.DataFrame({"home": pl.Series([1, top], dtype=pl.UInt64), "age": [30, 40]})
+    schema = Schema(columns={"home": Column(role=Role.HOUSEHOLD), "age": Column(role=Role.QUASI)})
+    step = registry("method").get("add-counterfeits").build({"fraction": 5})
+    made = step.apply(Dataset.of(Table(frame=frame), schema), Context(rng=Rng(1))).table.frame  # type: ignore[attr-defined]
+    assert made.height == 12
+    assert made["home"].null_count() == 0
+    assert made["home"].max() <= top

@@ -95,7 +95,7 @@ def points(view: View, *, weights: dict[str, float] | None = None, own: bool = T
             left.append(scale * pair[0][:, None])
             right.append(scale * pair[1][:, None])
             names.append(name)
-        elif known.n_unique() <= _CORNERS:
+        elif known.n_unique() <= _CORNERS and max(known.n_unique(), released.n_unique()) > 1:
             corners = _corners(known, released, published.get(name, {}).get("hierarchy"))
             left.append(scale * corners[0])
             right.append(scale * corners[1])

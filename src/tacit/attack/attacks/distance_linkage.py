@@ -11,6 +11,7 @@ from pydantic import Field
 from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.features import points
 from tacit.attack.nearest import nearest
+from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
@@ -63,5 +64,7 @@ def whitened(
     values, vectors = np.linalg.eigh(spread)
     # Directions in which neither file varies carry no information and would divide by zero.
     kept = values > values.max() * 1e-10
+    if not kept.any():
+        raise NotApplicable("Neither file varies in what the intruder knows, so no row is nearer than another.")
     turn = vectors[:, kept] / np.sqrt(values[kept])
     return np.ascontiguousarray(targets @ turn), np.ascontiguousarray(released @ turn)

@@ -91,9 +91,11 @@ def _made_up(series: pl.Series, count: int, random: np.random.Generator) -> pl.S
         sample = known.sample(min(len(known), 1000), seed=int(random.integers(2**31)))
         letters = np.array(sorted(set("".join(sample.to_list()))) or [""])
         lengths = random.choice(sample.str.len_chars().to_numpy(), count)
-        drawn = ("".join(random.choice(letters, int(length))) for length in lengths)
-        return pl.Series(series.name, list(drawn), dtype=pl.String)
+        words = ["".join(random.choice(letters, int(length))) for length in lengths]
+        return pl.Series(series.name, words, dtype=pl.String)
     if len(known) and series.dtype.is_integer():
         low, high = int(known.min()), int(known.max())  # type: ignore[arg-type]
-        return pl.Series(series.name, random.integers(low, high + 1, count)).cast(series.dtype)
+        kind = np.uint64 if high > np.iinfo(np.int64).max else np.int64
+        drawn = random.integers(low, high, count, dtype=kind, endpoint=True)
+        return pl.Series(series.name, drawn).cast(series.dtype)
     return pl.Series(series.name, [None], dtype=series.dtype).new_from_index(0, count)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from tacit.errors import ExtraMissing, TooFewRows
+from tacit.errors import BadParameter, ExtraMissing, TooFewRows
 from tacit.protect.methods._covariance import square_root
 from tacit.protect.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
 from tacit.protect.step import Context
@@ -78,6 +78,11 @@ class Synthesize(Masking):
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame
+        if not names:
+            raise BadParameter(
+                "synthesize: every column is an identifier or a stratum.",
+                fix="Name the columns to make with `columns`.",
+            )
         for name in names:
             refuse_not_finite(frame.get_column(name))
         parts = list(self.parts(data))
