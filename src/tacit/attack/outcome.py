@@ -70,6 +70,8 @@ class Outcome:
     """A few words that tell this run from others of the same attack."""
     planned: int | None = None
     """How many people were to be sought; more than were tried when time was up first."""
+    without: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Per known column, the risk with its interval when the intruder does not know it; where somebody asked."""
     truth: str = "row map"
     """How it was known which guess was right."""
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
@@ -117,6 +119,7 @@ class Outcome:
             "threat": self.threat,
             **({"parameters": dict(self.parameters)} if self.parameters else {}),
             **({"detail": dict(self.detail)} if self.detail else {}),
+            **({"without": {name: dict(left) for name, left in self.without.items()}} if self.without else {}),
         }
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli._console import emit_json, json_option, progress, seed_option, typed_path
-
-if TYPE_CHECKING:
-    from tacit.recipe import Limits
 
 
 @click.command("attack")
@@ -62,39 +58,36 @@ def command(
     counted, with an interval as wide as their number says; an attack that got nowhere has no risk, and no limit is met
     that it would have been judged by.
     """
-    from tacit.verbs import attack, attack_to_plain, judge_limits
+    from tacit.release.folder import load_lineage, load_release
+    from tacit.report.advice import advice
+    from tacit.verbs import attack, attack_to_plain, judge_limits, one_limit
 
+    made = load_release(release)
+    beside = load_lineage(release) if release.is_dir() else None
     outcomes = attack(
-        release,
+        made,
         original=original,
         attacks=names,
         auxiliary=auxiliary,
         control=control,
         knows=[name.strip() for name in knows.split(",")] if knows else None,
-        lineage=lineage,
+        lineage=lineage if lineage is not None else beside,
         key=key,
         people=[row - 1 for row in people] or None,
         aligned=aligned,
         seed=seed,
         tries=tries,
         seconds=seconds,
+        limit=limit,
         progress=progress(quiet=as_json),
     )
     attacks = [attack_to_plain(outcome) for outcome in outcomes]
-    limits = [] if limit is None else judge_limits(_limits(limit, attacks), outcomes)
-    document = {"attacks": attacks, "limits": limits}
+    limits = [] if limit is None else judge_limits(one_limit(limit, outcomes), outcomes)
+    changes = [item.to_plain() for item in advice(attacks, limits, made.manifest)]
     if as_json:
-        emit_json(document)
+        emit_json({"attacks": attacks, "limits": limits, **({"advice": changes} if changes else {})})
     else:
         from tacit.report.terminal import print_attacks
 
-        print_attacks(attacks, limits)
+        print_attacks(attacks, limits, changes=changes)
     return 0 if all(entry["met"] for entry in limits) else 1
-
-
-def _limits(limit: float, attacks: list[dict[str, Any]]) -> Limits:
-    """The one limit of the command line, for every kind of disclosure that was tried."""
-    from tacit.recipe import Limits
-
-    kinds = {str(entry["discloses"]) for entry in attacks}
-    return Limits(**{"risk" if kind == "identity" else kind: limit for kind in kinds})

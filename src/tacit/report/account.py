@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from tacit.errors import BadParameter
+from tacit.report.advice import Advice, advice
 
 __all__ = ["PUBLIC_MEASURES", "Account", "Audience", "Bar", "ColumnPicture"]
 
@@ -26,7 +27,7 @@ A measure that is not listed stays out, because its number might be a count of t
 
 _ATTACK_KEYS = (
     *("attack", "discloses", "risk", "low", "high", "baseline", "control", "level"),
-    *("knows", "secret", "threat", "truth", "outside"),
+    *("knows", "secret", "setting", "threat", "truth", "outside", "stopped"),
 )
 _NO_REASON = "It does not apply to this release."
 """Stands in for a reason given to the owner, which may count rows of the original."""
@@ -106,6 +107,11 @@ class Account:
                 "The public recipe of a report names the seed.",
                 fix="Who knows method and seed can undo a masking: leave `seed` out of `recipe_public`.",
             )
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change about attacks beyond their limits; for the owner, and nothing for others."""
+        return advice(self.attacks, self.limits, self.manifest) if self.audience == "internal" else ()
 
     def told_to(self, audience: Audience) -> Account:
         """The account as that reader may see it. What was left out once cannot come back."""

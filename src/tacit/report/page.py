@@ -51,6 +51,8 @@ def report_json(account: Account, audience: Audience) -> str:
         "left_out": [what for what, _ in words.left_out(told)],
         "pictures": {figure.name: figure.spec for figure in _all(told)},
     }
+    if told.audience == "internal":
+        twin["advice"] = [item.to_plain() for item in told.advice]
     return json.dumps(twin, ensure_ascii=False, indent=1, allow_nan=False)
 
 
@@ -97,6 +99,7 @@ def _context(account: Account) -> dict[str, Any]:
         "costs": cost_figures(account),
         "recipe": yaml_text(_abridged(account.recipe if account.recipe is not None else account.recipe_public)),
         "left_out": words.left_out(account),
+        "advice": account.advice,
         "glossary": meanings.glossary(),
     }
     return {**context, "contents": _contents(context)}
@@ -108,6 +111,7 @@ def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
     return [
         ("verdicts", "Requirements", True),
         ("risk", "Risk", bool(context["pairings"])),
+        ("change", "What to change", context["internal"] and bool(context["pairings"])),
         ("classes", "Classes", bool(context["class_sizes"])),
         ("columns", "Columns", bool(context["columns"])),
         ("pairs", "Pairs", bool(context["pairs"])),
@@ -200,6 +204,8 @@ def _environment() -> Environment:
     environment.filters |= {"percent": words.percent, "number": words.number, "title_of": meanings.title_of}
     environment.globals["value_words"] = words.value_words
     environment.globals |= {
+        "giveaway": words.giveaway,
+        "achieved": words.achieved,
         "before_of": _before,
         "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
         "limit_meaning": meanings.limit_meaning,

@@ -14,10 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from tacit.report.meanings import measure_title, title_of
-from tacit.report.words import number, percent, value_words
+from tacit.report.words import attack_label, giveaway, number, percent, value_words
 
 __all__ = [
+    "advice_lines",
     "attack_table",
+    "giveaway_lines",
     "limit_lines",
     "measure_table",
     "plain_text",
@@ -45,7 +47,9 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     for step in document.get("steps", ()):
         line.append(f"\n  {plain_text(title_of(str(step.get('step'))))}", style="bold")
         facts = [
-            f"{key} {_brief(value)}" for key, value in step.items() if key not in ("step", "parameters", "truthful")
+            f"{key} {_brief(value)}"
+            for key, value in step.items()
+            if key not in ("step", "parameters", "truthful", "transitions")
         ]
         line.append(f"  {plain_text('; '.join(facts))}" if facts else "")
     _print(out, line)
@@ -54,20 +58,30 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
         _print(out, Text(" "))
         _print(out, attack_table(document["attacks"], before=document.get("attacks_before", ()), wide=out.width >= 110))
         _print(out, reason_lines(document["attacks"]))
+        _print(out, giveaway_lines(document["attacks"]))
     if document.get("limits"):
         _print(out, limit_lines(document["limits"]))
+        _print(out, advice_lines(document.get("advice", ())))
     if document.get("measures"):
         _print(out, Text(" "))
         _print(out, measure_table(document["measures"]))
 
 
-def print_attacks(attacks: Sequence[Plain], limits: Sequence[Plain] = (), console: Console | None = None) -> None:
-    """What each attack achieved, and whether that is within the limits."""
+def print_attacks(
+    attacks: Sequence[Plain],
+    limits: Sequence[Plain] = (),
+    console: Console | None = None,
+    *,
+    changes: Sequence[Plain] = (),
+) -> None:
+    """What each attack achieved, whether that is within the limits, and what to change where it is not."""
     out = _console(console)
     _print(out, attack_table(attacks, wide=out.width >= 100))
     _print(out, reason_lines(attacks))
+    _print(out, giveaway_lines(attacks))
     if limits:
         _print(out, limit_lines(limits))
+        _print(out, advice_lines(changes))
 
 
 def print_measures(measures: Sequence[Plain], console: Console | None = None) -> None:
@@ -102,6 +116,9 @@ def limit_lines(limits: Sequence[Plain]) -> Text:
         state = "not checked" if limit.get("met") is None else "met" if limit["met"] else "not met"
         judged = "nothing could be judged" if limit.get("value") is None else f"judged {percent(limit['value'])}"
         text.append_text(_mark(state)).append(f" limit on {plain_text(str(limit.get('limit')))} {state}", style="bold")
+        if limit.get("stopped"):
+            names = ", ".join(plain_text(title_of(name)) for name in limit["stopped"])
+            judged += f"; stopped without a result: {names}"
         text.append(f"  at most {percent(limit.get('wanted'))}, {judged}\n")
     text.rstrip()
     return text
@@ -116,7 +133,7 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
         table.add_column(name, no_wrap=True, justify="right" if name not in ("", "interval") else "left")
     for place, attack in enumerate(attacks):
         cells = [
-            Text(plain_text(title_of(str(attack.get("attack"))))),
+            Text(plain_text(attack_label({**attack, "secret": None}))),
             Text(plain_text(str(attack.get("secret") or attack.get("discloses") or ""))),
         ]
         if before:
@@ -126,9 +143,40 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
         if attack.get("risk") is not None:
             cells += [risk_bar(attack)] if wide else []
             cells.append(Text(f"{percent(attack.get('low'))} to {percent(attack.get('high'))}"))
-            cells += [Text(percent(attack.get("baseline"))), Text(number(attack.get("tried")))]
+            sought = number(attack.get("tried"))
+            if attack.get("stopped"):
+                sought += f" of {number(attack.get('planned'))}"
+            cells += [Text(percent(attack.get("baseline"))), Text(sought)]
         table.add_row(*cells)
     return table
+
+
+def giveaway_lines(attacks: Sequence[Plain]) -> Text:
+    """Which columns give people away, as the strongest attack that can tell has learned it."""
+    told = [
+        attack
+        for attack in attacks
+        if attack.get("risk") and isinstance((attack.get("detail") or {}).get("columns"), Mapping)
+    ]
+    strongest = max(told, key=lambda attack: float(attack["risk"]), default=None)
+    if strongest is None or strongest["risk"] <= (strongest.get("baseline") or 0.0):
+        return Text()
+    top = giveaway(strongest, 5)
+    if not top:
+        return Text()
+    shares = ", ".join(f"{plain_text(name)} {percent(value, digits=0)}" for name, value in top)
+    return Text(f"Columns that give people away ({plain_text(attack_label(strongest))}): {shares}")
+
+
+def advice_lines(found: Sequence[Plain]) -> Text:
+    """What to change, attack by attack."""
+    text = Text()
+    for item in found:
+        text.append(f"What to change against {plain_text(str(item['attack']))}\n", style="bold")
+        for sentence in item["changes"]:
+            text.append(f"  - {plain_text(sentence)}\n")
+    text.rstrip()
+    return text
 
 
 def reason_lines(attacks: Sequence[Plain]) -> Text:
@@ -136,7 +184,7 @@ def reason_lines(attacks: Sequence[Plain]) -> Text:
     text = Text()
     for attack in attacks:
         if attack.get("risk") is None:
-            text.append(f"– {plain_text(title_of(str(attack.get('attack'))))}: no risk can be given. ", style="bold")
+            text.append(f"– {plain_text(attack_label(attack))}: no risk can be given. ", style="bold")
             text.append(f"{plain_text(str(attack.get('reason') or 'It does not apply.'))}\n")
     text.rstrip()
     return text

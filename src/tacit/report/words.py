@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tacit.report.account import Account
 from tacit.report.meanings import meaning, title_of
+
+if TYPE_CHECKING:
+    from tacit.report.account import Account
 
 __all__ = [
     "Pairing",
+    "achieved",
     "answer",
+    "attack_label",
+    "giveaway",
     "headline",
     "left_out",
     "listed",
@@ -85,9 +90,8 @@ class Pairing:
 
     @property
     def label(self) -> str:
-        secret = (self.after or self.before or {}).get("secret")
-        aim = f": {secret}" if secret is not None and self.discloses == "attribute" else ""
-        return f"{title_of(self.attack)}{aim}{', outside file' if self.outside else ''}"
+        label = attack_label(self.after or self.before or {"attack": self.attack})
+        return f"{label}, outside file" if self.outside else label
 
     @property
     def outside(self) -> bool:
@@ -113,9 +117,21 @@ class Pairing:
         return (self.reference or 0) + wanted * (1 - (self.reference or 0))
 
 
+def attack_label(attack: Plain) -> str:
+    """What an attack is called in tables and pictures: its name, what it is after, which of several it is.
+
+    >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "worst case"})
+    'learned linkage, worst case'
+    """
+    secret = attack.get("secret")
+    aim = f": {secret}" if secret is not None and attack.get("discloses") == "attribute" else ""
+    setting = f", {attack['setting']}" if attack.get("setting") else ""
+    return f"{title_of(str(attack.get('attack')))}{aim}{setting}"
+
+
 def pairings(account: Account) -> tuple[Pairing, ...]:
     """Attacks in the order they were run on the release, each with its run before protection."""
-    before: dict[tuple[str, str], list[Plain]] = {}
+    before: dict[tuple[str, str, str], list[Plain]] = {}
     for attack in account.attacks_before:
         before.setdefault(_key(attack), []).append(attack)
     found = [
@@ -127,8 +143,36 @@ def pairings(account: Account) -> tuple[Pairing, ...]:
     return (*found, *left)
 
 
-def _key(attack: Plain) -> tuple[str, str]:
-    return str(attack.get("attack")), str(attack.get("discloses"))
+def _key(attack: Plain) -> tuple[str, str, str]:
+    return str(attack.get("attack")), str(attack.get("discloses")), str(attack.get("setting") or "")
+
+
+def achieved(attack: Plain) -> str:
+    """What an attack achieved, in a sentence: share, interval, and how many people it was tried on where told.
+
+    >>> achieved({"risk": 0.031, "low": 0.022, "high": 0.043, "level": 0.95, "hits": 31, "tried": 1000})
+    'It was right about 3.1 of every 100 people (2.2% to 4.3%, 95% interval; 31 of 1,000 sought).'
+    """
+    if attack.get("risk") is None:
+        return f"No risk can be given. {attack.get('reason') or ''}".rstrip()
+    counts = "" if attack.get("hits") is None else f"; {attack['hits']:,} of {attack['tried']:,} sought"
+    sentence = f"It was right about {of_hundred(attack['risk'])} of every 100 people{_interval(attack, counts)}."
+    if attack.get("stopped"):
+        planned = attack.get("planned")
+        rest = f" of {planned:,}" if isinstance(planned, int) else ""
+        sentence += f" Time was up before all{rest} had been sought; those who were are a random sample."
+    return sentence
+
+
+def giveaway(attack: Plain, most: int = 4) -> tuple[tuple[str, float], ...]:
+    """The columns that told most people apart in an attack that can tell, with their shares."""
+    credit = (attack.get("detail") or {}).get("columns")
+    if not isinstance(credit, Mapping):
+        return ()
+    held = {str(name): max(0.0, float(value)) for name, value in credit.items()}
+    total = sum(held.values())
+    ranked = sorted(held.items(), key=lambda item: -item[1])
+    return tuple((name, value / total) for name, value in ranked[:most] if total > 0 and value > 0.01 * total)
 
 
 def headline(account: Account) -> Pairing | None:
@@ -184,7 +228,7 @@ def _found(account: Account) -> str:
     if pair is None or pair.after is None:
         return "No attack was run on the release, so nothing is known here about what an intruder finds in it."
     after, before = pair.after, pair.before
-    name = f"the strongest attack that was run ({title_of(pair.attack)})"
+    name = f"the strongest attack that was run ({attack_label(pair.after)})"
     found = {
         "identity": "found {n} of every 100 people it looked for",
         "attribute": "learned the secret of {n} of every 100 people it looked for",
@@ -198,10 +242,11 @@ def _found(account: Account) -> str:
     return f"On the release, {name} {found.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
 
 
-def _interval(attack: Plain) -> str:
+def _interval(attack: Plain, more: str = "") -> str:
     if attack.get("low") is None or attack.get("high") is None:
         return ""
-    return f" ({percent(attack['low'])} to {percent(attack['high'])}, {percent(attack.get('level', 0.95))} interval)"
+    ends = f"{percent(attack['low'])} to {percent(attack['high'])}"
+    return f" ({ends}, {percent(attack.get('level', 0.95))} interval{more})"
 
 
 _ESTIMATES = frozenset({"population-uniqueness"})

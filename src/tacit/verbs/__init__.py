@@ -6,7 +6,7 @@
 from tacit.study.running import run_study as study
 from tacit.verbs.checking import check
 from tacit.verbs.large import protect_large
-from tacit.verbs.limits import judge_limits
+from tacit.verbs.limits import judge_limits, one_limit
 from tacit.verbs.protecting import Protection, protect
 from tacit.verbs.trying import attack, attack_scene, attack_to_plain, measure, measure_pair
 
@@ -19,6 +19,7 @@ __all__ = [
     "judge_limits",
     "measure",
     "measure_pair",
+    "one_limit",
     "protect",
     "protect_large",
     "study",

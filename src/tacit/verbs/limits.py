@@ -11,7 +11,15 @@ from tacit.attack.outcome import excess
 from tacit.errors import NotApplicable, OutOfTime
 from tacit.recipe import Limits
 
-__all__ = ["judge_limits"]
+__all__ = ["judge_limits", "judged_value", "one_limit"]
+
+
+def one_limit(share: float, outcomes: Sequence[Outcome | NotApplicable]) -> Limits:
+    """The same limit for every kind of disclosure that was tried."""
+    kinds = {
+        str(item.discloses) if isinstance(item, Outcome) else str(item.facts.get("discloses")) for item in outcomes
+    }
+    return Limits(**{"risk" if kind == "identity" else kind: share for kind in kinds})
 
 
 def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> list[dict[str, Any]]:
@@ -27,7 +35,7 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
     for name, wanted in limits.items().items():
         kind = "identity" if name == "risk" else name
         values = [
-            (_judged_value(outcome), outcome.attack)
+            (judged_value(outcome), outcome.attack)
             for outcome in outcomes
             if isinstance(outcome, Outcome) and str(outcome.discloses) == kind
         ]
@@ -45,7 +53,8 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
     return judged
 
 
-def _judged_value(outcome: Outcome) -> float:
+def judged_value(outcome: Outcome) -> float:
+    """What of an outcome is compared with a limit."""
     plain = outcome.to_plain()
     high: float = plain["high"]
     if plain["discloses"] == "identity":

@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tacit import __version__
 from tacit.attack import Outcome, Scene, battery
 from tacit.data import give_back, read
@@ -27,6 +25,7 @@ from tacit.release.folder import MANIFEST, PRIVATE, private_folder, write_lineag
 from tacit.report import Account, column_pictures, report_json, write_report
 from tacit.rng import Rng
 from tacit.schema import Dataset
+from tacit.verbs.blaming import blamed
 from tacit.verbs.limits import judge_limits
 from tacit.verbs.trying import attack_scene, attack_to_plain, default_measures, measure_pair
 from tacit.verbs.versions import versions
@@ -121,6 +120,7 @@ class Protection:
             "attacks": list(self.account.attacks),
             "measures": list(self.account.measures),
             "limits": list(self.account.limits),
+            "advice": [item.to_plain() for item in self.account.advice],
             "sha256": data,
             "files": dict(files),
         }
@@ -156,6 +156,8 @@ def protect(
     scene = Scene(original=original, release=release, lineage=protected.lineage)
     attacks = made.attacks or battery(scene)
     after = attack_scene(scene, attacks, rng=rng, tries=tries, progress=progress)
+    limits = judge_limits(made.limits, after)
+    after = blamed(scene, attacks, after, limits, rng=rng, progress=progress)
     before = attack_scene(_unprotected(original), attacks, rng=rng, tries=tries, progress=progress)
     pair = Pair(original=original, release=release, lineage=protected.lineage)
     found = measure_pair(pair, made.measures or default_measures(), rng=rng, progress=progress)
@@ -175,7 +177,7 @@ def protect(
         attacks=tuple(attack_to_plain(item) for item in after),
         measures=tuple(item.to_plain() for item in found),
         columns=tuple(column_pictures(original.table, release.table, release.manifest)),
-        limits=tuple(judge_limits(made.limits, after)),
+        limits=tuple(limits),
         riskiest=_riskiest(after),
     )
     return Protection(recipe=made, original=original, protected=protected, release=release, account=account)
@@ -238,12 +240,15 @@ def _unprotected(original: Dataset) -> Scene:
 
 
 def _riskiest(outcomes: Sequence[Outcome | NotApplicable], count: int = 10) -> tuple[int, ...]:
-    """Row numbers (from 1) of the people whom the identity attacks found most clearly."""
-    found = [
-        (entry["confidence"], entry["row"])
-        for outcome in outcomes
-        if isinstance(outcome, Outcome) and str(outcome.discloses) == "identity"
-        for entry in outcome.riskiest(count)
-    ]
-    rows = dict.fromkeys(row for _, row in sorted(found, key=lambda item: (-item[0], item[1])))
-    return tuple(int(row) + 1 for row in np.array(list(rows), dtype=np.int64)[:count])
+    """Row numbers (from 1) of the people whom the identity attacks found most clearly.
+
+    A find counts by the attack's own confidence and by how often the attack is right when it says something, so that
+    people whom several attacks find stand before those whom one found by chance.
+    """
+    score: dict[int, float] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, Outcome) and str(outcome.discloses) == "identity" and outcome.claims:
+            trust = outcome.main.hits / outcome.claims
+            for row, confidence in zip(outcome.rows[outcome.hit], outcome.confidence[outcome.hit], strict=True):
+                score[int(row)] = score.get(int(row), 0.0) + trust * float(confidence)
+    return tuple(row + 1 for row in sorted(score, key=lambda row: (-score[row], row))[:count])

@@ -19,6 +19,8 @@ from tacit.release import Lineage, Release
 from tacit.release.folder import load_lineage, load_release
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Schema
+from tacit.verbs.blaming import blamed
+from tacit.verbs.limits import judge_limits, one_limit
 
 __all__ = ["attack", "attack_scene", "attack_to_plain", "default_measures", "measure", "measure_pair"]
 
@@ -42,6 +44,7 @@ def attack(
     seed: int | None = None,
     tries: int = 5000,
     seconds: float | None = None,
+    limit: float | None = None,
     progress: Progress = SILENT,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Outcome | NotApplicable]:
@@ -49,7 +52,8 @@ def attack(
 
     What does not apply is returned as such, never as a risk of 0. After ``seconds`` the attacks stop where they are:
     the people sought so far, in random order, are counted, and an attack that had reached nobody is returned as
-    :class:`~tacit.errors.OutOfTime`. Each attack may take its equal part of the time that is left when it begins.
+    :class:`~tacit.errors.OutOfTime`. Each attack may take its equal part of the time that is left when it begins. With
+    a ``limit`` the strongest attack beyond it is repeated without each column it knew, to say what it owes to which.
 
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
     quasi-identifiers. The row map is found beside a release folder, given as ``lineage``, or made from a column ``key``
@@ -74,7 +78,12 @@ def attack(
         people=None if people is None else np.array(people, dtype=np.int64),
     )
     chosen = [_attack(item) for item in attacks] or list(battery(scene))
-    return attack_scene(scene, chosen, rng=Rng(seed), tries=tries, progress=progress)
+    rng = Rng(seed)
+    outcomes = attack_scene(scene, chosen, rng=rng, tries=tries, progress=progress)
+    if limit is None:
+        return outcomes
+    judged = judge_limits(one_limit(limit, outcomes), outcomes)
+    return blamed(scene, chosen, outcomes, judged, rng=rng, progress=progress)
 
 
 def measure(
@@ -155,7 +164,7 @@ def _opened(release: Any, lineage: Lineage | str | Path | None) -> tuple[Release
         if found is None:
             raise BadParameter(f"{lineage} is not a row map.", fix="It is `lineage.parquet` in the private folder.")
         return made, found
-    if lineage is None and isinstance(release, str | Path):
+    if lineage is None and isinstance(release, str | Path) and Path(release).is_dir():
         return made, load_lineage(Path(release))
     return made, lineage
 

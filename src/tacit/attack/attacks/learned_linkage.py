@@ -72,7 +72,7 @@ class LearnedLinkage(Linking):
     @property
     def setting(self) -> str:
         """Worst case, or how many rows the intruder knows."""
-        return "worst case" if self.taught >= 1 else f"{self.taught:.0%} of the rows known"
+        return "worst case" if self.taught >= 1 else f"{self.taught:.0%} known"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         if view.taught is None:

@@ -1,0 +1,150 @@
+"""Time limits: who is told, who stops, what is counted, and that no limit is met by silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Outcome, Scene, examine, risk
+from tacit.attack.attack import View
+from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.matching import match
+from tacit.cli import main
+from tacit.data.table import Table
+from tacit.errors import OutOfTime
+from tacit.progress import SILENT, Deadline, portions, share, silenced
+from tacit.recipe import Limits
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Schema
+from tacit.verbs import attack_scene, judge_limits
+from tacit.verbs.trying import attack as attack_release
+
+
+class Clock:
+    """Each look at it takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def people(count: int) -> Dataset:
+    """Half are alone with their town, half share one: linkage finds exactly the first half."""
+    town = [f"town {number}" if number % 2 else "city" for number in range(count)]
+    return Dataset.of(Table(frame=pl.DataFrame({"town": town})), Schema(columns={"town": Column(role="quasi")}))
+
+
+def scene(count: int = 400) -> Scene:
+    original = people(count)
+    return Scene(original=original, release=Release(table=original.table, manifest={}), aligned=True)
+
+
+def test_a_deadline_raises_at_the_tick_and_at_the_next_task() -> None:
+    until = Deadline(until=3.5, clock=Clock())
+
+    def work() -> None:
+        with until.task("work", 10) as tick:
+            for _ in range(10):
+                tick(1)
+
+    with pytest.raises(OutOfTime, match="Stopped"):
+        work()
+    with pytest.raises(OutOfTime), until.task("more", 1):
+        pass
+    assert until.left == 0
+
+
+def test_portions_end_early_and_shares_pass_on_what_is_left() -> None:
+    until = Deadline(until=5.5, clock=Clock())
+    assert [part.stop for part in portions(until, "work", 100, 7)] == [7, 14, 21, 28, 35]
+    assert list(portions(until, "work", 100, 7)) == []
+    clock = Clock()
+    first = share(Deadline(until=101.0, clock=clock), 4)
+    assert isinstance(first, Deadline)
+    assert first.until == pytest.approx(27, abs=2)
+    assert share(SILENT, 4) is SILENT
+    assert silenced(SILENT) is SILENT
+
+
+def test_those_reached_are_the_first_targets() -> None:
+    targets = pl.DataFrame({"town": ["b", "a", "b", "c", "a", "d"]})
+    found = match(View(release=Release(table=Table(frame=targets), manifest={}), targets=targets, knows=("town",)))
+    assert [rows.tolist() for rows, _ in found.candidates()] == [[0, 2], [1, 4], [3], [5]]
+    assert [found.reached(count) for count in range(5)] == [0, 1, 3, 5, 6]
+
+
+def test_a_partial_run_is_a_random_sample_with_a_wider_interval() -> None:
+    """Mean of 60 runs of about 100 people each: an error of the share above 0.02 (four standard errors) is seen.
+
+    Counting combinations instead of people, or people in the order of the file, would give 1 or 0.25 instead.
+    """
+    whole = examine(Linkage(), scene(), rng=Rng(1))
+    assert not whole.stopped
+    found = []
+    for seed in range(60):
+        part = examine(Linkage(), scene(), rng=Rng(seed), progress=Deadline(until=52.0, clock=Clock()))
+        assert part.stopped
+        assert part.planned == 400
+        assert risk(part).high - risk(part).low > risk(whole).high - risk(whole).low
+        found.append((part.main.hits, part.main.tries))
+    hits, tries = np.array(found).sum(axis=0)
+    assert tries > 3000
+    # The crowd of 200 is hit once in 200, so the true share is a little above one half.
+    assert abs(hits / tries - (0.5 + 0.5 / 200)) < 0.035
+
+
+def test_each_attack_gets_its_part_and_silence_meets_no_limit() -> None:
+    attacks = [Linkage(), Linkage(), Linkage()]
+    until = Deadline(until=300.0, clock=Clock())
+    outcomes = attack_scene(scene(), attacks, rng=Rng(1), tries=5000, progress=until)
+    tried = [outcome.main.tries for outcome in outcomes if isinstance(outcome, Outcome)]
+    assert len(tried) == 3
+    assert max(tried) < 400
+    late = attack_scene(scene(), attacks, rng=Rng(1), tries=5000, progress=Deadline(until=0.0, clock=Clock()))
+    assert all(isinstance(outcome, OutOfTime) for outcome in late)
+    harmless = examine(Linkage(), scene(4), rng=Rng(1))
+    [entry] = judge_limits(Limits(risk=1.0), [harmless, *late])
+    assert (entry["met"], entry["stopped"]) == (None, ["linkage"] * 3)
+    [entry] = judge_limits(Limits(risk=0.01), [harmless, *late])
+    assert entry["met"] is False
+    [entry] = judge_limits(Limits(risk=1.0), [harmless])
+    assert entry["met"] is True
+    assert "stopped" not in entry
+
+
+def test_the_verb_takes_seconds_from_the_clock_it_is_given() -> None:
+    original = people(400)
+    found = attack_release(
+        Release(table=original.table, manifest={}),
+        original=original,
+        aligned=True,
+        attacks=["linkage"],
+        seconds=60,
+        clock=Clock(),
+    )
+    [outcome] = found
+    assert isinstance(outcome, Outcome)
+    assert outcome.stopped
+
+
+def test_the_command_ends_with_1_when_there_was_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "people.csv"
+    people(40).table.frame.write_csv(file)
+    wanted = ["attack", str(file), "--original", str(file), "--aligned", "--knows", "town", "--limit", "1"]
+    wanted += ["--attack", "linkage"]
+    assert main([*wanted, "--seconds", "0", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["attacks"][0]["risk"] is None
+    assert document["attacks"][0]["stopped"] is True
+    assert document["limits"][0]["met"] is None
+    assert main([*wanted, "--seconds", "0"]) == 1
+    assert "stopped without a result: linkage" in capsys.readouterr().out
+    assert main(wanted) == 0
