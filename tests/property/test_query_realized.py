@@ -14,7 +14,7 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from math import log
+from math import ceil, exp, log
 from typing import Any
 
 import duckdb
@@ -28,13 +28,14 @@ from tacit.answer.compute import add_up
 from tacit.answer.measurement import Cells, Count, Distinct, Sum
 from tacit.answer.question import ask
 from tacit.answer.statement import cells, distinct, group_columns
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Draw, Strategy, choose
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
+from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.errors import BadParameter, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
@@ -139,12 +140,13 @@ class Writer:
 
     def condition(self, depth: int = 2) -> str:
         a, b, text = self.number(depth - 1 if depth else 0), self.number(0), self.draw.choice(self.texts)
+        no = self.draw.choice(["", "NOT "])
         tests = [
             lambda: f"({a} {self.draw.choice(['=', '<>', '<', '<=', '>', '>='])} {b})",
-            lambda: f"({a} BETWEEN {b} AND 5)",
+            lambda: f"({a} {no}BETWEEN {b} AND 5)",
             lambda: "ok",
-            lambda: f"({text} IN ('a', 'x', ''))",
-            lambda: f"({text} LIKE '%{self.draw.choice(['a', '1', '_', ''])}%')",
+            lambda: f"({text} {no}IN ('a', 'x', ''))",
+            lambda: f"({text} {no}LIKE '%{self.draw.choice(['a', '1', '_', ''])}%')",
             lambda: f"({self.draw.choice([a, text, 'ok', 'day'])} IS NULL)",
             lambda: f"(day > '{self.draw.choice(['2000-01-01', '0001-01-01'])}')",
         ]
@@ -264,6 +266,25 @@ def choice_chances(noise: Quantile, counts: np.ndarray) -> np.ndarray:
     return made
 
 
+def alone(item: Draw, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> Iterator[int]:
+    """The counts of the keys that only one of the tables has: naming one of these gives the unit away."""
+    first = item.covers[0]
+    for has, lacks in ((one, two), (two, one)):
+        for key in set(has[first]) - set(lacks[first]):
+            yield sum(has[index][key] for index in item.covers)
+
+
+def naming_chance(noise: ThresholdedLaplace, count: int) -> float:
+    """How likely noise lifts a count over the limit: exactly for one number, else as if steps were infinitely fine."""
+    rate = float(noise.grid / noise.scale)
+    gap = float(noise.limit / noise.grid) - count
+    if noise.parts == 1:
+        return exp(-ceil(gap) * rate) / (1 + exp(-rate))
+    s = gap * rate
+    tails = {2: (2 + s) / 4, 3: (8 + 5 * s + s * s) / 16, 4: (48 + 33 * s + 9 * s * s + s**3) / 96}
+    return exp(-s) * tails[noise.parts]
+
+
 def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> tuple[float, float]:
     """(loss, delta) between two tables' answers, in the measure of the plan's cost; Gaussians count in rho."""
     in_rho = plan.cost.measure is Measure.RHO
@@ -316,6 +337,8 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
             for key in {*one[index], *two[index]}:
                 moved = abs(one[index].get(key, 0) - two[index].get(key, 0)) * float(noise.grid)
                 far, squared = far + moved, squared + moved * moved
+        if isinstance(noise, ThresholdedLaplace):
+            delta += sum(naming_chance(noise, count) for count in alone(item, one, two))
         if isinstance(noise, Laplace):
             pay(far / float(noise.scale))
         else:

@@ -382,3 +382,45 @@ def test_a_workload_draws_its_own_secret(monkeypatch: pytest.MonkeyPatch, tmp_pa
             ["SELECT COUNT(*) FROM t WHERE k = 'a'"], epsilon=1
         )
     assert len(set(secrets)) == 2
+
+
+# --- what is written and not meant ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("condition", "count"), [
+    ("k LIKE 'a%'", 2), ("k NOT LIKE 'a%'", 1), ("k NOT ILIKE 'A%'", 1), ("NOT k LIKE 'a%'", 1), ("k !~~ 'a%'", 1),
+    ("NOT k NOT LIKE 'a%'", 2), ("n NOT BETWEEN 2 AND 9", 1), ("n NOT IN (1, 2)", 1), ("k IS NOT NULL", 3),
+    ("k NOT LIKE 'a%' OR n = 1", 2),
+])  # fmt: skip
+def test_a_negation_is_not_passed_over(condition: str, count: int) -> None:
+    """NOT LIKE was answered as LIKE."""
+    frame = pl.DataFrame({"k": ["a", "ab", "b"], "n": [1, 2, 3]})
+    asked = session(frame, {"k": column("category"), "n": column("integer", low=0, high=9)})
+    assert exact(asked, f"SELECT COUNT(*) FROM t WHERE {condition}")[0][0] == count
+
+
+@pytest.mark.parametrize("sql", [
+    "WITH q(n, m) AS (SELECT m, n FROM t) SELECT SUM(n) FROM q",
+    "SELECT SUM(n) FROM (SELECT m, n FROM t) AS q(n, m)",
+    "SELECT SUM(n) FROM t AS q(m, n)",
+    "SELECT COUNT(*) FROM t WHERE n BETWEEN SYMMETRIC 9 AND 1",
+    "SELECT MAX(n, 2) FROM t",
+    "SELECT COUNT(*) FROM t LIMIT 50%",
+    "SELECT k, COUNT(*) FROM t GROUP BY k ORDER BY 2 NULLS FIRST",
+    "SELECT SUM(n ORDER BY m) FROM t",
+    "SELECT SUM(ROUND(n, 1, TRUE)) FROM t",
+])  # fmt: skip
+def test_forms_that_no_rule_looks_at_are_refused(sql: str) -> None:
+    """Each of these was answered as if the odd part were not there."""
+    columns = {"k": column("category", values=("a", "b")), "n": column("integer", low=0, high=9)}
+    asked = session(pl.DataFrame({"k": ["a"], "n": [1], "m": [2]}), columns | {"m": column("integer", low=0, high=9)})
+    with pytest.raises(QueryRefused):
+        asked.ask(sql, epsilon=1)
+    assert asked.ledger.balance(dataset="d").spent.size == 0
+
+
+def test_missing_values_come_last_either_way() -> None:
+    asked = session(pl.DataFrame({"k": ["a"] * 50}), {"k": column("category", values=("a", "b"))})
+    for way in ("", "DESC"):
+        sql = f"SELECT k, CASE WHEN COUNT(*) > 20 THEN 1 END AS m FROM t GROUP BY k ORDER BY m {way}"
+        assert asked.ask(sql, epsilon=10).frame["m"].to_list() == [1, None]

@@ -241,7 +241,8 @@ def _like(function: str) -> Callable[[Reader, Any], Scalar]:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
             raise reader.no(node, "The pattern of LIKE is written out as text.")
-        return _flag(f"({a.sql} {function} {text_sql(pattern.constant)})")
+        found = f"({a.sql} {function} {text_sql(pattern.constant)})"
+        return _flag(f"(NOT {found})" if node.args.get("negate") else found)
 
     return rule
 

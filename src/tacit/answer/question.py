@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.answer.afterwards import POST_RULES
 from tacit.answer.catalog import Catalog
+from tacit.answer.forms import check_forms
 from tacit.answer.measurement import Count, Distinct, Measurement, cells_of, moments_of, present, sum_of, unfit_bounds
 from tacit.answer.output import Output, family
 from tacit.answer.refusal import refuse
@@ -116,6 +117,7 @@ def statement_of(sql: str) -> tuple[str, Any, Target | None]:
     statements = [tree for tree in trees if tree is not None]
     if len(statements) != 1:
         raise QueryRefused("One question at a time: exactly one SELECT is expected.")
+    check_forms(statements[0], sql)
     return sql, statements[0], target
 
 

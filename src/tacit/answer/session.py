@@ -305,8 +305,9 @@ class Session:
         for output, descending in reversed(question.order):
             by = shown.cells(output)
             sortable = [(by(place, key).value, (place, key)) for place, key in chosen]
-            sortable.sort(key=_by_value, reverse=descending)
-            chosen = [item for _, item in sortable]
+            # Missing values come last whichever way is sorted.
+            told = sorted((item for item in sortable if item[0] is not None), key=_by_value, reverse=descending)
+            chosen = [item for _, item in told] + [item for value, item in sortable if value is None]
         if question.limit is not None:
             chosen = chosen[: question.limit]
         cells = [shown.cells(output) for _, output in question.outputs]
