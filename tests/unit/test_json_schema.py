@@ -32,6 +32,10 @@ def plain(document: Any) -> Any:
     return json.loads(json.dumps(document, default=str))
 
 
+def complaints(document: Any) -> list[str]:
+    return [error.message for error in EDITOR.iter_errors(document)]
+
+
 def test_it_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert not any(name in json.dumps(SCHEMA) for name in ('"gt": 0', '"ge": 0', '"part": "'))
@@ -40,15 +44,15 @@ def test_it_is_a_schema() -> None:
 @pytest.mark.parametrize(("section", "cls"), PARTS, ids=lambda value: getattr(value, "__name__", value))
 def test_every_example_and_what_is_made_of_it(section: str, cls: type[Part]) -> None:
     for example in cls.examples:
-        EDITOR.validate(plain(recipe(**{section: [{cls.part_name(): example}]})))
+        assert complaints(plain(recipe(**{section: [{cls.part_name(): example}]}))) == []
         written = cls.build(example).to_plain()
-        EDITOR.validate(plain(recipe(**{section: [{cls.part_name(): written}]})))
+        assert complaints(plain(recipe(**{section: [{cls.part_name(): written}]}))) == []
 
 
 @pytest.mark.parametrize("cls", list(registry("hierarchy")))
 def test_every_example_of_a_hierarchy(cls: type[Part]) -> None:
     for example in cls.examples:
-        EDITOR.validate(plain(hierarchy({cls.part_name(): example})))
+        assert complaints(plain(hierarchy({cls.part_name(): example}))) == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,7 @@ def test_both_refuse(document: dict[str, Any]) -> None:
     ],
 )
 def test_both_accept(document: dict[str, Any]) -> None:
-    EDITOR.validate(plain(document))
+    assert complaints(plain(document)) == []
     assert Recipe.parse(document).schema.columns
 
 
@@ -114,4 +118,4 @@ def test_what_a_recipe_writes_of_itself_is_accepted() -> None:
     made = Recipe.parse(
         recipe(steps=[{"microaggregate": {"k": 3}}, {"pram": 0.9}], models=[{"l-diversity": {"l": 2}}], seed=1)
     )
-    EDITOR.validate(plain(made.to_plain()))
+    assert complaints(plain(made.to_plain())) == []

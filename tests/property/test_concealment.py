@@ -1,0 +1,108 @@
+"""k-concealment against the definition: every assignment of people to rows is written out."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data.table import Table
+from tacit.measure import Measurement, Pair, judge
+from tacit.measure.disclosure.concealment import Concealment
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+GROUPS = {
+    "a": ["a", "ab", "abcd"],
+    "b": ["b", "ab", "bc", "abcd"],
+    "c": ["c", "bc", "cd", "abcd"],
+    "d": ["d", "cd", "abcd"],
+}
+
+
+def written(group: str) -> str:
+    return group if len(group) == 1 else "{" + ", ".join(group) + "}"
+
+
+def measured(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int], **more: int) -> Measurement:
+    names = [f"q{i}" for i in range(len(people[0]))]
+    before = pl.DataFrame(people, schema=names, orient="row")
+    after = pl.DataFrame([tuple(map(written, row)) for row in rows], schema=names, orient="row")
+    schema = Schema(columns={name: Column(role=Role.QUASI) for name in names})
+    pair = Pair(
+        original=Dataset.of(Table(frame=before), schema),
+        release=Release(table=Table(frame=after), manifest={}),
+        lineage=Lineage(np.array(own)),
+    )
+    return judge(Concealment(**more), pair, rng=Rng(1))
+
+
+def by_definition(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int]) -> list[int]:
+    """Per released person, in how many rows she stands in some assignment; people left out get rows that fit all."""
+    everyone = [*people, *[("",) * len(people[0])] * own.count(-1)]
+    places = [*rows, *[("abcd",) * len(rows[0])] * (len(everyone) - len(rows))]
+    fits = [
+        [all(value in group for value, group in zip(person, row, strict=True)) for row in places] for person in everyone
+    ]
+    found: list[set[int]] = [set() for _ in everyone]
+    for order in permutations(range(len(places))):
+        if all(fits[person][place] for person, place in enumerate(order)):
+            for person, place in enumerate(order):
+                found[person].add(place)
+    return [len([place for place in found[person] if place < len(rows)]) for person in own if person >= 0]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], list[int]]:
+    width = draw(st.integers(1, 2))
+    people = draw(st.lists(st.tuples(*[st.sampled_from("abcd")] * width), min_size=1, max_size=6))
+    own = draw(st.permutations(range(len(people))))
+    own = own[: draw(st.integers(max(1, len(own) - 2), len(own)))]
+    rows = [tuple(draw(st.sampled_from([g for g in GROUPS[v] if v in g])) for v in people[person]) for person in own]
+    if len(people) < 6 and draw(st.booleans()):
+        rows.append(tuple(draw(st.sampled_from(["a", "bc", "abcd"])) for _ in range(width)))
+        own = [*own, -1]
+    return people, rows, list(own)
+
+
+@settings(deadline=None, max_examples=250)
+@given(tables())
+def test_the_smallest_number_of_rows_is_that_of_all_assignments(
+    table: tuple[list[tuple[str, ...]], list[tuple[str, ...]], list[int]],
+) -> None:
+    people, rows, own = table
+    expected = by_definition(people, rows, own)
+    found = measured(people, rows, own, k=2)
+    assert found.value == min(expected)
+    assert found.detail["average"] == pytest.approx(sum(expected) / len(expected))
+    assert found.detail["below"] == pytest.approx(sum(n < 2 for n in expected) / len(expected))
+    assert found.detail["fitting"] >= found.value
+
+
+def test_a_row_that_fits_may_be_taken_by_somebody_who_has_no_other() -> None:
+    """Person b fits two rows, but the first is the only one that fits person a."""
+    found = measured([("a",), ("b",), ("c",)], [("ab",), ("bc",), ("bc",)], [0, 1, 2])
+    assert found.value == 1
+    assert found.detail["fitting"] == 1
+    found = measured([("a",), ("b",), ("c",), ("d",)], [("ab",), ("abcd",), ("abcd",), ("cd",)], [0, 1, 2, 3])
+    assert found.value == 3
+    found = measured([("a",), ("a",), ("b",)], [("ab",), ("ab",), ("ab",)], [2, 0, 1])
+    assert found.value == 3
+
+
+def test_fitting_rows_overstate_what_is_hidden() -> None:
+    """Two rows fit c, but one of them is needed by the two people a and b, who have no third."""
+    found = measured([("a",), ("b",), ("c",)], [("ab",), ("abcd",), ("cd",)], [0, 1, 2])
+    assert found.detail["fitting"] == 2
+    assert found.value == 1
+
+
+def test_rows_that_do_not_fit_their_people_are_not_judged() -> None:
+    found = measured([("a",), ("b",)], [("b",), ("a",)], [0, 1])
+    assert found.value is None
+    assert "perturbed" in found.reason
