@@ -14,9 +14,11 @@ import pytest
 
 from tacit.answer import Catalog, PrivateTable, PublicTable, Session
 from tacit.answer.compute import add_up
+from tacit.answer.metadata import load, propose
 from tacit.answer.question import ask
 from tacit.answer.statement import additive
 from tacit.answer.strategy import choose
+from tacit.data.table import Table
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
 from tacit.errors import BadParameter, MetadataMissing, QueryRefused, TacitError, UnknownFormat
@@ -424,3 +426,14 @@ def test_missing_values_come_last_either_way() -> None:
     for way in ("", "DESC"):
         sql = f"SELECT k, CASE WHEN COUNT(*) > 20 THEN 1 END AS m FROM t GROUP BY k ORDER BY m {way}"
         assert asked.ask(sql, epsilon=10).frame["m"].to_list() == [1, None]
+
+
+def test_a_draft_of_the_metadata_can_be_read_whatever_the_columns_are_called(tmp_path: Path) -> None:
+    names = ["plain", "a: b", "#c", "- d", "x'y", 'q"r', "{z}", "true", "1", "null", "two\nlines", "*s", "&t", "!u",
+             "%v", "a,b", " lead", "trail ", "\u00e9"]  # fmt: skip
+    table = Table(frame=pl.DataFrame({name: [1, 2] for name in names}))
+    for dataset in ("people", "a: b", "1", "x #y"):
+        (tmp_path / "m.yaml").write_text(propose(table, data="p.parquet", dataset=dataset), encoding="utf-8")
+        made = load(tmp_path / "m.yaml")
+        assert made.dataset == dataset
+        assert list(made.tables[dataset].columns) == names

@@ -22,6 +22,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -218,11 +220,11 @@ def propose(table: Table, *, data: str, dataset: str) -> str:
     """
     lines = [
         "tacit: 1",
-        f"dataset: {dataset}",
-        f"ledger: {dataset}-ledger.db",
+        f"dataset: {_word(dataset)}",
+        f"ledger: {_word(f'{dataset}-ledger.db')}",
         "tables:",
-        f"  {dataset}:",
-        f"    data: {data}",
+        f"  {_word(dataset)}:",
+        f"    data: {_word(data)}",
         "    unit: row                   # or the column that says whose row it is; then declare rows and groups, too",
         "    # rows: 3                   # rows of one unit that count within a group",
         "    # groups: 2                 # groups in which one unit counts",
@@ -237,5 +239,12 @@ def propose(table: Table, *, data: str, dataset: str) -> str:
                 hint = "  # add domain: {values: [...]} if it is to be grouped by"
             case _:
                 hint = ""
-        lines.append(f"      {name}: {{kind: {kind}}}{hint}")
+        lines.append(f"      {_word(name)}: {{kind: {kind}}}{hint}")
     return "\n".join(lines) + "\n"
+
+
+def _word(text: str) -> str:
+    """A name as YAML reads it back, whatever it is."""
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./-]*", text)
+    special = text.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    return text if plain and not special else json.dumps(text, ensure_ascii=False)
