@@ -234,11 +234,13 @@ def test_misspelt_names_are_found(engine: str) -> None:
     truth = np.argsort(order)
     seen = view(original, released)
     assert share(ProbabilisticLinkage(strings="exact", engine=engine), seen, truth) < 0.1
-    assert share(ProbabilisticLinkage(engine=engine), seen, truth) > 0.9
-    assert share(ProbabilisticLinkage(engine=engine, block={"name": "sound"}), seen, truth) < 0.9
     guesses = ProbabilisticLinkage(engine=engine).guess(seen, Rng(3))
+    assert np.mean(guesses.row == truth) > 0.9
     assert guesses.detail["by similarity"] == ["name"]
     assert guesses.detail["columns"]["name"] > guesses.detail["columns"]["city"]
+    # Names in another order sound otherwise: who is blocked out cannot be found.
+    if engine == "own":
+        assert share(ProbabilisticLinkage(block={"name": "sound"}), seen, truth) < 0.9
 
 
 # --- blocks -------------------------------------------------------------------------------------------------------
@@ -303,10 +305,10 @@ def coarse(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def agreeing(engine: str, count: int) -> tuple[float, float, float]:
+def agreeing(engine: str, count: int, columns: list[str]) -> tuple[float, float, float]:
     """Share found by our engine, by the other one, and share of people for whom both name the same row."""
     order = np.random.default_rng(4).permutation(count)
-    seen = view(people(count), coarse(misspelt(people(count)))[order])
+    seen = view(people(count).select(columns), coarse(misspelt(people(count)))[order].select(columns))
     guesses = [ProbabilisticLinkage(engine=name).guess(seen, Rng(3)) for name in ("own", engine)]
     assert guesses[1].detail["engine"] == engine
     rows = [np.asarray(one.row) for one in guesses]
@@ -317,18 +319,32 @@ def agreeing(engine: str, count: int) -> tuple[float, float, float]:
 
 def test_splink_links_as_our_engine_does() -> None:
     pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
-    own, other, same = agreeing("splink", 400)
+    own, other, same = agreeing("splink", 400, ["name", "city", "age", "income"])
     assert own > 0.9
     assert other == pytest.approx(own, abs=0.05)
     assert same > 0.9
 
 
+def test_splink_copes_with_files_that_match_exactly() -> None:
+    """Few columns that agree in all matches and nowhere else: probabilities beyond what Splink takes."""
+    pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+    draw = np.random.default_rng(1)
+    exact = pl.DataFrame(
+        {
+            "day": draw.integers(0, 25_000, 400),
+            "zip": [f"{code}" for code in draw.integers(60, size=400)],
+            "sex": draw.choice(["F", "M"], 400),
+        }
+    )
+    some = draw.choice(400, 60, replace=False)
+    assert share(ProbabilisticLinkage(engine="splink"), view(exact[some], exact), some) == 1.0
+
+
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
 def test_splink_on_spark_links_as_our_engine_does(java: str) -> None:
     pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
     assert java
-    own, other, same = agreeing("splink-spark", 150)
+    own, other, same = agreeing("splink-spark", 100, ["name", "city", "income"])
     assert own > 0.9
     assert other == pytest.approx(own, abs=0.06)
     assert same > 0.85

@@ -34,6 +34,8 @@ Ints = npt.NDArray[np.int64]
 
 _TRAINING = 5_000_000
 """Pairs that weights are learned from."""
+_ROUNDS = (25, 5, 2, 1)
+"""Rounds of expectation maximization, the first that works."""
 _PORTION = 25_000_000
 """Pairs that are scored at a time; their scores are kept until the best are found."""
 
@@ -71,7 +73,6 @@ def link_by_splink(
         blocking_rules_to_generate_predictions=[splink.block_on("block")],
         # Every person has one true row.
         probability_two_random_records_match=min(0.5, people / max(1, blocks.pairs)),
-        max_iterations=100,
         retain_matching_columns=False,
     )
     row, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
@@ -87,11 +88,7 @@ def link_by_splink(
             max_pairs=_TRAINING, seed=seed, num_chunks=1, min_count_per_level=None
         )
         tick(1)
-        linker.training.estimate_parameters_using_expectation_maximisation(
-            splink.block_on("block"),
-            fix_probability_two_random_records_match=True,
-            max_pairs=_TRAINING if blocks.pairs > _TRAINING else None,
-        )
+        linker = _trained(linker, tables, _TRAINING if blocks.pairs > _TRAINING else None)
         tick(1)
         portions = -(-blocks.pairs // _PORTION)
         for portion in range(portions):
@@ -104,6 +101,25 @@ def link_by_splink(
             scored.drop_table_from_database_and_remove_from_cache()
         gain = [_bits(comparison) for comparison in linker.misc.save_model_to_json()["comparisons"]]
     return row, share, gain
+
+
+def _trained(linker: Any, tables: list[Any], pairs: int | None) -> Any:
+    """Learn the levels of matches; in fewer rounds where matches are so clear that numbers get too small for Splink."""
+    import splink
+
+    model = linker.misc.save_model_to_json()
+    for rounds in _ROUNDS:
+        linker = splink.Linker(tables, {**model, "max_iterations": rounds}, log_level=None)
+        try:
+            linker.training.estimate_parameters_using_expectation_maximisation(
+                splink.block_on("block"), fix_probability_two_random_records_match=True, max_pairs=pairs
+            )
+        except ValueError:
+            if rounds == _ROUNDS[-1]:
+                raise
+            continue
+        break
+    return linker
 
 
 def _keys(block: Ints) -> dict[str, Any]:
