@@ -34,6 +34,7 @@ from tacit.dp.mechanisms.histogram import Histogram
 from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
+from tacit.dp.mechanisms.quantiles import Quantiles
 from tacit.dp.mechanisms.randomized_response import RandomizedResponse
 from tacit.dp.mechanisms.report_noisy_max import ReportNoisyMax
 from tacit.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
@@ -299,6 +300,15 @@ AUDITS = {
         far=None,
         count=60_000,
     ),
+    "quantiles": Audit(
+        make=lambda t: Quantiles(ranks=("1/4",), price=Fraction(1, 2) / exact(t), low=0, high=39, grid=1),
+        draw=calls(lambda r: int(r[0])),
+        pmf=quantile_pmf(0.25, 1 / 3),
+        base=[1] * 40,
+        near=[2] + [1] * 39,
+        far=None,
+        count=60_000,
+    ),
     "partition-selection": Audit(
         make=lambda t: PartitionSelection(epsilon=1 / exact(t), delta=0.01),
         draw=vector,
@@ -447,3 +457,41 @@ def test_keys_of_one_person_are_named_as_rarely_as_claimed(parts: int, grid: str
 
     assert chance(float(made.limit)) <= float(made.chance) * (1 + 1e-9) <= 0.001
     assert chance(0.88 * float(made.limit)) > 0.001
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 9])
+def test_several_quantiles_use_each_row_once_per_level(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loss claimed is the price times the levels; no row takes part more often, nor at a higher price."""
+    used: list[int] = []
+    prices: list[Fraction] = []
+    honest = Quantile.draw_sparse
+
+    def watched(one: Quantile, places: np.ndarray, counts: np.ndarray) -> Fraction:
+        used.append(int(np.sum(counts)))
+        prices.append(one.loss(1).size)
+        return honest(one, places, counts)
+
+    monkeypatch.setattr(Quantile, "draw_sparse", watched)
+    ranks = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
+    made = Quantiles.for_epsilon(2, ranks=ranks, low=0, high=99, grid=1, sensitivity=2)
+    made.release(Sealed(np.full(100, 7)), receipt=receipt(made), sensitivity=2)
+    assert made.loss(2).size == 2
+    assert len(used) == count
+    assert used[0] == 700
+    assert sum(used) <= 700 * made.levels
+    assert set(prices) == {made.price}
+
+
+def test_several_quantiles_are_ascending_and_right_without_noise() -> None:
+    """Spikes that hold several of the ranks are divided."""
+    counts = np.zeros(101, dtype=np.int64)
+    counts[[10, 20, 50, 99]] = [300, 100, 350, 250]
+    ranks = tuple(Fraction(i, 100) for i in (5, 15, 25, 35, 45, 55, 65, 80, 95))
+    made = Quantiles.for_epsilon(10**4, ranks=ranks, low=0, high=100, grid=1)
+    found = [int(v) for v in made.release(Sealed(counts), receipt=receipt(made))]
+    assert found == [10, 10, 10, 20, 50, 50, 50, 99, 99]
+    rough = made.model_copy(update={"price": Fraction(1, 100)})
+    for _ in range(50):
+        drawn = rough.release(Sealed(counts), receipt=receipt(rough))
+        assert list(drawn) == sorted(drawn)
+        assert 0 <= drawn[0] <= drawn[-1] <= 100

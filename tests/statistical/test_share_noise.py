@@ -51,7 +51,7 @@ def answers(items: str, cost: Loss, unit: str | None) -> list[list[Noisy]]:
     columns = {"p": column("integer"), "k": column("category", values=tuple(KEYS)),
                "x": column("number", low=LOW, high=HIGH)}  # fmt: skip
     limits = {"rows": 2, "groups": 1} if unit else {}
-    table = PrivateTable(name="t", schema=Schema(columns=columns, unit=unit), **limits)  # type: ignore[arg-type]
+    table = PrivateTable(name="t", schema=Schema(columns=columns, unit=unit), **limits)
     strategy = choose(ask(f"SELECT {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table})), cost)
     frame = pl.DataFrame({"p": np.arange(GROUPS * ROWS) // 2, "k": np.repeat(KEYS, ROWS), "x": np.tile(X, GROUPS)})
     engine = Duckdb(threads=1).start({"t": frame.to_arrow()})
@@ -75,7 +75,7 @@ TRUTH = [ROWS, X.sum(), X.mean(), X.var()]
 def test_intervals_hold_the_truth(items: str, cost: Loss, unit: str | None) -> None:
     for place, cells in enumerate(answers(items, cost, unit)):
         told = [c for c in cells if c.low is not None and c.high is not None]
-        covered = np.mean([c.low <= TRUTH[place] <= c.high for c in told])  # type: ignore[operator]
+        covered = np.mean([c.low <= TRUTH[place] <= c.high for c in told])
         assert covered >= 0.939
         if place < 2:
             assert len(told) == len(cells)

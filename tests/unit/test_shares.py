@@ -54,7 +54,7 @@ ROWS: list[dict[str, Any]] = [
 
 def catalog(unit: str | None = None, rows: int = 3, groups: int = 3) -> Catalog:
     limits = {"rows": rows, "groups": groups} if unit else {}
-    table = PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit=unit), **limits)  # type: ignore[arg-type]
+    table = PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit=unit), **limits)
     return Catalog(dataset="d", private={"t": table})
 
 

@@ -45,10 +45,10 @@ def statements(strategy: Strategy, secret: int) -> Iterator[str]:
     measured = strategy.question.measurements
     if strategy.selection is not None or any(isinstance(m, Count | Sum) for m in measured):
         yield additive(strategy, secret)
-    for measurement in measured:
+    for i, measurement in enumerate(measured):
         if isinstance(measurement, Distinct):
             yield distinct(strategy, measurement, secret)
-        elif isinstance(measurement, Cells):
+        elif isinstance(measurement, Cells) and strategy.of(i).measurement == i:
             yield cells(strategy, measurement, secret)
 
 
@@ -100,10 +100,11 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
             found = {key_of(row): int(row[width]) for row in rows}
             exact = np.array([found.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(strategy.of(i), Sealed(exact), receipts[i])
-        elif isinstance(measurement, Cells):
+        elif isinstance(measurement, Cells) and strategy.of(i).measurement == i:
             rows = engine.run(cells(strategy, measurement, secret)).open(receipt)
             filled = [(key_of(row), int(row[width]), int(row[width + 1])) for row in rows]
-            values[i] = _quantiles(strategy, i, measurement, filled, keys, receipts[i])
+            chosen = _quantiles(strategy, i, filled, keys, receipts[i])
+            values |= dict(zip(strategy.of(i).covers, chosen, strict=True))
     return Released(keys=keys, values=values)
 
 
@@ -164,11 +165,11 @@ def _noisy(draw: Draw, exact: Sealed[Any], receipt: Receipt) -> tuple[float | in
 def _quantiles(
     strategy: Strategy,
     index: int,
-    measurement: Cells,
     filled: list[tuple[Key, int, int]],
     keys: tuple[Key, ...],
     receipt: Receipt,
-) -> tuple[float | int, ...]:
+) -> list[tuple[float | int, ...]]:
+    """For each quantile that is chosen from these numbers, one value per key."""
     draw = strategy.of(index)
     found_in: dict[Key, list[tuple[int, int]]] = {key: [] for key in keys}
     for key, cell, count in filled:
@@ -176,10 +177,11 @@ def _quantiles(
             found_in[key].append((cell, count))
     each = draw.mechanism.loss(draw.sensitivity)
     paid = receipt.parallel(each, parts=len(keys), touched=strategy.groups)
-    found = []
+    found: list[list[float | int]] = [[] for _ in draw.covers]
     for key, own in zip(keys, paid, strict=True):
         cells_of_key = np.array(sorted(found_in[key]), dtype=np.int64).reshape(-1, 2)
         histogram = Sealed((cells_of_key[:, 0], cells_of_key[:, 1]))
         value = draw.mechanism.release(histogram, receipt=own, sensitivity=draw.sensitivity)
-        found.append(int(value) if value.denominator == 1 else float(value))
-    return tuple(found)
+        for column, one in zip(found, value if draw.parts > 1 else (value,), strict=True):
+            column.append(int(one) if one.denominator == 1 else float(one))
+    return [tuple(column) for column in found]

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from tacit.answer.measurement import Count, Measurement, Moments, Share, Steps, Sum
+from tacit.answer.measurement import Cells, Count, Measurement, Moments, Share, Steps, Sum
 from tacit.answer.output import Linear, Output, Ratio
 from tacit.answer.question import Question
 
-__all__ = ["arrange", "divide"]
+__all__ = ["arrange", "divide", "ranks_from"]
 
 _FINE = 20
 """Squares of up to 2**20 steps are summed; a wider number is first put on a coarser grid."""
@@ -144,9 +144,15 @@ def arrange(question: Question, *, sums: bool) -> Question:
         if rows is not None:
             alone[measurement] = _Block(of=of, condition=condition, degree=1, rows=rows)
             blocks.append(alone[measurement])
-    if not blocks:
+    families = [_family(m) for m in question.measurements if isinstance(m, Cells)]
+    if not blocks and len(set(families)) == len(families):
         return question
     return _rewritten(question, blocks, means, alone)
+
+
+def _family(cells: Cells) -> Cells:
+    """What quantiles of the same numbers have in common."""
+    return replace(cells, rank=Fraction(0))
 
 
 def _rewritten(question: Question, blocks: list[_Block], means: list[_Block], alone: dict[Sum, _Block]) -> Question:
@@ -169,6 +175,15 @@ def _rewritten(question: Question, blocks: list[_Block], means: list[_Block], al
     places: dict[int, Any] = {}
     for i, measurement in enumerate(question.measurements):
         match measurement:
+            case Cells():
+                if i in places:
+                    continue
+                own = [(k, m) for k, m in enumerate(question.measurements)
+                       if isinstance(m, Cells) and _family(m) == _family(measurement)]  # fmt: skip
+                for k, m in sorted(own, key=lambda pair: pair[1].rank):  # together and ascending: one draw
+                    places[k] = len(measurements)
+                    measurements.append(m)
+                continue
             case Moments():
                 places[i] = mean_of(measurement.of, measurement.condition)
                 continue
@@ -216,3 +231,18 @@ def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
                 return replace(output, args=tuple(change(arg) for arg in output.args))
 
     return change
+
+
+def ranks_from(question: Question, index: int) -> tuple[Fraction, ...]:
+    """The ranks of the quantiles that are chosen together from this measurement on; none if an earlier one has it."""
+    cells = question.measurements[index]
+    assert isinstance(cells, Cells)
+    before = question.measurements[index - 1] if index else None
+    if isinstance(before, Cells) and _family(before) == _family(cells):
+        return ()
+    ranks = []
+    for other in question.measurements[index:]:
+        if not isinstance(other, Cells) or _family(other) != _family(cells):
+            break
+        ranks.append(other.rank)
+    return tuple(ranks)

@@ -16,6 +16,7 @@ from tacit.exact import Number
 __all__ = ["Shown"]
 
 _STEPS = 32
+_CHOICES = ("quantile", "quantiles")
 
 
 Cell = Callable[[int, tuple[Any, ...]], Noisy]
@@ -74,7 +75,7 @@ class Shown:
         return 1 - Fraction(1, 20) / parts
 
     def _radius(self, value: int | Linear, parts: int) -> float | None:
-        quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() == "quantile"
+        quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() in _CHOICES
         return None if quantile else self._strategy.error(value, self._level(parts))
 
     def _mean(self, ratio: Ratio, parts: int) -> Callable[[int], Noisy]:

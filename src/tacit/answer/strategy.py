@@ -20,7 +20,7 @@ from math import isqrt
 from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Moments, Share, Sum
 from tacit.answer.output import Linear, Ratio
 from tacit.answer.question import Question
-from tacit.answer.shares import arrange, divide
+from tacit.answer.shares import arrange, divide, ranks_from
 from tacit.dp.bounds import sqrt_up
 from tacit.dp.combined import combined_error
 from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure, rho_for, sequential
@@ -29,6 +29,7 @@ from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
+from tacit.dp.mechanisms.quantiles import Quantiles
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.errors import AnswerFailed, BadParameter, QueryRefused
 from tacit.exact import Number, rational
@@ -238,7 +239,10 @@ def _plan(
     # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
     question = arrange(question, sums=bounding != "clip")
     additive = _additive(question)
-    special = [i for i, m in enumerate(question.measurements) if isinstance(m, Distinct | Cells)]
+    special = [
+        i for i, m in enumerate(question.measurements)
+        if isinstance(m, Distinct) or (isinstance(m, Cells) and ranks_from(question, i))
+    ]  # fmt: skip
     host = min((i for i in additive if _rank(question.measurements[i]) < 3), default=None,
                key=lambda i: _rank(question.measurements[i])) if by_count else None  # fmt: skip
     selecting = selecting and host is None
@@ -255,7 +259,8 @@ def _plan(
     pure_parts = special if gaussian else [*additive, *special]
     for i in pure_parts:
         naming = cost.delta if i == host else None
-        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups, naming))
+        ranks = ranks_from(question, i) if isinstance(question.measurements[i], Cells) else ()
+        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups, naming, ranks))
     if pure_parts:
         reserved.append(sequential(draw.loss.to(cost.measure) for draw in draws))
     key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if selecting else Fraction(0)
@@ -285,18 +290,28 @@ def _rank(measurement: Measurement) -> int:
 
 
 def _pure_draw(
-    measurement: Measurement, index: int, epsilon: Fraction, rows: int, groups: int, naming: Fraction | None = None
-) -> Draw:
+    measurement: Measurement, index: int, epsilon: Fraction, rows: int, groups: int, naming: Fraction | None = None,
+    ranks: tuple[Fraction, ...] = (),
+) -> Draw:  # fmt: skip
     reach = measurement.reach(rows)
     if isinstance(measurement, Cells):
         span = measurement.low + (measurement.cells - 1) * measurement.grid
-        mechanism: Mechanism = Quantile.for_epsilon(
-            epsilon / groups, rank=measurement.rank, low=measurement.low, high=span, grid=measurement.grid,
-            sensitivity=reach,
-        )  # fmt: skip
+        place: dict[str, Fraction | int] = {
+            "low": measurement.low,
+            "high": span,
+            "grid": measurement.grid,
+            "sensitivity": reach,
+        }
+        mechanism: Mechanism = (
+            Quantiles.for_epsilon(epsilon / groups, ranks=ranks, **place)
+            if len(ranks) > 1
+            else Quantile.for_epsilon(epsilon / groups, rank=measurement.rank, **place)
+        )
         # One unit may lie in several groups, and each group is asked on its own.
         loss = mechanism.loss(reach).times(groups)
-        return Draw(measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss)
+        return Draw(
+            measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
+        )
     grid = grid_of(measurement, "sample")
     sensitivity = groups * reach * grid
     if naming is None:
