@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tacit.errors import OutOfTime
 
-__all__ = ["SILENT", "Deadline", "Progress", "Tick", "portions", "share", "silenced"]
+__all__ = ["SILENT", "Deadline", "Progress", "Tick", "hurry", "portions", "share", "silenced"]
 
 Tick = Callable[[float], None]
 """Advance the current task by that many units."""
@@ -70,6 +70,12 @@ class Deadline:
                 self.check()
 
             yield advance
+
+
+def hurry(progress: Progress) -> None:
+    """Raise :class:`OutOfTime` when there is a deadline and it has passed: between two pieces of work without ticks."""
+    if isinstance(progress, Deadline):
+        progress.check()
 
 
 def share(progress: Progress, parts: float) -> Progress:

@@ -25,7 +25,7 @@ from tacit.attack.outcome import Arm, Outcome
 from tacit.attack.predicates import isolated, shuffled
 from tacit.attack.scene import People, Scene, people_of
 from tacit.errors import BadParameter, NotApplicable, OutOfTime
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, hurry
 from tacit.progress import share as share_of
 from tacit.rng import Rng
 
@@ -43,6 +43,7 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
     order, so they are a sample of all, and the interval is as wide as their number says. With nobody sought to the end,
     :class:`OutOfTime` is raised.
     """
+    hurry(progress)
     if tries < 1:
         raise BadParameter(f"An attack needs at least one try, not {tries}.", tries=tries)
     if attack.pairwise:

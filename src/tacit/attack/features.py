@@ -17,6 +17,7 @@ from tacit.attack.attack import View
 from tacit.attack.matching import compare
 from tacit.attack.notation import bounds
 from tacit.errors import NotApplicable
+from tacit.progress import SILENT, Progress, hurry
 
 __all__ = ["Points", "numbers", "points"]
 
@@ -69,7 +70,9 @@ def numbers(series: pl.Series) -> Floats | None:
     return series.replace_strict(middle, default=np.nan, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
 
 
-def points(view: View, *, weights: dict[str, float] | None = None, own: bool = True) -> Points:
+def points(
+    view: View, *, weights: dict[str, float] | None = None, own: bool = True, progress: Progress = SILENT
+) -> Points:
     """Targets and release on one scale: every column has variance one, then its weight.
 
     Each file is standardized by its own mean and deviation, because masking changes both. An intruder who knows fewer
@@ -83,6 +86,7 @@ def points(view: View, *, weights: dict[str, float] | None = None, own: bool = T
     left_out: list[str] = []
     published = view.release.manifest.get("columns", {}) if view.transparent else {}
     for name in view.knows:
+        hurry(progress)
         known, released = view.targets.get_column(name), view.release.table.column(name)
         numeric = known.dtype.is_numeric() or known.dtype.is_temporal()
         before, after = numbers(known) if numeric else None, numbers(released) if numeric else None

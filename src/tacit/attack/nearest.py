@@ -15,7 +15,7 @@ import numpy.typing as npt
 from numba import njit, prange
 
 from tacit.attack.best_row import toss
-from tacit.progress import SILENT, Progress, portions
+from tacit.progress import SILENT, Progress, hurry, portions
 
 __all__ = ["Nearest", "distinct_points", "near_many", "nearest", "tree_of"]
 
@@ -69,7 +69,9 @@ def nearest(
     >>> found.ties.tolist(), found.distance.tolist(), int(found.row[1])
     ([2, 1], [1.0, 1.0], 0)
     """
+    hurry(progress)
     distinct, order, starts = distinct_points(released)
+    hurry(progress)
     seeds = draw.integers(1, 2**62, size=len(targets), dtype=np.int64)
     sizes = np.diff(starts)
     targets = np.ascontiguousarray(targets)
@@ -96,6 +98,7 @@ def nearest(
 def near_many(targets: Floats, points: Floats, count: int, progress: Progress, title: str) -> Ints:
     """The places of the ``count`` nearest points of each target, nearest first; of the targets reached in time."""
     count = min(count, len(points))
+    hurry(progress)
     tree = tree_of(points)
     found = np.empty((len(targets), count), dtype=np.int64)
     done = 0

@@ -43,7 +43,7 @@ class DistanceLinkage(Linking):
     """Weight of a column in the squared distance, 1 for those not named. Only for the Euclidean metric."""
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        found = points(view, weights=self.weights if self.metric == "euclidean" else None)
+        found = points(view, weights=self.weights if self.metric == "euclidean" else None, progress=progress)
         targets, released = found.targets, found.released
         if self.metric == "mahalanobis":
             targets, released = whitened(targets, released)

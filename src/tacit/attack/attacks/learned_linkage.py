@@ -17,7 +17,7 @@ from tacit.attack.learning import Problem, learn
 from tacit.attack.nearest import distinct_points, near_many, nearest
 from tacit.attack.proven import proven_weights
 from tacit.errors import NotApplicable, OutOfTime
-from tacit.progress import SILENT, Progress, portions
+from tacit.progress import SILENT, Progress, hurry, portions
 from tacit.rng import Rng
 
 __all__ = ["LearnedLinkage"]
@@ -81,7 +81,8 @@ class LearnedLinkage(Linking):
                 fix="Set `taught`, or use `distance-linkage`.",
             )
         both = view.targets.select(view.knows).vstack(view.taught[0].select(view.knows))
-        together = points(View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent))
+        pair = View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent)
+        together = points(pair, progress=progress)
         targets, known = together.targets[: view.targets.height], together.targets[view.targets.height :]
         rows = view.taught[1]
         if len(known) > self.most:
@@ -92,6 +93,7 @@ class LearnedLinkage(Linking):
             turn = _whitening(known - released[rows])
             near = nearest(targets @ turn, released @ turn, rng.generator, progress, "learned linkage")
             return Guesses.of_rows(near.row, 1 / near.ties, {"taught": len(known)}, tried=len(near.row))
+        hurry(progress)
         lesson = self._lesson(known, _Rows.of(together.released), rows, rng, progress)
         row, ties = lesson.link(targets, rng, progress)
         share = np.zeros(len(together.names))

@@ -74,7 +74,7 @@ class Membership(Attack):
 
     def _score(self, view: View, rng: Rng, progress: Progress = SILENT) -> npt.NDArray[np.float64]:
         """Distance to the nearest released row, over the distance usual there; of the targets reached in time."""
-        found = points(view, own=False)
+        found = points(view, own=False, progress=progress)
         near = nearest(found.targets, found.released, rng.generator, progress, "membership")
         score: npt.NDArray[np.float64] = np.sqrt(near.distance)
         if self.local and len(near.row):

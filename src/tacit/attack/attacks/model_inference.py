@@ -51,7 +51,7 @@ class ModelInference(Linking):
         usable = secret.is_not_null().to_numpy()
         if not usable.any():
             raise NotApplicable(f"The released column `{view.secret}` is empty.")
-        found = points(view, own=False)
+        found = points(view, own=False, progress=progress)
         released, values = found.released[usable], secret.filter(pl.Series(usable))
         numeric = values.dtype.is_numeric() and self.tolerance > 0
         if self.model == "neighbours":
