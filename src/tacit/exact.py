@@ -28,7 +28,7 @@ def rational(value: Number) -> Fraction:
                 raise ValueError  # as a fraction, 1e999999999 would fill the memory, and 1e-999999999 as well
             return Fraction(written) if written else Fraction(0)
         return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
         raise BadParameter("a finite number is needed, such as 0.05 or 1/3.") from None
 
 

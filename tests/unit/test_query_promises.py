@@ -437,3 +437,12 @@ def test_a_draft_of_the_metadata_can_be_read_whatever_the_columns_are_called(tmp
         made = load(tmp_path / "m.yaml")
         assert made.dataset == dataset
         assert list(made.tables[dataset].columns) == names
+
+
+@pytest.mark.parametrize("cost", [{"epsilon": "1e-30"}, {"epsilon": 1e-300}, {"epsilon": "1e-30", "delta": "1e-9"},
+                                  {"epsilon": [1]}, {"epsilon": b"1"}])  # fmt: skip
+def test_noise_too_large_to_be_drawn_costs_nothing(cost: dict[str, Any]) -> None:
+    asked = session(pl.DataFrame({"k": ["a"]}), {"k": column("category")})
+    with pytest.raises(BadParameter):
+        asked.ask("SELECT COUNT(*) FROM t", **cost)
+    assert asked.ledger.balance(dataset="d").spent.size == 0

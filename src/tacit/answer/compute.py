@@ -15,6 +15,7 @@ from tacit.answer.measurement import Cells, Count, Distinct, Sum
 from tacit.answer.statement import additive, bounded, cells, distinct, group_columns
 from tacit.answer.strategy import Draw, Strategy
 from tacit.dp.mechanisms.gaussian import Gaussian
+from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.dp.receipt import Receipt
 from tacit.engines.engine import Running
@@ -35,7 +36,11 @@ class Released:
 
 
 def check(strategy: Strategy, engine: Running) -> None:
-    """Refuse, before anything is spent, what this engine cannot compute exactly. Looks at no data."""
+    """Refuse, before anything is spent, what this engine cannot compute exactly, and noise too large to be drawn.
+    Looks at no data."""
+    for draw in strategy.draws:
+        if isinstance(draw.mechanism, Laplace | Gaussian):
+            draw.mechanism.steps()
     for sql in statements(strategy, 0):
         engine.check(sql)
 

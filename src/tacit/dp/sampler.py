@@ -22,7 +22,15 @@ from tacit.dp.bounds import exp_bracket, ln_bracket
 from tacit.dp.entropy import below, below_big, bits, words
 from tacit.errors import BadParameter
 
-__all__ = ["bernoulli", "bernoulli_exp", "coarser", "discrete_gaussian", "discrete_laplace", "race"]
+__all__ = [
+    "LARGEST_VARIANCE",
+    "bernoulli",
+    "bernoulli_exp",
+    "coarser",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "race",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -106,6 +114,7 @@ def _whole_exponential(prefix: int) -> int:
             return max(0, int(low // 1))
 
 
+LARGEST_VARIANCE = 1 << 100
 _LARGEST = 1 << 54
 _FINEST = 1 << 20
 
@@ -158,7 +167,7 @@ def discrete_gaussian(variance: Fraction, count: int) -> Ints:
     """Integers y with chance proportional to exp(-y**2 / (2 * variance))."""
     if variance <= 0:
         raise BadParameter("a variance must be above 0.")
-    if variance > 1 << 100:
+    if variance > LARGEST_VARIANCE:
         raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a coarser grid.")
     step = isqrt(variance.numerator // variance.denominator) + 1
     centre = variance / step

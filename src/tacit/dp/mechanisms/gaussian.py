@@ -12,7 +12,8 @@ from tacit.dp.bounds import ln_up, sqrt_up
 from tacit.dp.loss import Loss, concentrated, rho_for
 from tacit.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
 from tacit.dp.receipt import Receipt
-from tacit.dp.sampler import discrete_gaussian
+from tacit.dp.sampler import LARGEST_VARIANCE, discrete_gaussian
+from tacit.errors import BadParameter
 from tacit.exact import Number, rational
 from tacit.sealed import Sealed
 
@@ -70,12 +71,18 @@ class Gaussian(Mechanism):
     def bias(self) -> float:
         return 0.0
 
+    def steps(self) -> Fraction:
+        """The variance in squared grid steps; refused where that is more than can be drawn."""
+        steps = self.variance / self.grid**2
+        if steps > LARGEST_VARIANCE:
+            raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a larger epsilon.")
+        return steps
+
     def release(
         self, value: Sealed[Any], *, receipt: Receipt, sensitivity: Number = 1, squared: Number | None = None
     ) -> Any:
         """The noisy integers times the grid. Give either the L2 sensitivity or its square."""
         loss = self.loss(sensitivity) if squared is None else self.loss_squared(squared)
         opened = as_integers(self._open(value, receipt, loss))
-        steps = self.variance / self.grid**2
-        noisy = opened + discrete_gaussian(steps, opened.size).reshape(opened.shape)
+        noisy = opened + discrete_gaussian(self.steps(), opened.size).reshape(opened.shape)
         return noisy if self.grid == 1 else noisy.astype(np.float64) * float(self.grid)
