@@ -361,10 +361,11 @@ class Expressions(ABC):
         a, kind = self.expression(node.this, scope)
         if kind not in ("int", "huge"):
             raise self.no("sums of floats")
-        return self.sum(a), "huge"
+        small = (self._size(node.this, scope) or (math.inf,))[0] < 2.0**24
+        return self.sum(a, small=small), "huge"
 
-    def sum(self, a: str) -> str:
-        """An exact sum of whole numbers, wider than 64 bits."""
+    def sum(self, a: str, *, small: bool) -> str:
+        """An exact sum of whole numbers, wider than 64 bits; of ``small`` ones 64 bits hold 2**39 rows."""
         return f"SUM({a})"
 
     def _extreme(self, function: str, node: Any, scope: Scope) -> Typed:

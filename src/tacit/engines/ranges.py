@@ -55,6 +55,14 @@ def size(node: Any, kind_of: Callable[[Any], str | None]) -> Size | None:
             sizes = [size(end, kind_of) for end in ends]
             known = [found for found in sizes if found is not None and _constant(ends)]
             return (max(found[0] for found in known), _LEAST) if len(known) == len(sizes) == 2 else None
+        case "Case":
+            nodes = [item.args["true"] for item in node.args["ifs"]]
+            nodes += [node.args["default"]] if node.args.get("default") is not None else []
+            sizes = [size(item, kind_of) for item in nodes if type(item).__name__ != "Null"]
+            known = [found for found in sizes if found is not None]
+            if not known or len(known) < len(sizes):
+                return None
+            return max(found[0] for found in known), min(found[1] for found in known)
         case "Floor" | "Ceil" | "Round" | "Trunc" if not node.args.get("decimals"):
             inner = size(node.this, kind_of)
             return None if inner is None else (inner[0] + 1, 1.0)
