@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from tacit.recipe import Limits
+from tacit.verbs.large import _limits
 from tacit.verbs.protecting import protect
 
 
@@ -50,3 +52,9 @@ def test_a_category_that_was_suppressed_is_in_no_dictionary(tmp_path: Path) -> N
         told = texts(tmp_path / "release")
         assert "Aton" in told
         assert not [word for word in ("Zanzibar", "Nowhere", "424242") if word in told]
+
+
+def test_a_large_release_without_rows_is_no_risk_of_zero() -> None:
+    nothing = {"classes": 0.0, "rows": 0.0, "smallest": 0.0, "alone": 0.0}
+    [limit] = _limits(Limits(risk=0.09), nothing)
+    assert (limit["value"], limit["met"]) == (None, False)

@@ -103,13 +103,19 @@ def _class_sizes(done: ProtectedFile, recipe: Recipe) -> dict[str, float]:
 
 
 def _limits(limits: Limits, sizes: Mapping[str, float]) -> list[dict[str, Any]]:
-    risk = sizes["classes"] / sizes["rows"] if sizes["rows"] else 0.0
+    risk = sizes["classes"] / sizes["rows"] if sizes["rows"] else None
     judged = []
     for name, wanted in limits.items().items():
         value = risk if name == "risk" else None
         met = value is not None and value <= wanted
         judged.append(
-            {"limit": name, "wanted": wanted, "value": value, "met": met, "attack": "linkage" if met else None}
+            {
+                "limit": name,
+                "wanted": wanted,
+                "value": value,
+                "met": met,
+                "attack": None if value is None else "linkage",
+            }
         )
     return judged
 
@@ -118,21 +124,27 @@ def _document(
     done: ProtectedFile, sizes: Mapping[str, float], limits: list[dict[str, Any]], target: Path, undeclared: list[str]
 ) -> dict[str, Any]:
     rows = sizes["rows"]
-    risk = sizes["classes"] / rows if rows else 0.0
+    # Without rows there is nothing to attack or to count, which is not a risk of 0.
+    risk = sizes["classes"] / rows if rows else None
+    nothing = {} if rows else {"reason": "Every record was left out: the release has no rows."}
     attack = {
         "attack": "linkage",
         "discloses": "identity",
         **dict.fromkeys(("risk", "low", "high"), risk),
-        "baseline": 1 / rows if rows else 0.0,
+        "baseline": 1 / rows if rows else None,
         "control": None,
         "tried": int(rows),
         "truth": "computed: classes over rows of the whole file",
         "threat": "Somebody who knows a person's quasi-identifiers picks one of the released rows that fit.",
+        **nothing,
     }
-    measures = [
-        {"measure": "class-sizes", "value": sizes["smallest"], "columns": {}, "low": None, "high": None},
-        {"measure": "uniqueness", "value": sizes["alone"] / rows if rows else 0.0, "columns": {}},
-        {"measure": "prosecutor", "value": risk, "columns": {}, "low": None, "high": None},
+    measures: list[dict[str, Any]] = [
+        {"measure": name, "value": value if rows else None, "columns": {}, "low": None, "high": None, **nothing}
+        for name, value in (
+            ("class-sizes", sizes["smallest"]),
+            ("uniqueness", sizes["alone"] / max(rows, 1)),
+            ("prosecutor", risk),
+        )
     ]
     return {
         "release": f"{target}/",
