@@ -31,7 +31,8 @@ def command() -> None:
 def write(recipe: Path, column: str, out: Path | None, data: str | None, force: bool, as_json: bool) -> None:
     """Write the hierarchy of COLUMN as a file, to be edited and used again with {file: ...}.
 
-    The file lists every value of the column (one line each): keep it as safe as the data.
+    The file lists every value of the column (one line each): keep it as safe as the data. A release publishes the lines
+    of the files it was made with, so first add the values that could occur too, or take a rule instead of the file.
     """
     from tacit.data import replacing
 
@@ -43,6 +44,10 @@ def write(recipe: Path, column: str, out: Path | None, data: str | None, force: 
         emit_json({"hierarchy": str(place), "column": column, "values": len(ladder.leaves), "height": ladder.height})
     else:
         note(f"Written: {place} ({len(ladder.leaves)} values, {ladder.height} levels). Use it: {{file: {place.name}}}")
+        note(
+            "It lists the values that occur, and a release publishes its lines: add all values that could occur before "
+            "you use it."
+        )
 
 
 @command.command("check")
