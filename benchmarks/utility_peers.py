@@ -15,7 +15,7 @@ The other libraries cannot share an environment. Give a folder that holds one vi
     python -m venv peers/tumult      && peers/tumult/bin/pip install tmlt.analytics     # needs Java
 
 Run: python benchmarks/utility_peers.py --peers peers [--only tacit,opendp] [--cases avg] [--out found.json]
-     python benchmarks/utility_peers.py --table found.json [--picture docs/images/query-utility.svg]
+     python benchmarks/utility_peers.py --table found.json --markdown --picture docs/images/query-utility.svg
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ CASES = [
     case(["q10", "median", "q90"], "log-normal", 1000, 200, 2),
     case(["q10", "median", "q90"], "spikes", 1000, 200, 2),
     case(["q10", "q20", "q30", "q40", "median", "q60", "q70", "q80", "q90"], "log-normal", 1000, 200, 2),
-    {"id": "keys", "ask": ["keys", "count"], "epsilon": 1.0, "groups": 1, "runs": 1},
-    {"id": "keys, 4 per person", "ask": ["keys", "count"], "epsilon": 1.0, "groups": 4, "runs": 1},
-    {"id": "keys, count and sum", "ask": ["keys", "count", "sum"], "epsilon": 1.0, "groups": 1, "runs": 1},
+    {"id": "keys", "ask": ["keys", "count"], "epsilon": 1.0, "groups": 1, "runs": 5},
+    {"id": "keys, 4 per person", "ask": ["keys", "count"], "epsilon": 1.0, "groups": 4, "runs": 5},
+    {"id": "keys, count and sum", "ask": ["keys", "count", "sum"], "epsilon": 1.0, "groups": 1, "runs": 5},
     {"id": "people: 10 cities each, 2 count", "ask": ["count", "sum"], "epsilon": 1.0, "runs": 3, "people": True},
 ]
 SIZES = [1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 60, 100]
@@ -154,7 +154,7 @@ def tacit(one: dict[str, Any], bounding: str | None = None, delta: float = 0) ->
     person, key, x, low, high, public = table_of(one)
     frame = pl.DataFrame({"p": person, "k": key, "x": x})
     columns = {"p": column(Kind.INTEGER), "x": column(Kind.NUMBER, low=low, high=high),
-               "k": column(Kind.CATEGORY, values=tuple(sorted(set(key)))) if public else column(Kind.CATEGORY)}  # fmt: skip
+               "k": column(Kind.CATEGORY, **({"values": tuple(sorted(set(key)))} if public else {}))}  # fmt: skip
     groups = 2 if one.get("people") else one.get("groups", 1)
     shape: dict[str, Any] = {"schema": Schema(columns=columns, unit="p"), "rows": 1, "groups": groups}
     catalog = Catalog(dataset="d", private={"t": PrivateTable(name="t", **shape)})
@@ -229,7 +229,7 @@ def google(one: dict[str, Any]) -> dict[str, Any]:
 
         chosen = create_truncated_geometric_partition_strategy(epsilon / 2, DELTA, one["groups"])
         for size in SIZES:
-            for i in range(EACH):
+            for i in list(range(EACH)) * one["runs"]:
                 if chosen.should_keep(size):
                     count = lap.Count(epsilon=epsilon / 2, dtype="int").quick_result([1] * size)
                     collect(one, answers, f"s{size:03d}n{i:03d}", {"count": count})
@@ -361,12 +361,9 @@ def tumult(one: dict[str, Any]) -> dict[str, Any]:
     frame = _SPARK[0].createDataFrame(pd.DataFrame({"p": person, "k": key, "x": x}))
     several = one.get("people") or one.get("groups", 1) > 1
     budget = ta.PureDPBudget(math.inf) if public else ta.ApproxDPBudget(math.inf, 1)
-    change = ta.AddRowsWithID() if several else ta.AddOneRow()
+    change = ta.AddRowsWithID("p") if several else ta.AddOneRow()
     session = ta.Session.from_dataframe(
-        privacy_budget=budget, source_id="t", dataframe=frame.withColumnRenamed("p", "p"), protected_change=change,
-        **({"id_column": "p"} if False else {}),
-    ) if not several else ta.Session.from_dataframe(
-        privacy_budget=budget, source_id="t", dataframe=frame, protected_change=ta.AddRowsWithID("p"),
+        privacy_budget=budget, source_id="t", dataframe=frame, protected_change=change
     )  # fmt: skip
     query = ta.QueryBuilder("t")
     if several:
@@ -375,20 +372,17 @@ def tumult(one: dict[str, Any]) -> dict[str, Any]:
     keys = ta.KeySet.from_dict({"k": sorted(set(key.tolist()))})
     share = one["epsilon"] / (len(names) + (not public))
     if not public:
-        session.create_view(query, "view", cache=False)
         chosen = session.evaluate(ta.QueryBuilder("t").get_groups(["k"]), ta.ApproxDPBudget(share, DELTA))
         keys = ta.KeySet.from_dataframe(chosen)
     answers: dict[str, Any] = {}
     found: dict[str, dict[str, float]] = {}
-    for name in names:
+    for name in names:  # one run: a run takes minutes
         grouped = query.groupby(keys)
         makers = {"count": lambda g=grouped: g.count(name="y"), "sum": lambda g=grouped: g.sum("x", low, high, "y"),
                   "avg": lambda g=grouped: g.average("x", low, high, "y"),
                   "variance": lambda g=grouped: g.variance("x", low, high, "y")}  # fmt: skip
-        if name in makers:
-            question = makers[name]()
-        else:
-            question = grouped.quantile("x", rank_of(name), low, high, "y")
+        rank = None if name in makers else rank_of(name)
+        question = makers[name]() if rank is None else grouped.quantile("x", rank, low, high, "y")
         cost = ta.PureDPBudget(share) if public else ta.ApproxDPBudget(share, 0)
         for row in session.evaluate(question, cost).collect():
             found.setdefault(row["k"], {})[name] = row["y"]
@@ -431,15 +425,16 @@ CONTENDERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def errors(one: dict[str, Any], answers: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Per number: root mean square and median absolute error, and how many answers; for keys the share named by size."""
+    """Per number: root mean square and median absolute error, how many answers; for keys the share named by size."""
     if "groups" in one:
-        named = {str(size): sum(f"s{size:03d}n" in key for key in answers) / EACH for size in SIZES}
+        times = EACH * one["runs"]
+        named = {str(s): sum(len(rows) for key, rows in answers.items() if f"s{s:03d}n" in key) / times for s in SIZES}
         sizes = np.array([int(key[1:4]) for key in answers for _ in answers[key]], dtype=float)
-        out: dict[str, dict[str, float]] = {"keys": named | {"all": len(answers) / EACH / len(SIZES)}}
+        out: dict[str, dict[str, float]] = {"keys": named | {"all": sum(named.values()) / len(SIZES)}}
         for name, weight in (("count", 1.0), ("sum", 30.0)):
             if name in one["ask"]:
                 got = np.array([row[name] for key in answers for row in answers[key]], dtype=float)
-                large = sizes >= 60
+                large = sizes >= 100  # named by nearly all, so that being named is no matter of luck
                 off = (got - weight * sizes)[large]
                 out[name] = {"rmse": float(np.sqrt(np.mean(off**2))), "mad": float(np.median(abs(off))), "of": len(off)}
         return out
@@ -503,6 +498,80 @@ def show(found: dict[str, Any]) -> None:
             print(line)
 
 
+def lines(found: dict[str, Any]) -> list[tuple[str, str, float, dict[str, float]]]:
+    """Question, number, our error (or share of keys not named) and the others'."""
+    out = []
+    for one in CASES:
+        ours = found["tacit"].get(one["id"], {})
+        for number, mine in ours.items():
+            if number in ("q20", "q30", "q40", "q60", "q70", "q80"):
+                continue
+            measure = "all" if number == "keys" else "rmse"
+            others = {
+                name: found[name][one["id"]][number][measure]
+                for name in found
+                if name != "tacit" and number in found[name].get(one["id"], {})
+            }
+            title = one["id"].replace("q10 q20 q30 q40 median q60 q70 q80 q90", "nine deciles")
+            title = title.replace(" sum", ", sum").replace(" avg", ", avg").replace(" median", ", median")
+            title = title.replace(" q90 |", ", q90 |").replace(", count and, sum", ", count and sum")
+            out.append((title, number, mine[measure], {k: v for k, v in others.items() if not math.isnan(v)}))
+    return out
+
+
+def markdown(found: dict[str, Any]) -> None:
+    """The table of the docs: errors, and in brackets how many times ours the other's is."""
+    others = [name for name in found if name != "tacit"]
+    print(f"| question | of | tacit | {' | '.join(others)} |")
+    print("|---" * (3 + len(others)) + "|")
+    for title, number, mine, theirs in lines(found):
+        cells = []
+        for name in others:
+            value = theirs.get(name)
+            ratio = "" if value is None or not mine else f" ({value / mine:.2g})"
+            cells.append("" if value is None else f"{value:.3g}{ratio}")
+        print(f"| {title.replace('|', '·')} | {number} | {mine:.3g} | {' | '.join(cells)} |")
+
+
+_COLOURS = {"opendp": "#0072b2", "google": "#d55e00", "diffprivlib": "#999999", "pipelinedp": "#009e73",
+            "smartnoise": "#cc79a7", "tumult": "#e69f00"}  # fmt: skip
+
+
+def picture(found: dict[str, Any], path: Path) -> None:
+    """How many times ours the others' errors are, on a logarithmic scale; right of the line is larger."""
+    rows = [row for row in lines(found) if row[2] and row[3]]
+    names = [name for name in _COLOURS if name in found]
+    left, width, step, top, low, high = 330, 520, 17, 58, 0.5, 100.0
+
+    def at(ratio: float) -> float:
+        return left + width * math.log(min(max(ratio, low), high) / low) / math.log(high / low)
+
+    bottom = top + step * len(rows)
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{bottom + 44}" '
+           'font-family="sans-serif" font-size="11">', '<rect width="100%" height="100%" fill="white"/>',
+           '<text x="12" y="20" font-size="14">Error of other libraries, in multiples of ours (epsilon 1)</text>',
+           ]  # fmt: skip
+    for i, name in enumerate(names):
+        x = left + i * 88
+        out.append(f'<circle cx="{x}" cy="38" r="4" fill="{_COLOURS[name]}"/><text x="{x + 8}" y="42">{name}</text>')
+    for tick in (0.5, 1, 2, 5, 10, 20, 50, 100):
+        colour = "#000000" if tick == 1 else "#dddddd"
+        out.append(f'<line x1="{at(tick):.1f}" x2="{at(tick):.1f}" y1="{top - 6}" y2="{bottom}" stroke="{colour}"/>')
+        label = "100 or more" if tick == 100 else f"{tick:g}"
+        out.append(f'<text x="{at(tick):.1f}" y="{bottom + 16}" text-anchor="middle">{label}</text>')
+    for i, (title, number, mine, theirs) in enumerate(rows):
+        y = top + step * i + 8
+        label = f"{title}: {number}" if number != "keys" else f"{title}: keys named (inverse)"
+        out.append(f'<text x="{left - 12}" y="{y + 4}" text-anchor="end">{label.replace("|", "·")}</text>')
+        for name in names:
+            if name in theirs:
+                ratio = theirs[name] / mine if number != "keys" else mine / max(theirs[name], 1e-9)
+                out.append(f'<circle cx="{at(ratio):.1f}" cy="{y}" r="4" fill="{_COLOURS[name]}" fill-opacity="0.8"/>')
+    out.append(f'<text x="{left + width / 2}" y="{bottom + 36}" text-anchor="middle">'
+               "left of the black line: smaller errors than ours; right of it: larger</text></svg>")  # fmt: skip
+    path.write_text("\n".join(out) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peers", type=Path, help="folder with one virtual environment for each other library")
@@ -511,6 +580,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--table", type=Path, nargs="*", help="show results that --out kept, later files first")
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--run", nargs=3, metavar=("CONTENDER", "CASES", "OUT"))
     given = parser.parse_args()
     if given.run:
@@ -537,7 +607,11 @@ def main() -> None:
         print(f"{name}: {len(found[name])} questions", file=sys.stderr)
         if given.out:
             given.out.write_text(json.dumps(found))
-    if "tacit" in found:
+    if given.picture:
+        picture(found, given.picture)
+    if given.markdown:
+        markdown(found)
+    elif "tacit" in found:
         show(found)
 
 

@@ -354,8 +354,8 @@ def test_loss_by_two_routes_on_thousands_of_queries() -> None:
 def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = strategies._pure_draw
 
-    def forgetful(measurement: Any, index: int, epsilon: Fraction, r: int, g: int, naming: Any = None) -> Any:
-        return honest(measurement, index, epsilon, r - (wrong == "rows"), g - (wrong == "groups"), naming)
+    def forgetful(measurement: Any, index: int, epsilon: Fraction, r: int, g: int, *more: Any) -> Any:
+        return honest(measurement, index, epsilon, r - (wrong == "rows"), g - (wrong == "groups"), *more)
 
     monkeypatch.setattr(strategies, "_pure_draw", forgetful)
     known = catalog("person", 3, 3)

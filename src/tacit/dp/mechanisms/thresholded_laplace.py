@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from math import exp
 from typing import Annotated, Any, ClassVar, Self
 
@@ -60,44 +61,15 @@ class ThresholdedLaplace(Laplace):
         cls, epsilon: Number, delta: Number, *, sensitivity: Number, reach: Number = 1, keys: int = 1, grid: Number = 1,
         parts: int = 1,
     ) -> Self:  # fmt: skip
-        """The noise that costs ``epsilon``, with the smallest limit that costs ``delta`` (to one part in a million)."""
+        """The noise that costs ``epsilon`` and the smallest limit that costs ``delta``, to a thousandth of the scale."""
         scale, step, far = sensitivity_of(sensitivity) / rational(epsilon), rational(grid), rational(reach)
-        wanted = rational(delta)
-        low, high = far, far + scale
-
-        def made(limit: Fraction) -> ThresholdedLaplace:
-            return cls(scale=scale, grid=step, limit=limit, reach=far, keys=keys, parts=parts)
-
-        while made(high).chance * keys > wanted:
-            low, high = high, far + 2 * (high - far)
-            if high > far + 10**6 * scale:
-                raise BadParameter("delta is too small to name any key.", fix="Use a larger delta.")
-        # Limits between two grid points are the same; finer than a millionth of the scale is not worth it.
-        least = max(step, scale / 10**6)
-        while high - low > least:
-            middle = low + ((high - low) / (2 * step)).__ceil__() * step
-            if middle >= high:
-                break
-            low, high = (low, middle) if made(middle).chance * keys <= wanted else (middle, high)
-        return cls(scale=scale, grid=step, limit=high, reach=far, keys=keys, parts=parts)
+        limit = _limit(scale, step, far, parts, rational(delta) / keys)
+        return cls(scale=scale, grid=step, limit=limit, reach=far, keys=keys, parts=parts)
 
     @property
     def chance(self) -> Fraction:
         """A bound on the chance that a key which one unit alone has is named."""
-        # The sampler may round the scale up; the tail is that of what it draws.
-        scale = coarser(self.scale / self.grid)
-        steps = ((self.limit - self.reach) / self.grid).__ceil__()
-        if steps <= 0:
-            return Fraction(1)
-        if self.parts == 1:
-            return exp_bracket(-steps / scale)[1] / (1 + exp_bracket(-1 / scale)[0])
-        # Each number's noise is below that of a real Laplace variable plus one step.
-        distance = (steps - self.parts) / scale
-        if distance < 0:
-            return Fraction(1)
-        weights, divisor = _TAILS[self.parts]
-        grown = sum(weight * distance**power for power, weight in enumerate(weights))
-        return min(Fraction(1), exp_bracket(-distance)[1] * grown / divisor)
+        return _chance(self.scale, self.grid, self.limit - self.reach, self.parts)
 
     def loss(self, sensitivity: Number = 1) -> Loss:
         size = sensitivity_of(sensitivity) / self.scale
@@ -120,3 +92,38 @@ class ThresholdedLaplace(Laplace):
         weights, divisor = _TAILS[self.parts]
         beyond = exp(-abs(gap)) * sum(w * abs(gap) ** k for k, w in enumerate(weights)) / divisor
         return beyond if gap > 0 else 1 - beyond
+
+
+@lru_cache(maxsize=1024)
+def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fraction:
+    """A bound on the chance that the noise of ``parts`` numbers adds up to ``beyond`` or more."""
+    # The sampler may round the scale up; the tail is that of what it draws.
+    drawn, steps = coarser(scale / grid), (beyond / grid).__ceil__()
+    if steps <= 0:
+        return Fraction(1)
+    if parts == 1:
+        return exp_bracket(-steps / drawn)[1] / (1 + exp_bracket(-1 / drawn)[0])
+    # Each number's noise is below that of a real Laplace variable plus one step.
+    distance = (steps - parts) / drawn
+    if distance < 0:
+        return Fraction(1)
+    weights, divisor = _TAILS[parts]
+    grown = sum(weight * distance**power for power, weight in enumerate(weights))
+    return min(Fraction(1), exp_bracket(-distance)[1] * grown / divisor)
+
+
+@lru_cache(maxsize=256)
+def _limit(scale: Fraction, grid: Fraction, reach: Fraction, parts: int, delta: Fraction) -> Fraction:
+    """The smallest limit, to a thousandth of the scale, that a single unit passes with a chance of ``delta``."""
+    low, high = Fraction(0), scale
+    while _chance(scale, grid, high, parts) > delta:
+        low, high = high, 2 * high
+        if high > 10**6 * scale:
+            raise BadParameter("delta is too small to name any key.", fix="Use a larger delta.")
+    least = max(grid, scale / 1000)
+    while high - low > least:
+        middle = low + ((high - low) / (2 * grid)).__ceil__() * grid
+        if middle >= high:
+            break
+        low, high = (low, middle) if _chance(scale, grid, middle, parts) <= delta else (middle, high)
+    return reach + high
