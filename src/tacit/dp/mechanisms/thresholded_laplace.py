@@ -61,7 +61,7 @@ class ThresholdedLaplace(Laplace):
         cls, epsilon: Number, delta: Number, *, sensitivity: Number, reach: Number = 1, keys: int = 1, grid: Number = 1,
         parts: int = 1,
     ) -> Self:  # fmt: skip
-        """The noise that costs ``epsilon`` and the smallest limit that costs ``delta``, to a thousandth of the scale."""
+        """The noise that costs ``epsilon`` and the least limit that costs ``delta``, to a thousandth of the scale."""
         scale, step, far = sensitivity_of(sensitivity) / rational(epsilon), rational(grid), rational(reach)
         limit = _limit(scale, step, far, parts, rational(delta) / keys)
         return cls(scale=scale, grid=step, limit=limit, reach=far, keys=keys, parts=parts)
