@@ -19,6 +19,7 @@ from tacit.attack.fellegi_sunter import fit, link, patterns
 from tacit.attack.similarity import alike, free_text
 from tacit.data.table import Table
 from tacit.errors import BadParameter, ExtraMissing, NotApplicable
+from tacit.protect.scale.on_spark import spark_session
 from tacit.release import Release
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
@@ -309,7 +310,7 @@ def agreeing(engine: str, count: int, columns: list[str]) -> tuple[float, float,
     """Share found by our engine, by the other one, and share of people for whom both name the same row."""
     order = np.random.default_rng(4).permutation(count)
     seen = view(people(count).select(columns), coarse(misspelt(people(count)))[order].select(columns))
-    guesses = [ProbabilisticLinkage(engine=name).guess(seen, Rng(3)) for name in ("own", engine)]
+    guesses = [ProbabilisticLinkage(engine=name, strings="similar").guess(seen, Rng(3)) for name in ("own", engine)]
     assert guesses[1].detail["engine"] == engine
     rows = [np.asarray(one.row) for one in guesses]
     assert all((one.confidence <= 1.0 + 1e-9).all() and (one.confidence > 0).all() for one in guesses)
@@ -342,9 +343,16 @@ def test_splink_copes_with_files_that_match_exactly() -> None:
 
 @pytest.mark.slow
 def test_splink_on_spark_links_as_our_engine_does(java: str) -> None:
+    """In the session that is there already, which it leaves as it was."""
     pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+    from pyspark.sql import SparkSession
+
     assert java
-    own, other, same = agreeing("splink-spark", 100, ["name", "city", "income"])
+    with spark_session(None, memory="1GB", threads=2, temporary=None) as session:
+        assert SparkSession.getActiveSession() is not None
+        own, other, same = agreeing("splink-spark", 100, ["name", "city", "income"])
+        assert [view.name for view in session.catalog.listTables()] == []
+        assert session.sparkContext._jsc.getPersistentRDDs().size() == 0
     assert own > 0.9
     assert other == pytest.approx(own, abs=0.06)
     assert same > 0.85

@@ -80,7 +80,7 @@ def link_by_splink(
         # Splink takes the table whose name comes first as the left one.
         tables = [
             base.register(pl.DataFrame(side).to_arrow(), dataset_display_name=name)
-            for name, side in (("tacit_1_known", known), ("tacit_2_released", released))
+            for name, side in (("__tacit_1_known", known), ("__tacit_2_released", released))
         ]
         linker = splink.Linker(tables, settings, log_level=None)
         # In one piece per column: on small files each further piece costs more than it saves.
@@ -257,7 +257,16 @@ def _database(spark: bool) -> Iterator[Any]:
             try:
                 yield base
             finally:
-                base.delete_tables_created_by_splink_from_db()
+                _forget(session)
+
+
+def _forget(session: Any) -> None:
+    """A session that goes on after us keeps no view and no cached values of ours."""
+    for pattern in ("__splink__*", "__tacit_*"):
+        for view in session.catalog.listTables(pattern=pattern):
+            if view.isTemporary:
+                session.table(view.name).unpersist()
+                session.catalog.dropTempView(view.name)
 
 
 @contextmanager
