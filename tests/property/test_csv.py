@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import tempfile
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -195,3 +197,26 @@ def test_reading_fast_gives_what_reading_exactly_gives(
     found = part.parse(data, "f.csv").frame
     assert found.schema == expected.schema
     assert found.equals(expected)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    moments=st.lists(st.none() | st.datetimes(), min_size=1, max_size=5),
+    form=st.sampled_from(["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d"]),
+)
+def test_what_arrow_reads_at_once_is_what_polars_reads(moments: list[datetime | None], form: str) -> None:
+    texts = [moment and re.sub(r"^\d+", lambda year: year[0].zfill(4), moment.strftime(form)) for moment in moments]
+    column = pl.Series("x", texts, dtype=pl.String)
+    [rule] = [rule for rule in RULES if rule.arrow and all(map(rule.regex.fullmatch, column.drop_nulls().to_list()))][
+        :1
+    ]
+    whole = rule.at_once(column)
+    assert whole is not None
+    assert whole.to_list() == column.to_frame().select(rule.convert(pl.col("x"))).to_series().to_list()
+
+
+def test_a_day_that_does_not_exist_is_left_to_closer_reading() -> None:
+    [rule] = [rule for rule in RULES if rule.kind == "date"]
+    column = pl.Series("x", ["2020-02-29", "2021-02-29"])
+    assert rule.at_once(column) is None
+    assert infer(column.to_frame())["x"].dtype == pl.String
