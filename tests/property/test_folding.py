@@ -104,8 +104,9 @@ def test_batches_and_the_order_of_rows_cannot_matter(monkeypatch: pytest.MonkeyP
     pieces = bounded(plan, 7)
     assert pieces is not None
     found = []
-    for batch, seed in ((1 << 20, 0), (100, 1), (7, 2)):
+    for batch, seed, small in ((1 << 20, 0, 10**6), (100, 1, 10**6), (7, 2, 0)):
         monkeypatch.setattr("tacit.engines.backends.duckdb._BATCH", batch)
+        monkeypatch.setattr(folding, "_SMALL_TABLE", small)
         running = Duckdb(compiled=0).start({"t": frame.sample(fraction=1, shuffle=True, seed=seed)})
         table = running.fold(pieces)
         assert table is not None

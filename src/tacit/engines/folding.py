@@ -23,7 +23,8 @@ from tacit.engines.bounded import CODE_BITS, MOST_ROWS, SAFE, Bounded, Cut
 __all__ = ["fold"]
 
 _PARTS = 9
-"""Rows are dealt out into two to the power of so many parts."""
+"""Rows are dealt out into two to the power of so many parts, unless the first batch shows that there are few."""
+_SMALL_TABLE = 20_000
 _NUMBER = np.int64((1 << CODE_BITS) - 1)
 _UNIT, _PLACE = 0, 1
 _MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -38,7 +39,7 @@ def fold(batches: Iterable[Any], bounded: Bounded) -> list[tuple[int, ...]] | No
     """Group, totals and units: the statement's rows, from Arrow batches of the source. None: there are too many."""
     chunks: list[tuple[_Whole, _Whole]] = []
     block = np.empty(0, np.int64)
-    rows = 0
+    rows = bits = 0
     for batch in batches:
         rows += batch.num_rows
         if rows > MOST_ROWS:
@@ -48,12 +49,12 @@ def fold(batches: Iterable[Any], bounded: Bounded) -> list[tuple[int, ...]] | No
         lying = block[: shape[0] * shape[1]].reshape(shape)
         for into, column in zip(lying, batch.columns, strict=True):
             np.copyto(into, column.to_numpy(), casting="safe")
-        chunks.append(_deal(lying, _PARTS))
+        bits = bits or (_PARTS if rows > _SMALL_TABLE else 1)
+        chunks.append(_deal(lying, bits))
     return _totals(chunks, bounded) if rows else []
 
 
 def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple[int, ...]]:
-    places: list[int] = []
     limits: list[tuple[int, ...]] = []
     for term in bounded.terms:
         # Sums lie in the order of the columns, behind the number of rows.
@@ -61,15 +62,13 @@ def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple
         limits.append(
             (start, term.shares, term.cut, term.low, term.high, term.times, term.bound, term.rows, term.reach)
         )
-        places += range(start, start + term.shares)
-    width = chunks[0][0].shape[1] - 1
-    sums, parts = (np.zeros((bounded.groups, w), np.int64) for w in (width, len(places)))
-    totals = np.zeros((bounded.groups, len(places) + 1), np.int64)
+    width, numbers = chunks[0][0].shape[1] - 1, sum(term.shares for term in bounded.terms)
+    sums, parts, totals = (np.zeros((bounded.groups, w), np.int64) for w in (width, numbers, numbers + 1))
     marks = np.zeros((4, bounded.groups), np.int64)
     table = np.array(limits, np.int64).reshape(-1, 9)
     first, last = bounded.ends or (-1, -1)
     units = 0
-    for part in range(1 << _PARTS):
+    for part in range(len(chunks[0][1]) - 2):
         own = np.concatenate([chunk[ends[part] : ends[part + 1]] for chunk, ends in chunks])
         units = _bound(own, table, first, last, sums, parts, marks, units, totals)
     return [(group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist()]
