@@ -30,6 +30,8 @@ _NINES = frozenset(
 ) | frozenset({9.9, 99.9, 999.9, 99.99, 999.99, 9999.99})
 """9, 99, 999 and so on, 8s, 7s and 6s alike, and 98, 97, 96 beside 99; below zero too."""
 _BELOW = _NINES | frozenset(range(-9, 0))
+_USUAL = _BELOW - frozenset(range(-6, -2))
+"""Of those below zero, the ones that surveys use: hardly ever -3 to -6."""
 _FAR = 3.0
 """A code is far above the other values if it is more than this many times the largest of them."""
 _FEW = 5
@@ -126,11 +128,11 @@ def _numbers(known: pl.Series) -> Iterator[Placeholder]:
     near = {value: rows for value, rows in above.items() if value not in far}
     if 0 < len(near) <= _FEW:
         yield _outside(near, "above all other values, with a gap: a code, a top code, or a value", sure=False)
-    if low < 0 or not below:
+    if low < 0 or not 0 < len(below) <= _FEW:
         return
-    if len(below) <= _FEW and (low - max(below) >= 2 or min(below) <= -7):
+    if below.keys() <= _USUAL and (low - max(below) >= 2 or min(below) <= -7):
         yield _outside(below, "the only values below zero", sure=True)
-    elif len(below) <= 2:
+    elif len(below) <= 2 or low - max(below) >= 2:
         yield _outside(below, "the only values below zero: codes, or values", sure=False)
 
 
