@@ -57,3 +57,32 @@ def test_a_measure_gives_a_number_or_a_reason(name: str, case: str) -> None:
         found = judge(measure, pair, rng=Rng(1))
     json.dumps(found.to_plain(), allow_nan=False)
     assert (found.value is None) == bool(found.reason)
+
+
+@pytest.mark.parametrize("name", ["pairs", "associations", "mutual-information"])
+def test_a_wide_table_is_judged_by_a_sample_of_its_pairs(name: str) -> None:
+    draw = np.random.default_rng(4)
+    original = pl.DataFrame({f"c{column}": draw.integers(0, 3, 50) for column in range(70)})
+    released = original.with_columns(c0=original["c0"].shuffle(seed=1))
+    schema = Schema(columns={column: Column(role=Role.QUASI) for column in original.columns})
+    measure = registry("measure").get(name).build({})
+    assert isinstance(measure, Measure)
+    pair = Pair(
+        original=Dataset.of(Table(frame=original), schema), release=Release(table=Table(frame=released), manifest={})
+    )
+    found = judge(measure, pair, rng=Rng(1))
+    assert len(found.columns) == 2000
+    assert found.detail["pairs_in_all"] == 2415
+    assert found.value is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 <= found.low < found.value < found.high
+    few = judge(
+        measure,
+        Pair(
+            original=pair.original, release=Release(table=Table(frame=released.select("c0", "c1", "c2")), manifest={})
+        ),
+        rng=Rng(1),
+    )
+    assert len(few.columns) == 3
+    assert few.low is None

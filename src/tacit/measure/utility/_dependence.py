@@ -1,9 +1,10 @@
-"""How a strength of dependence between two columns changed, over all pairs of columns."""
+"""How pairs of columns changed: all pairs, or as many of them, drawn at random, as can be compared in good time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +14,43 @@ from tacit.measure.utility._spread import comparable, spread
 from tacit.measure.utility._tables import cross_tables
 from tacit.measure.utility._values import Floats
 
-__all__ = ["change_of_dependence"]
+__all__ = ["change_of_dependence", "couples", "over_couples"]
+
+_MOST = 2000
+"""Pairs that are compared at most. 64 columns have 2,016, 300 columns 44,850."""
 
 
-def change_of_dependence(measure: str, pair: Pair, cells: int, strength: Callable[[Floats], float]) -> Measurement:
-    """Mean absolute difference of ``strength`` of the cross table of every two columns, before and after."""
+def couples(names: Sequence[str], random: np.random.Generator) -> list[tuple[str, str]]:
+    """Every two columns, or a random choice of such pairs where there are very many."""
+    every = list(combinations(names, 2))
+    if len(every) <= _MOST:
+        return every
+    return [every[place] for place in np.sort(random.choice(len(every), _MOST, replace=False))]
+
+
+def over_couples(measure: str, names: Sequence[str], found: dict[str, float], detail: dict[str, Any]) -> Measurement:
+    """The mean over the pairs, with an interval where they are a sample of all pairs."""
+    values = np.array(list(found.values()))
+    mean, every = float(values.mean()), len(names) * (len(names) - 1) // 2
+    if len(values) == every:
+        return Measurement(measure=measure, value=mean, columns=found, detail=detail)
+    error = 1.96 * float(values.std(ddof=1)) * np.sqrt((1 - len(values) / every) / len(values))
+    counted = {**detail, "pairs_compared": len(values), "pairs_in_all": every}
+    low, high = max(0.0, mean - error), mean + error
+    return Measurement(measure=measure, value=mean, columns=found, low=low, high=high, detail=counted)
+
+
+def change_of_dependence(
+    measure: str, pair: Pair, cells: int, strength: Callable[[Floats], float], random: np.random.Generator
+) -> Measurement:
+    """Mean absolute difference of ``strength`` of the cross table of two columns, before and after."""
     names = comparable(pair)
     if len(names) < 2:
         raise NotApplicable("The tables share fewer than two columns that could be compared.")
     spreads = {name: spread(pair, name, cells) for name in names}
     found, seen = {}, {}
-    for left, right in combinations(names, 2):
+    for left, right in couples(names, random):
         before, after = (strength(table) for table in cross_tables(spreads[left], spreads[right]))
         label = f"{left} × {right}"
         found[label], seen[label] = abs(before - after), {"before": before, "after": after}
-    value = float(np.mean(list(found.values())))
-    return Measurement(measure=measure, value=value, columns=found, detail={"pairs": seen})
+    return over_couples(measure, names, found, {"pairs": seen})

@@ -33,7 +33,7 @@ class Associations(Measure):
     """The most cells per column."""
 
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
-        return change_of_dependence(self.part_name(), pair, self.cells, cramers_v)
+        return change_of_dependence(self.part_name(), pair, self.cells, cramers_v, rng.generator)
 
 
 def cramers_v(table: Floats) -> float:

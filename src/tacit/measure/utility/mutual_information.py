@@ -31,7 +31,7 @@ class MutualInformation(Measure):
     """The most cells per column; more cells see finer dependence and need more rows."""
 
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:
-        return change_of_dependence(self.part_name(), pair, self.cells, normalized_information)
+        return change_of_dependence(self.part_name(), pair, self.cells, normalized_information, rng.generator)
 
 
 def _entropy(shares: Floats) -> float:
