@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -29,8 +29,8 @@ _NINES = frozenset(
     for sign in (1, -1)
 ) | frozenset({9.9, 99.9, 999.9, 99.99, 999.99, 9999.99})
 """9, 99, 999 and so on, 8s, 7s and 6s alike, and 98, 97, 96 beside 99; below zero too."""
-_BELOW = _NINES | frozenset(range(-9, 0))
-_USUAL = _BELOW - frozenset(range(-6, -2))
+_CODES = sorted(map(float, _NINES | frozenset(range(-9, 0))))
+_USUAL = frozenset(_CODES) - frozenset(range(-6, -2))
 """Of those below zero, the ones that surveys use: hardly ever -3 to -6."""
 _FAR = 3.0
 """A code is far above the other values if it is more than this many times the largest of them."""
@@ -108,14 +108,20 @@ def _told(values: pl.Series, codes: tuple[Code, ...], reason: str, *, sure: bool
     return Placeholder(codes=codes, reason=reason, sure=sure, rows=int(is_missing(values, codes).sum()))
 
 
+def _counted(values: pl.Series) -> dict[Any, int]:
+    return {_plain(value): int(rows) for value, rows in values.value_counts(name="rows").iter_rows()}
+
+
 def _numbers(known: pl.Series) -> Iterator[Placeholder]:
-    plain = {_plain(value): int(rows) for value, rows in known.value_counts(name="rows").iter_rows()}
-    above = {value: rows for value, rows in plain.items() if value in _NINES and value > 0 and rows > 1}
-    below = {value: rows for value, rows in plain.items() if value in _BELOW and value < 0 and rows > 1}
-    rest = [value for value in plain if value not in above and value not in below]
-    if not rest:
+    known = known.cast(pl.Float64)
+    known = known.filter(known.is_finite())
+    codes = {value: rows for value, rows in _counted(known.filter(known.is_in(_CODES))).items() if rows > 1}
+    above = {value: rows for value, rows in codes.items() if value > 0}
+    below = {value: rows for value, rows in codes.items() if value < 0}
+    rest = known.filter(~known.is_in(list(map(float, codes))))
+    if rest.is_empty() or not codes:
         return
-    low, high = min(rest), max(rest)
+    low, high = cast(float, rest.min()), cast(float, rest.max())
     # 88 among ages up to 90 is an age, and so is what follows the largest value without a gap.
     gap = max(2.0, 0.05 * (high - low))
     for value in sorted(above):
@@ -137,21 +143,22 @@ def _numbers(known: pl.Series) -> Iterator[Placeholder]:
 
 
 def _texts(known: pl.Series) -> Iterator[Placeholder]:
-    counts = known.value_counts(name="rows")
-    lower = {str(value): (str(value).strip(" ").lower(), int(rows)) for value, rows in counts.iter_rows()}
-    blanks = {text: rows for text, (word, rows) in lower.items() if word in _BLANKS}
-    if blanks and len(blanks) < len(lower):
+    lower = known.str.strip_chars(" ").str.to_lowercase()
+    blank = lower.is_in(list(_BLANKS))
+    said = lower.is_in(list(_WORDS)) | lower.str.contains(f"^(?:{_SAID.pattern}|{_HINTED.pattern})$")
+    if (blank | said).all():
+        return
+    if blank.any():
         yield _outside(
-            {text.strip(" "): rows for text, rows in blanks.items()}, "written where a value is lacking", sure=True
+            _counted(known.filter(blank).str.strip_chars(" ")), "written where a value is lacking", sure=True
         )
-    words = {text.strip(" "): rows for text, (word, rows) in lower.items() if _is_said(word)}
-    if 0 < len(words) <= _FEW and len(words) + len(blanks) < len(lower):
+    words = _counted(known.filter(said & ~blank).str.strip_chars(" "))
+    if 0 < len(words) <= _FEW:
         yield _outside(words, "a word for it, or an answer like others", sure=False)
 
 
 def _days(known: pl.Series) -> Iterator[Placeholder]:
-    days = known.dt.date()
-    counts = {day: int(rows) for day, rows in days.value_counts(name="rows").iter_rows()}
+    counts = _counted(known.dt.date())
     never = {day.isoformat(): rows for day, rows in counts.items() if day in _DAYS}
     if never and len(never) < len(counts):
         yield _outside(never, "no day of anybody's life", sure=True)
@@ -165,10 +172,6 @@ def _days(known: pl.Series) -> Iterator[Placeholder]:
 
 def _outside(codes: Mapping[Any, int], reason: str, *, sure: bool) -> Placeholder:
     return Placeholder(codes=tuple(sorted(codes)), reason=reason, sure=sure, rows=sum(codes.values()))
-
-
-def _is_said(word: str) -> bool:
-    return word in _WORDS or _SAID.fullmatch(word) is not None or _HINTED.fullmatch(word) is not None
 
 
 def _plain(value: Any) -> Any:
