@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tacit.answer.audit.desk import AuditDesk, Rules
+from tacit.answer.audit.questions import read_log
 from tacit.errors import BadParameter
 
 pytest.importorskip("sqlglot")
@@ -101,3 +102,12 @@ def test_sums_of_fractions_are_still_told() -> None:
 def test_lists_are_no_secret_values() -> None:
     with pytest.raises(BadParameter, match="lists"):
         AuditDesk(pl.DataFrame({"s": [[1]]}), secrets=["s"], rules=Rules(k=2))
+
+
+def test_a_log_is_read_as_it_was_written() -> None:
+    """Two blanks within a name became one, so that the replay was about other people than the question had been."""
+    one = "SELECT flu FROM t WHERE name = 'a  b'\nSELECT   SUM(wage)  FROM t\n# a remark\n"
+    assert list(read_log(one)) == ["SELECT flu FROM t WHERE name = 'a  b'", "SELECT SUM(wage) FROM t"]
+    two = "SELECT flu\nFROM t WHERE name = 'x;  y''z' ;\n-- a remark\nSELECT COUNT(*) FROM t;"
+    assert list(read_log(two)) == ["SELECT flu FROM t WHERE name = 'x;  y''z'", "SELECT COUNT(*) FROM t"]
+    assert list(read_log("SELECT 'unclosed ; FROM t")) == ["SELECT 'unclosed", "FROM t"]

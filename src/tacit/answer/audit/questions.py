@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,9 @@ from tacit.errors import ExtraMissing, QueryRefused
 __all__ = ["Asked", "read_log", "understand"]
 
 _AGGREGATES = {"Sum": "sum", "Avg": "avg", "Max": "max", "Min": "min", "Count": "count"}
+_QUOTED = r"""('(?:[^']|'')*'|"(?:[^"]|"")*")"""
+_PIECES = re.compile(_QUOTED + r"|(;|[^;'\"]+|.)", re.DOTALL)
+_BLANKS = re.compile(_QUOTED + r"|\s+")
 _CONDITIONS = frozenset(
     {
         "And", "Or", "Not", "Paren", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Between", "In", "Like", "ILike", "Is",
@@ -40,11 +44,17 @@ class Asked:
 def read_log(text: str) -> Iterator[str]:
     """The questions of a log: one per line or ended by a semicolon; ``#`` and ``--`` start a remark."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "--"))]
-    body = "\n".join(lines)
-    pieces = body.split(";") if ";" in body else lines
-    for piece in pieces:
+    # What stands in quotation marks is kept as it is: two blanks in a name are not one, and a semicolon ends nothing.
+    pieces, ended = [""], False
+    for quoted, other in _PIECES.findall("\n".join(lines)):
+        if other == ";":
+            pieces.append("")
+            ended = True
+        else:
+            pieces[-1] += quoted or other
+    for piece in pieces if ended else lines:
         if piece.strip():
-            yield " ".join(piece.split())
+            yield _BLANKS.sub(lambda found: found[1] or " ", piece).strip()
 
 
 def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> Asked:
