@@ -1,7 +1,8 @@
 """Exact nearest neighbours: every target against every distinct released point, in tiles that stay in the cache.
 
 No approximation and no matrix of all distances: memory is that of the two tables. Large files with few columns are
-searched by a KD-tree instead, with the same result. Ties are counted and broken at
+searched by a KD-tree instead, those with many in boxes, leaving out the boxes that lie too far; the result is the same.
+Ties are counted and broken at
 random, because an intruder who cannot tell two rows apart has to toss a coin.
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from numba import njit, prange
 
 from tacit.attack.best_row import toss
@@ -47,13 +49,13 @@ class Nearest:
 
 
 def distinct_points(released: Floats) -> tuple[Floats, Ints, Ints]:
-    """Distinct rows, the release rows sorted by them, and where each one's rows start."""
+    """Distinct rows in the order they come up, the release rows gathered by them, and where each one's rows start."""
     shaped = np.ascontiguousarray(released + 0.0)  # -0.0 and 0.0 are one point
-    keys = shaped.view([("", shaped.dtype)] * shaped.shape[1]).ravel()
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    order = np.argsort(inverse, kind="stable").astype(np.int64)
-    starts = np.searchsorted(inverse[order], np.arange(len(first) + 1)).astype(np.int64)
-    return shaped[first], order, starts
+    frame = pl.DataFrame({str(axis): shaped[:, axis] for axis in range(shaped.shape[1])}).with_row_index("row")
+    rows = frame.group_by(pl.exclude("row"), maintain_order=True).agg("row")["row"]
+    order = rows.explode().to_numpy().astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(rows.list.len().to_numpy())]).astype(np.int64)
+    return shaped[order[starts[:-1]]], order, starts
 
 
 def nearest(
@@ -75,10 +77,13 @@ def nearest(
     seeds = draw.integers(1, 2**62, size=len(targets), dtype=np.int64)
     sizes = np.diff(starts)
     targets = np.ascontiguousarray(targets)
-    columns = np.ascontiguousarray(distinct.T)
-    by_tree = distinct.shape[1] <= _TREE_COLUMNS and len(targets) * distinct.size > _TREE_WORK
+    large = len(targets) * distinct.size > _TREE_WORK
+    by_tree = large and distinct.shape[1] <= _TREE_COLUMNS
     tree = tree_of(distinct) if by_tree else None
-    size = _TREE_PORTION if by_tree else max(1, _PORTION // max(1, distinct.size))
+    moved = _boxed(distinct) if large and not by_tree else np.arange(len(distinct))
+    columns = np.ascontiguousarray(distinct[moved].T)
+    boxes = _boxes(columns) if large else _NO_BOXES
+    size = _TREE_PORTION if by_tree else max(1, (10 if large else 1) * _PORTION // max(1, distinct.size))
     best, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
     done = 0
@@ -86,7 +91,8 @@ def nearest(
         if tree is not None:
             found = _by_tree(tree, targets[part], distinct, columns, sizes, seeds[part])
         else:
-            found = _scan(targets[part], columns, sizes, seeds[part])
+            found = _scan(targets[part], columns, sizes[moved], seeds[part], boxes)
+            found = moved[found[0]], found[1], found[2]
         best[part], ties[part], distance[part] = found
         done = part.stop
     chance = draw.random(len(targets))[:done]
@@ -127,9 +133,36 @@ def _by_tree(
     # The tree rounds differently from the scan, so nearly equal counts as a reason to look again.
     close = np.flatnonzero(np.abs(gaps[0] - gaps[1]) <= 1e-9 * np.maximum(gaps[0], gaps[1]))
     if len(close):
-        found = _scan(np.ascontiguousarray(targets[close]), columns, sizes, seeds[close])
+        found = _scan(np.ascontiguousarray(targets[close]), columns, sizes, seeds[close], _NO_BOXES)
         best[close], ties[close], distance[close] = found
     return best, ties, distance
+
+
+def _boxed(points: Floats) -> Ints:
+    """An order in which every tile of points is a small box: halves of halves along the widest column."""
+    order = np.arange(len(points))
+    work = [(0, len(points))]
+    while work:
+        start, stop = work.pop()
+        tiles = -(-(stop - start) // _TILE)
+        if tiles < 2:
+            continue
+        part = order[start:stop]
+        some = points[part[:: max(1, len(part) // 1000)]]
+        level = points[part, int(np.argmax(np.ptp(some, axis=0)))]
+        middle = (tiles // 2) * _TILE
+        order[start:stop] = part[np.argpartition(level, middle)]
+        work += [(start, start + middle), (start + middle, stop)]
+    return order
+
+
+def _boxes(columns: Floats) -> Floats:
+    """The smallest and the largest value of each column in each tile."""
+    edges = np.arange(0, columns.shape[1], _TILE)
+    return np.stack([np.minimum.reduceat(columns, edges, axis=1), np.maximum.reduceat(columns, edges, axis=1)])
+
+
+_NO_BOXES = np.empty((2, 0, 0))
 
 
 def _squared(left: Floats, right: Floats) -> Floats:
@@ -142,9 +175,12 @@ def _squared(left: Floats, right: Floats) -> Floats:
 
 @njit(cache=True, parallel=True)
 def _scan(
-    targets: Floats, points: Floats, sizes: Ints, seeds: Ints
+    targets: Floats, points: Floats, sizes: Ints, seeds: Ints, boxes: Floats
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
+    """Tile by tile; with boxes the nearest one first, and those not at all that lie farther than what was found."""
     width, count = points.shape
+    tiles = (count + _TILE - 1) // _TILE
+    boxed = boxes.shape[2] == tiles
     best = np.zeros(len(targets), dtype=np.int64)
     ties = np.zeros(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
@@ -152,7 +188,20 @@ def _scan(
         state = np.uint64(seeds[index])
         total = np.empty(_TILE)
         lowest = np.inf
-        for start in range(0, count, _TILE):
+        away = np.zeros(tiles)
+        if boxed:
+            for axis in range(width):
+                value = targets[index, axis]
+                for tile in range(tiles):
+                    gap = max(boxes[0, axis, tile] - value, value - boxes[1, axis, tile], 0.0)
+                    away[tile] += gap * gap
+        first = int(np.argmin(away))
+        for turn in range(tiles + 1):
+            # The nearest tile goes first; in its own turn it is left out.
+            tile = first if turn == 0 else turn - 1
+            if (turn > 0 and tile == first) or away[tile] * (1 - 1e-12) > lowest:
+                continue
+            start = tile * _TILE
             stop = min(count, start + _TILE)
             length = stop - start
             for place in range(length):

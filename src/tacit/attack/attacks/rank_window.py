@@ -34,7 +34,8 @@ class RankWindow(Linking):
     intruder computes from the release alone, because swapping keeps every column's values. For each known column the
     rows whose value lies in the window may be the person's; the intersection over columns is small, and a certain match
     when it holds one row. Among several the nearest is named (RSLD). An upper bound on p is enough. Known columns that
-    no step perturbed must agree exactly.
+    no step perturbed must agree exactly; where ranks were swapped within strata that are among them, windows are taken
+    within the stratum.
 
     Variants without a fixed window (p-buckets, p-distribution) can move a value out of it; then the true row is missed.
     """
@@ -55,7 +56,9 @@ class RankWindow(Linking):
         percent, names = self._setting(view)
         released = np.column_stack([_as_numbers(view.release.table.column(name), name) for name in names])
         targets = np.column_stack([_as_numbers(view.targets.get_column(name), name) for name in names])
-        low, high = windows(targets, released, percent)
+        low, high = np.full(targets.shape, -np.inf), np.full(targets.shape, np.inf)
+        for people, rows in _strata(view):
+            low[people], high[people] = windows(targets[people], released[rows], percent)
         # Columns that were not swapped must agree: a window of no width.
         exact = [name for name in view.untouched if name not in names] if view.steps else []
         for name in exact:
@@ -97,8 +100,6 @@ class RankWindow(Linking):
                 "The release does not say that it was rank-swapped, or the intruder does not know it.",
                 fix="Give the swapping distance, or an upper bound, with `p`.",
             )
-        if parameters.get("strata"):
-            raise NotApplicable("Ranks were swapped within strata, so windows over whole columns do not hold.")
         swapped = step.get("columns") if step is not None else None
         names = tuple(name for name in view.knows if swapped is None or name in swapped)
         usable = tuple(name for name in names if _is_number(view, name))
@@ -107,6 +108,30 @@ class RankWindow(Linking):
                 "The intruder knows no column of numbers or dates that was swapped.", columns=view.knows
             )
         return float(percent), usable
+
+
+def _strata(view: View) -> list[tuple[Ints, Ints]]:
+    """People and released rows within which ranks were swapped: all together, or those alike in the strata columns."""
+    nothing: dict[str, Any] = {}
+    step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), nothing)
+    names = step.get("parameters", {}).get("strata") or ()
+    everybody = [(np.arange(view.targets.height), np.arange(view.release.table.rows))]
+    if not names:
+        return everybody
+    if not set(names) <= set(view.untouched):
+        raise NotApplicable(
+            "Ranks were swapped within strata that the intruder does not know, so windows over whole columns do not "
+            "hold.",
+            fix="Add the strata columns to `knows`, or use the simulation attack.",
+            columns=tuple(names),
+        )
+    codes = [_same_codes(view.targets.get_column(name), view.release.table.column(name)) for name in names]
+    known, seen = (np.column_stack([np.nan_to_num(pair[side], nan=-1.0) for pair in codes]) for side in (0, 1))
+    _, label = np.unique(np.vstack([known, seen]), axis=0, return_inverse=True)
+    people, rows = label[: len(known)], label[len(known) :]
+    found = [(np.flatnonzero(people == stratum), np.flatnonzero(rows == stratum)) for stratum in np.unique(people)]
+    # Of a stratum that the release does not have nothing is known: its people keep windows without ends.
+    return [(some, near) for some, near in found if len(near)]
 
 
 def _is_number(view: View, name: str) -> bool:
@@ -145,6 +170,8 @@ def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, 
     for column in range(targets.shape[1]):
         known = np.sort(released[np.isfinite(released[:, column]), column])
         count = len(known)
+        if count == 0:
+            continue
         reach = max(1, int(count * percent / 100 + 1e-9))
         value = targets[:, column]
         held = np.isfinite(value)

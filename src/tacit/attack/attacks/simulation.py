@@ -26,6 +26,10 @@ __all__ = ["Simulation"]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+_TIED = 0.1
+"""Moves of two columns that correlate by no more than this are taken as independent."""
+_MOVES = 200_000
+"""From about so many simulated rows correlations are taken."""
 _PORTION = 50_000_000
 """So many values are compared, in a fraction of a second, before the clock is looked at."""
 
@@ -39,7 +43,10 @@ class Simulation(Linking):
     anybody. No window is assumed, so variants built to defeat window attacks are met too; whatever can be run can be
     attacked.
 
-    Columns are treated as masked independently: for methods that mask several together, the score is an approximation.
+    Where columns were seen to move together (correlated noise, groups of several columns), how far each moved compared
+    with what is usual from its place is taken as jointly normal with the correlations seen (a Gaussian copula), and the
+    score counts what the moves of several columns say together. Dependence of other shapes, such as records of which
+    either all or no columns were swapped, is not met: there the likelihood is a product over columns.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
@@ -67,12 +74,18 @@ class Simulation(Linking):
         stand_in = proxy(view)
         rounds = self.rounds or int(np.clip(400_000 // stand_in.rows, 3, 400))
         counts = [np.zeros((column.size, column.size)) for column in usable]
+        moves: list[tuple[Ints, Ints]] = []
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
                 masked, origin = mask_again(stand_in, steps, rng.child("round", number), silenced(progress))
-                for column, count in zip(usable, counts, strict=True):
-                    column.count(count, stand_in.table.frame[origin], masked)
+                before = stand_in.table.frame[origin]
+                pairs = [column.moved(before, masked) for column in usable]
+                for count, (left, right) in zip(counts, pairs, strict=True):
+                    np.add.at(count, (left, right), 1.0)
+                if number < max(1, _MOVES // stand_in.rows):
+                    moves.append((np.column_stack([left for left, _ in pairs]), np.column_stack([r for _, r in pairs])))
                 tick(1)
+        joint = _Joint.of(usable, counts, moves)
         tables = [_advantage(count) for count in counts]
         width = max(column.size for column in usable)
         table = np.zeros((len(usable), width, width), dtype=np.float32)
@@ -84,12 +97,15 @@ class Simulation(Linking):
         row, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
         done = 0
         for part in portions(progress, "linking by likelihood", len(known), max(1, _PORTION // seen.size)):
-            row[part], share[part] = _link(table, known[part], seen, seeds[part])
+            row[part], share[part] = _link(
+                table, joint.scores, joint.columns, joint.excess, known[part], seen, seeds[part]
+            )
             done = part.stop
         detail = {
             "rounds": rounds,
             "steps": [step.part_name() for step in steps],
             "columns": {column.name: float(gain) for column, gain in zip(usable, map(_bits, counts), strict=True)},
+            "moved together": [usable[place].name for place in joint.columns],
         }
         return Guesses.of_rows(row[:done], share[:done], detail, tried=done)
 
@@ -127,9 +143,58 @@ class _Scale:
         codes = canonical(series).replace_strict(self.values, default=self.size - 1, return_dtype=pl.Int64)
         return codes.fill_null(self.size - 1).to_numpy()
 
-    def count(self, counts: Floats, before: pl.DataFrame, after: pl.DataFrame) -> None:
-        if self.name in after.columns:
-            np.add.at(counts, (self.place(before[self.name]), self.place(after[self.name])), 1.0)
+    def moved(self, before: pl.DataFrame, after: pl.DataFrame) -> tuple[Ints, Ints]:
+        """From which cell to which each row went; a column that the masking dropped went missing."""
+        left = self.place(before[self.name])
+        gone = np.full(len(left), self.size - 1, dtype=np.int64)
+        return left, self.place(after[self.name]) if self.name in after.columns else gone
+
+
+class _Joint:
+    """Columns that move together: how unusual each move is as a normal score, and what their correlation adds."""
+
+    def __init__(self, columns: Ints, scores: npt.NDArray[np.float32], excess: npt.NDArray[np.float32]) -> None:
+        self.columns, self.scores, self.excess = columns, scores, excess
+
+    @classmethod
+    def of(cls, scales: list[_Scale], counts: list[Floats], moves: list[tuple[Ints, Ints]]) -> _Joint:
+        none = cls(np.empty(0, np.int64), np.zeros((0, 1, 1), np.float32), np.zeros((0, 0), np.float32))
+        ordered = [place for place, scale in enumerate(scales) if scale.edges is not None]
+        if len(ordered) < 2 or not moves:
+            return none
+        before, after = (np.vstack([pair[side] for pair in moves]) for side in (0, 1))
+        tables = [_normal_scores(counts[place]) for place in ordered]
+        seen = np.column_stack(
+            [table[before[:, place], after[:, place]] for table, place in zip(tables, ordered, strict=True)]
+        )
+        varied = seen.std(axis=0) > 0.1
+        if varied.sum() < 2:
+            return none
+        found: Floats = np.atleast_2d(np.corrcoef(seen[:, varied], rowvar=False))
+        tied = (np.abs(found - np.eye(len(found))) > _TIED).any(axis=1)
+        if not tied.any():
+            return none
+        chosen = np.array(ordered)[varied][tied]
+        # A little independence keeps the inverse tame where moves are nearly the same.
+        matrix = 0.95 * found[np.ix_(tied, tied)] + 0.05 * np.eye(int(tied.sum()))
+        width = max(scales[place].size for place in chosen)
+        scores = np.zeros((len(chosen), width, width), dtype=np.float32)
+        for number, place in enumerate(chosen):
+            table = tables[ordered.index(int(place))]
+            scores[number, : len(table), : len(table)] = table
+        excess = np.linalg.inv(matrix) - np.eye(len(matrix))
+        return cls(chosen.astype(np.int64), scores, excess.astype(np.float32))
+
+
+def _normal_scores(counts: Floats) -> Floats:
+    """For each move its place among the moves from the same cell, as a quantile of the normal distribution."""
+    from scipy.special import ndtri
+
+    total = counts.sum(axis=1, keepdims=True)
+    below = np.cumsum(counts, axis=1) - counts / 2
+    share = np.divide(below, total, out=np.full_like(counts, 0.5), where=total > 0)
+    found: Floats = ndtri(np.clip(share, 0.001, 0.999))
+    return found
 
 
 def _advantage(counts: Floats) -> Floats:
@@ -153,20 +218,34 @@ def _bits(counts: Floats) -> float:
 
 @njit(cache=True, parallel=True)
 def _link(
-    table: npt.NDArray[np.float32], known: Ints, seen: Ints, seeds: Ints
+    table: npt.NDArray[np.float32],
+    moves: npt.NDArray[np.float32],
+    tied: Ints,
+    excess: npt.NDArray[np.float32],
+    known: Ints,
+    seen: Ints,
+    seeds: Ints,
 ) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
     rows, width = seen.shape
+    together = len(tied)
     found = np.zeros(len(known), dtype=np.int64)
     share = np.zeros(len(known))
     for index in prange(len(known)):
         held = start(seeds[index])
         scores = np.empty(PIECE)
+        moved = np.empty(together)
         for first in range(0, rows, PIECE):
             count = min(PIECE, rows - first)
             for place in range(count):
                 score = 0.0
                 for axis in range(width):
                     score += table[axis, known[index, axis], seen[first + place, axis]]
+                if together > 0:
+                    for left in range(together):
+                        moved[left] = moves[left, known[index, tied[left]], seen[first + place, tied[left]]]
+                    for left in range(together):
+                        for right in range(together):
+                            score -= 0.5 * moved[left] * excess[left, right] * moved[right]
                 scores[place] = score
             held = best_of(held, scores, count, first)
         found[index] = held[3]
