@@ -520,8 +520,8 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, float, dict[str, float]
 
 
 def markdown(found: dict[str, Any]) -> None:
-    """The table of the docs: errors, and in brackets how many times ours the other's is."""
-    others = [name for name in found if name != "tacit"]
+    """The table of the docs: errors (of keys: the share named), and in brackets how many times ours the other's is."""
+    others = [name for name in _COLOURS if name in found]
     print(f"| question | of | tacit | {' | '.join(others)} |")
     print("|---" * (3 + len(others)) + "|")
     for title, number, mine, theirs in lines(found):
@@ -533,8 +533,8 @@ def markdown(found: dict[str, Any]) -> None:
         print(f"| {title.replace('|', '·')} | {number} | {mine:.3g} | {' | '.join(cells)} |")
 
 
-_COLOURS = {"opendp": "#0072b2", "google": "#d55e00", "diffprivlib": "#999999", "pipelinedp": "#009e73",
-            "smartnoise": "#cc79a7", "tumult": "#e69f00"}  # fmt: skip
+_COLOURS = {"opendp": "#0072b2", "tumult": "#e69f00", "google": "#d55e00", "pipelinedp": "#009e73",
+            "smartnoise": "#cc79a7", "diffprivlib": "#999999"}  # fmt: skip
 
 
 def picture(found: dict[str, Any], path: Path) -> None:
