@@ -69,10 +69,12 @@ def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answers(strategy: Strategy, rows: list[dict[str, Any]], change: Any) -> np.ndarray:
-    """The sum over the groups of the first measurement: what tells the heavy person apart best."""
+    """The sum over the groups of the last measurement: what tells the heavy person apart best. Of shares it is the one
+    of the upper end, where all the weight of that person lies."""
     engine = Replay(rows)
     used = change(strategy)
-    found = [sum(compute(used, engine, issue(strategy.cost, entry=1)).values[0]) for _ in range(ANSWERS)]
+    last = len(strategy.question.measurements) - 1
+    found = [sum(compute(used, engine, issue(strategy.cost, entry=1)).values[last]) for _ in range(ANSWERS)]
     engine.close()
     return np.array(found, dtype=np.float64)
 
@@ -90,6 +92,8 @@ CASES: list[tuple[str, Loss, float]] = [
     ("SELECT city, COUNT(*) FROM t GROUP BY city", pure(1), 0.0),
     ("SELECT city, SUM(x) FROM t GROUP BY city", pure(1), 0.0),
     ("SELECT COUNT(*) FROM t", pure(1), 0.0),
+    ("SELECT city, COUNT(*), SUM(x) FROM t GROUP BY city", pure(1), 0.0),
+    ("SELECT city, AVG(x) FROM t GROUP BY city", pure(1), 0.0),
     ("SELECT city, COUNT(*) FROM t GROUP BY city", concentrated("1/2"), 0.01),
 ]
 

@@ -113,10 +113,11 @@ class _Block:
         return second, self._linear((-span / 2, Fraction(0), span / 2), span / 2, "Sum of distances")
 
 
-def arrange(question: Question, *, sums: bool) -> Question:
+def arrange(question: Question, *, sums: bool, counted: bool = False) -> Question:
     """The same question with what can be measured together measured as shares.
 
-    Without ``sums``, sums and counts that no mean goes with are left as they are.
+    Without ``sums``, sums and counts that no mean goes with are left as they are. With ``counted``, a sum that nothing
+    counts the rows of is measured as if something did: private keys can then be named by that count.
     """
     blocks: list[_Block] = []
     for moments in (m for m in question.measurements if isinstance(m, Moments)):
@@ -127,6 +128,8 @@ def arrange(question: Question, *, sums: bool) -> Question:
             block.degree = max(block.degree, moments.degree)
     means = list(blocks)
     counts = {m.condition for m in question.measurements if isinstance(m, Count) and not m.once}
+    if counted and not counts and not means:
+        counts = {"TRUE"}
     hosted = {block.counted for block in means}
     for block in means:
         if block.condition in counts - hosted:

@@ -237,7 +237,7 @@ def _plan(
 ) -> Strategy:  # fmt: skip
     bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
     # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
-    question = arrange(question, sums=bounding != "clip")
+    question = arrange(question, sums=bounding != "clip", counted=by_count)
     additive = _additive(question)
     special = [
         i for i, m in enumerate(question.measurements)
