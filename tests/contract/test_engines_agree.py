@@ -24,8 +24,8 @@ from tacit.dp.loss import approximate
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.backends.postgres import Postgres
 from tacit.engines.backends.spark import Spark
+from tacit.engines.dialect import largest_for
 from tacit.engines.engine import Engine, Running
-from tacit.engines.expressions import largest_for
 from tacit.errors import QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit

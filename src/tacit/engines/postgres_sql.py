@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tacit.engines.expressions import Scope, Typed, largest_for
+from tacit.engines.dialect import largest_for
+from tacit.engines.expressions import Scope, Typed
 from tacit.engines.shapes import cases, folded
 from tacit.engines.writer import Writer
 

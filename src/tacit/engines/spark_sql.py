@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable
 
-from tacit.engines.expressions import largest_for
+from tacit.engines.dialect import largest_for
 from tacit.engines.shapes import cases, folded
 from tacit.engines.writer import Writer
 
