@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Outcome, Scene, examine
+from tacit.attack import Outcome, Scene, battery, examine
 from tacit.attack.attacks.attribute_linkage import AttributeLinkage
 from tacit.attack.attacks.distance_linkage import DistanceLinkage
 from tacit.attack.attacks.linkage import Linkage
@@ -184,3 +184,19 @@ def test_a_constant_category_gives_no_distance(metric: str) -> None:
     original = pl.DataFrame({"job": ["clerk"] * 5})
     with pytest.raises(NotApplicable, match="constant"):
         examine(DistanceLinkage.build({"metric": metric}), scene(original, original), rng=Rng(1))
+
+
+def test_a_partly_perturbed_release_is_attacked_on_all_that_is_known() -> None:
+    found = protected([{"pram": {"keep": 0.95, "columns": ["zip", "job"]}}])
+    assert {"attribute-linkage", "model-inference"} <= set(found)
+    found = protected([{"merge-rare": {"min_count": 5, "columns": ["job"]}}])
+    assert "model-inference" not in found
+
+
+def test_whole_numbers_with_few_values_are_codes() -> None:
+    original = people().select("zip", "age").with_columns(code=pl.Series([row % 60 for row in range(400)]))
+    secrets = [attack for attack in battery(scene(original, original, "code")) if str(attack.discloses) == "attribute"]
+    assert [getattr(attack, "tolerance", None) for attack in secrets] == [0.0]
+    noisy = original.with_columns(pl.col("code") + 0.25)
+    secrets = [attack for attack in battery(scene(original, noisy, "code")) if str(attack.discloses) == "attribute"]
+    assert [getattr(attack, "tolerance", None) for attack in secrets] == [0.05]

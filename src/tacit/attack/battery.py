@@ -14,21 +14,24 @@ __all__ = ["battery"]
 _NEAR = 0.05
 """How near a guess of an amount must come, as a share of it: noise of a cent hides no salary."""
 _FEW = 20
-"""A number with at most so many values is a code or a count, and is found out when it is guessed exactly."""
-
+_CODES = 100
+"""A number with at most so many values (more for whole numbers, which are often codes) is found out when it is guessed
+exactly."""
 
 _WIDEST = 25
 """Over how many numbers per person a distance is learned unasked."""
 
 
-def _amount(values: pl.Series) -> bool:
-    return values.dtype.is_numeric() and values.n_unique() > _FEW
+def _amount(values: pl.Series, released: pl.Series) -> bool:
+    """Whether a guess that comes near tells as much as one that is right; a released fraction is no code."""
+    few = _CODES if values.dtype.is_integer() and not released.dtype.is_float() else _FEW
+    return values.dtype.is_numeric() and values.n_unique() > few
 
 
 def battery(scene: Scene) -> tuple[Attack, ...]:
     """A sensible set for this release.
 
-    Linkage and one attribute attack per sensitive column (by a model where every known column was perturbed), distance
+    Linkage and one attribute attack per sensitive column (one by a model where known columns were perturbed), distance
     linkage where numbers are known or nothing can be looked up, membership where people outside are given, and every
     attack that exploits a published step. An amount counts as found out when the guess is within 5 % of it. Where
     numbers may have been perturbed and it is known whose rows are whose, distances are learned as well: from the people
@@ -50,8 +53,11 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
         add("linkage")
     for name in scene.original.sensitive:
         if name in released.columns and name not in known:
-            near = {"tolerance": _NEAR} if _amount(scene.original.table.column(name)) else {}
-            add("attribute-linkage" if exact else "model-inference", secret=name, **near)
+            near = {"tolerance": _NEAR} if _amount(scene.original.table.column(name), released.column(name)) else {}
+            if exact:
+                add("attribute-linkage", secret=name, **near)
+            if len(exact) < len(known):
+                add("model-inference", secret=name, **near)
     numeric = [name for name in known if released.column(name).dtype.is_numeric()]
     steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
     if numeric or (known and not exact):
