@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from tacit.answer.audit.desk import AuditDesk, Rules
+from tacit.answer.audit.linear import intervals
 from tacit.answer.audit.questions import read_log
-from tacit.errors import BadParameter
+from tacit.answer.metadata import load
+from tacit.errors import AnswerDenied, BadParameter
 
 pytest.importorskip("sqlglot")
 TABLE = pl.DataFrame(
@@ -111,3 +115,58 @@ def test_a_log_is_read_as_it_was_written() -> None:
     two = "SELECT flu\nFROM t WHERE name = 'x;  y''z' ;\n-- a remark\nSELECT COUNT(*) FROM t;"
     assert list(read_log(two)) == ["SELECT flu FROM t WHERE name = 'x;  y''z'", "SELECT COUNT(*) FROM t"]
     assert list(read_log("SELECT 'unclosed ; FROM t")) == ["SELECT 'unclosed", "FROM t"]
+
+
+class Bounded(AuditDesk):
+    """Everybody knows that values lie between 0 and 2."""
+
+    def bounds(self, column: str) -> tuple[float, float] | None:
+        return 0.0, 2.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_sequence_of_sums_fixes_a_bounded_value(seed: int) -> None:
+    """Against two linear programs per person: two people with a sum of 0, or of 4, are both known."""
+    draw = Random(seed)
+    people = draw.randint(2, 5)
+    truth = [draw.choice([0.0, 0.0, 0.5, 1.25, 2.0, 2.0]) for _ in range(people)]
+    asked = Bounded(pl.DataFrame({"id": range(people), "v": truth}), secrets=["v"], rules=Rules(k=2))
+    sets: list[Any] = []
+    sums: list[float] = []
+    for _ in range(6):
+        chosen = sorted(draw.sample(range(people), draw.randint(1, people)))
+        made = asked.ask(f"SELECT SUM(v) FROM t WHERE id IN ({', '.join(map(str, chosen))})")
+        if made.verdict == "refused":
+            continue
+        sets.append(np.array(chosen))
+        sums.append(sum(truth[i] for i in chosen))
+        known = intervals(sets, sums, people=people, low=0, high=2)
+        assert (known.high - known.low > 1e-6).all()
+
+
+def test_extremes_know_the_bounds() -> None:
+    asked = Bounded(pl.DataFrame({"id": range(5), "v": [0.0, 0.0, 1.0, 1.5, 2.0]}), secrets=["v"], rules=Rules(k=2))
+    assert asked.ask("SELECT MAX(v) FROM t WHERE id < 2").verdict == "refused"  # both have 0
+    assert asked.ask("SELECT MAX(v) FROM t WHERE id < 4").answer == 1.5
+    assert asked.ask("SELECT MIN(v) FROM t WHERE id > 1").answer == 1.0
+
+
+def test_declared_bounds_count_behind_the_front(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,70\n")
+    (tmp_path / "w.yaml").write_text("""
+tacit: 1
+dataset: w
+ledger: ledger.db
+policy: {audit: {k: 2}}
+tables:
+  t:
+    data: w.csv
+    unit: row
+    columns:
+      id:   {kind: integer}
+      wage: {kind: number, role: sensitive, domain: {low: 0, high: 100}}
+""")
+    session = load(tmp_path / "w.yaml").policy_session(base=tmp_path)
+    with pytest.raises(AnswerDenied, match="within its bounds"):
+        session.ask("SELECT SUM(wage) FROM t WHERE id < 2")
+    assert session.ask("SELECT SUM(wage) FROM t WHERE id > 0").value == 120

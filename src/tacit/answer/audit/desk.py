@@ -17,7 +17,7 @@ import polars as pl
 from tacit.answer.audit.assign import AssignAuditor
 from tacit.answer.audit.crowd import Ints
 from tacit.answer.audit.extremes import Extreme, ExtremeAuditor
-from tacit.answer.audit.linear import SumAuditor
+from tacit.answer.audit.linear import SumAuditor, pinned
 from tacit.answer.audit.questions import Asked, understand
 from tacit.answer.audit.repair import counterfeits
 from tacit.answer.audit.simulatable import SimulatableAuditor
@@ -96,6 +96,7 @@ class AuditDesk:
         self._public: dict[str, SimulatableAuditor] = {}
         self._sums: dict[str, SumAuditor] = {}
         self._extremes: dict[str, ExtremeAuditor] = {}
+        self._totals: dict[str, list[float]] = {}
         self._given: dict[tuple[Any, ...], Decision] = {}
 
     def ask(self, question: str) -> Decision:
@@ -237,8 +238,18 @@ class AuditDesk:
                 question=question, verdict="refused", reason="the sums together would fix somebody's value",
                 people=len(rows), exposed=tuple(exposed.tolist()),
             )  # fmt: skip
-        auditor.accept(state)
         total = numbers.sum()
+        ends, told = self.bounds(column), self._totals.setdefault(column, [])
+        if ends is not None and not self.rules.simulatable:
+            known = pinned(state[0], [*told, float(total)], low=ends[0], high=ends[1])
+            if len(known):
+                return Decision(
+                    question=question, verdict="refused", people=len(rows),
+                    reason="the sums together would fix somebody's value within its bounds",
+                    exposed=tuple(auditor.persons(state[0], known).tolist()),
+                )  # fmt: skip
+        auditor.accept(state)
+        told.append(float(total))
         answer = total if asked.kind == "sum" else total / len(rows)
         return Decision(
             question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=answer
@@ -246,7 +257,7 @@ class AuditDesk:
 
     def _ask_extreme(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
         numbers = self._numbers(column, rows)
-        auditor = self._extremes.setdefault(column, ExtremeAuditor(self.frame.height))
+        auditor = self._extremes.get(column) or self._open_extremes(column)
         kind: Any = asked.kind
         people = tuple(rows.tolist())
         told = Extreme(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
@@ -261,6 +272,16 @@ class AuditDesk:
         return Decision(
             question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=told.value
         )
+
+    def _open_extremes(self, column: str) -> ExtremeAuditor:
+        ends = None if self.rules.simulatable else self.bounds(column)
+        low, high = ends or (-np.inf, np.inf)
+        self._extremes[column] = ExtremeAuditor(self.frame.height, low=low, high=high)
+        return self._extremes[column]
+
+    def bounds(self, column: str) -> tuple[float, float] | None:
+        """Between which values everybody knows a secret number to lie, where that is declared."""
+        return None
 
     def _numbers(self, column: str, rows: Ints) -> Any:
         series = self.frame.get_column(column)

@@ -34,17 +34,17 @@ class Extreme:
 
 
 class ExtremeAuditor:
-    """Refuses a largest or smallest value that would fix somebody's value."""
+    """Refuses a largest or smallest value that would fix somebody's value, among values within the known bounds."""
 
-    def __init__(self, people: int) -> None:
-        self.people = people
+    def __init__(self, people: int, *, low: float = -np.inf, high: float = np.inf) -> None:
+        self.people, self.low, self.high = people, low, high
         self.answers: list[Extreme] = []
 
     def exposed(self, *more: Extreme) -> Ints | None:
         """Rows of the people whose value is fixed by the answers so far and these; None if no world agrees with
         them."""
         answers = [*self.answers, *more]
-        low, high = np.full(self.people, -np.inf), np.full(self.people, np.inf)
+        low, high = np.full(self.people, self.low), np.full(self.people, self.high)
         for answer in answers:
             rows = np.asarray(answer.people, np.int64)
             if not len(rows) or rows.min() < 0 or rows.max() >= self.people:

@@ -64,6 +64,16 @@ class FrontDesk(AuditDesk):
                            f"Sensitive here: {', '.join(self.secrets)}.")  # fmt: skip
         return Asked(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)
 
+    def bounds(self, column: str) -> tuple[float, float] | None:
+        """The declared bounds, if all values keep to them; values beyond would make them no bounds at all."""
+        [table] = self._catalog.private.values()
+        domain = table.schema.columns[column].domain
+        if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
+            return None
+        series = self.frame.get_column(column)
+        inside = series.is_between(float(domain.low), float(domain.high)).all()
+        return (float(domain.low), float(domain.high)) if inside else None
+
     def _ordinary(self) -> set[str]:
         """Columns that are not sensitive, of this table and of the public ones."""
         names = {name.lower() for name in self.frame.columns}

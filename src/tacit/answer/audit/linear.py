@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tacit.answer.audit.crowd import Crowd, Ints, Split
 from tacit.errors import BadParameter
 
-__all__ = ["Bounds", "SumAuditor", "intervals"]
+__all__ = ["Bounds", "SumAuditor", "intervals", "pinned"]
 
 Row = dict[int, int]
 """A row over atoms: atom to coefficient, in whole numbers without a common divisor."""
@@ -76,6 +76,17 @@ class SumAuditor:
         exposed = [atom for atom in fixed if single[atom]]
         found = [self._person(split, atom) for atom in exposed]
         return not found, np.array(sorted(found), np.int64), (split, rows)
+
+    def persons(self, split: Split, atoms: Ints) -> Ints:
+        """Rows of the people who would be in these atoms."""
+        inside = np.zeros(self.crowd.people, np.bool_)
+        inside[split.people] = True
+        rows = [np.empty(0, np.int64)]
+        for atom in atoms.tolist():
+            here = self.crowd.persons(int(split.parent[atom]))
+            moved = atom != split.parent[atom]
+            rows.append(here[inside[here]] if moved else here[~inside[here]] if atom in split.moved else here)
+        return np.sort(np.concatenate(rows))
 
     def accept(self, state: tuple[Split, dict[int, Row]]) -> None:
         """Take the sum as told."""
@@ -144,6 +155,35 @@ def intervals(
                 raise BadParameter("no values between these bounds have these sums.")
             ends[side, place] = solved.x[person]
     return Bounds(low=ends[0], high=ends[1])
+
+
+def pinned(split: Split, sums: list[float], *, low: float, high: float, share: float = 1e-6) -> Ints:
+    """Atoms whose people's values are known to within ``share`` of the range, all values lying in ``low`` .. ``high``.
+
+    People of an atom are exchangeable, so that its total is what counts: with ``m`` people and a total between a and b,
+    each value lies between a - (m - 1)·high and b - (m - 1)·low. Two linear programs over atoms per atom. It looks at
+    the sums, so that a refusal for this reason tells something.
+    """
+    from scipy.optimize import linprog
+
+    sizes = split.truth.sum(axis=1)
+    atoms = np.flatnonzero(split.member.any(axis=0) & (sizes > 0))
+    matrix = split.member[:, atoms].astype(float)
+    # In units of the range, from its lower end: numbers near 1 whatever the bounds are.
+    told = (np.asarray(sums, float) - low * (matrix @ sizes[atoms])) / (high - low)
+    limits = [(0.0, float(size)) for size in sizes[atoms]]
+    found = []
+    for place, atom in enumerate(atoms):
+        ends = []
+        for sign in (1.0, -1.0):
+            cost = np.zeros(len(atoms))
+            cost[place] = sign
+            solved = linprog(cost, A_eq=matrix, b_eq=told, bounds=limits, method="highs")
+            ends.append(float(solved.x[place]) if solved.status == 0 else 0.0)
+        others = float(sizes[atom]) - 1
+        if min(1.0, ends[1]) - max(0.0, ends[0] - others) <= share:
+            found.append(int(atom))
+    return np.array(found, np.int64)
 
 
 def in_span(rows: list[list[int]], vector: list[int]) -> bool:
