@@ -231,3 +231,13 @@ def test_neighbours_stay_within_what_one_person_may_add() -> None:
                     assert max(sum(part) for part in own) <= most
                 checked += 1
     assert checked > 150
+
+
+def test_more_rows_than_are_taken_on_are_left_to_the_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source has been read halfway by then; the connection must be free for the statement."""
+    running = Duckdb(compiled=0).start({"t": people(random.Random(10), 3000)})
+    [plan] = plans(1, seed=4)
+    expected = exact(running.run(additive(plan, 7)))
+    monkeypatch.setattr("tacit.engines.backends.duckdb._BATCH", 10)
+    monkeypatch.setattr(folding, "MOST_ROWS", 100)
+    assert exact(add_up(plan, running, 7)) == expected
