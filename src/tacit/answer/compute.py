@@ -10,6 +10,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.answer.measurement import Cells, Count, Distinct, Sum
 from tacit.answer.statement import additive, bounded, cells, distinct, group_columns
@@ -24,6 +25,7 @@ from tacit.sealed import Sealed
 __all__ = ["Released", "add_up", "check", "compute", "statements"]
 
 Key = tuple[Any, ...]
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +109,8 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
             values[i] = _noisy(strategy.of(i), Sealed(exact), receipts[i])
         elif isinstance(measurement, Cells) and strategy.of(i).measurement == i:
             rows = engine.run(cells(strategy, measurement, secret)).open(receipt)
-            filled = [(key_of(row), int(row[width]), int(row[width + 1])) for row in rows]
-            chosen = _quantiles(strategy, i, filled, keys, receipts[i])
+            where = None if not width else _places(rows, width, keys, numbered=groups is not None)
+            chosen = _quantiles(strategy, i, _histograms(rows, width, where, len(keys)), receipts[i])
             values |= dict(zip(strategy.of(i).covers, chosen, strict=True))
     return Released(keys=keys, values=values)
 
@@ -167,26 +169,37 @@ def _noisy(draw: Draw, exact: Sealed[Any], receipt: Receipt) -> tuple[float | in
     return tuple(noisy.tolist())
 
 
+def _places(rows: list[Key], width: int, keys: tuple[Key, ...], *, numbered: bool) -> Ints:
+    """Each row's group by its place among the keys; -1 for keys that are not named."""
+    if numbered:
+        return np.fromiter((int(row[0]) for row in rows), np.int64, len(rows))
+    places = {key: place for place, key in enumerate(keys)}
+    return np.fromiter((places.get(tuple(row[:width]), -1) for row in rows), np.int64, len(rows))
+
+
+def _histograms(rows: list[Key], width: int, where: Ints | None, groups: int) -> list[tuple[Ints, Ints]]:
+    """For each group its cells, ascending, and their counts."""
+    cells_at = np.fromiter((int(row[width]) for row in rows), np.int64, len(rows))
+    counts = np.fromiter((int(row[width + 1]) for row in rows), np.int64, len(rows))
+    if where is None:
+        order = np.argsort(cells_at)
+        return [(cells_at[order], counts[order])]
+    order = np.lexsort((cells_at, where))
+    ends = np.searchsorted(where[order], np.arange(groups + 1))
+    pieces = [order[ends[place] : ends[place + 1]] for place in range(groups)]
+    return [(cells_at[piece], counts[piece]) for piece in pieces]
+
+
 def _quantiles(
-    strategy: Strategy,
-    index: int,
-    filled: list[tuple[Key, int, int]],
-    keys: tuple[Key, ...],
-    receipt: Receipt,
+    strategy: Strategy, index: int, histograms: list[tuple[Ints, Ints]], receipt: Receipt
 ) -> list[tuple[float | int, ...]]:
-    """For each quantile that is chosen from these numbers, one value per key."""
+    """For each quantile that is chosen from these numbers, one value per group."""
     draw = strategy.of(index)
-    found_in: dict[Key, list[tuple[int, int]]] = {key: [] for key in keys}
-    for key, cell, count in filled:
-        if key in found_in:
-            found_in[key].append((cell, count))
     each = draw.mechanism.loss(draw.sensitivity)
-    paid = receipt.parallel(each, parts=len(keys), touched=strategy.groups)
+    paid = receipt.parallel(each, parts=len(histograms), touched=strategy.groups)
     found: list[list[float | int]] = [[] for _ in draw.covers]
-    for key, own in zip(keys, paid, strict=True):
-        cells_of_key = np.array(sorted(found_in[key]), dtype=np.int64).reshape(-1, 2)
-        histogram = Sealed((cells_of_key[:, 0], cells_of_key[:, 1]))
-        value = draw.mechanism.release(histogram, receipt=own, sensitivity=draw.sensitivity)
+    for histogram, own in zip(histograms, paid, strict=True):
+        value = draw.mechanism.release(Sealed(histogram), receipt=own, sensitivity=draw.sensitivity)
         for column, one in zip(found, value if draw.parts > 1 else (value,), strict=True):
             column.append(int(one) if one.denominator == 1 else float(one))
     return [tuple(column) for column in found]
