@@ -71,7 +71,7 @@ class Output:
             yield from arg.measured()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Noisy:
     """A value and the interval it lies in; ``low`` and ``high`` are None where none can be given."""
 

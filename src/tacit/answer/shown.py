@@ -47,16 +47,13 @@ class Shown:
             return self._mean(value, parts)
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
-            return lambda place: Noisy(value=numbers[place])
-        if not (isinstance(value, Linear) and value.whole and self._counts):
-            return lambda place: Noisy(value=numbers[place], low=numbers[place] - radius, high=numbers[place] + radius)
-
-        def rounded(place: int) -> Noisy:
-            number = numbers[place]
-            shown = round(number)
-            return Noisy(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
-
-        return rounded
+            made = [Noisy(value=number) for number in numbers]
+        elif isinstance(value, Linear) and value.whole and self._counts:
+            made = [Noisy(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
+                    for number, shown in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
+        else:
+            made = [Noisy(value=number, low=number - radius, high=number + radius) for number in numbers]
+        return made.__getitem__
 
     @property
     def _counts(self) -> bool:
