@@ -125,14 +125,20 @@ class _RunningDuckdb(Running):
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        watch = threading.Timer(self._timeout, self._connection.interrupt)
-        watch.daemon = True
-        watch.start()
+        over = threading.Event()
+
+        def watch() -> None:
+            late = not over.wait(self._timeout)
+            while late and not over.wait(0.1):
+                self._connection.interrupt()  # again and again: what is still being planned does not hear the first
+
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            watch.cancel()
-            watch.join()
+            over.set()
+            thread.join()
 
     def check(self, sql: str) -> None:
         if self._writer is not None:
