@@ -72,7 +72,7 @@ class Simulation(Linking):
         if not usable:
             raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
         stand_in = proxy(view)
-        rounds = self.rounds or int(np.clip(400_000 // stand_in.rows, 3, 400))
+        rounds = self.rounds or int(np.clip(-(-400_000 // stand_in.rows), 1, 400))
         counts = [np.zeros((column.size, column.size)) for column in usable]
         moves: list[tuple[Ints, Ints]] = []
         with progress.task("simulating the masking", rounds) as tick:
