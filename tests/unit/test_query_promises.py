@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from tacit.answer.strategy import choose
 from tacit.data.table import Table
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
+from tacit.dp.mechanisms.laplace import Laplace
 from tacit.errors import BadParameter, MetadataMissing, QueryRefused, TacitError, UnknownFormat
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
@@ -446,3 +448,13 @@ def test_noise_too_large_to_be_drawn_costs_nothing(cost: dict[str, Any]) -> None
     with pytest.raises(BadParameter):
         asked.ask("SELECT COUNT(*) FROM t", **cost)
     assert asked.ledger.balance(dataset="d").spent.size == 0
+
+
+def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
+    asked = session(pl.DataFrame({"k": ["a"]}), {"k": column("category")})
+    plan = choose(ask("SELECT COUNT(*) FROM t", asked.catalog), pure(1))
+    [draw] = plan.draws
+    assert isinstance(draw.mechanism, Laplace)
+    other = replace(plan, draws=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
+    assert asked._key(plan) == asked._key(choose(ask("select count(*) from t", asked.catalog), pure(1)))
+    assert asked._key(plan) != asked._key(other)

@@ -292,6 +292,8 @@ class Session:
         parts = [
             self.catalog.dataset, self.analyst, self._version(), strategy.question.fingerprint(),
             repr(strategy.cost), str(strategy.rows), str(strategy.groups), strategy.bounding,
+            # A later release may plan other noise: its intervals would be wrong for a number that was kept.
+            repr([(draw.measurement, draw.mechanism) for draw in strategy.draws]),
         ]  # fmt: skip
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
