@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -62,6 +63,7 @@ def command(
     from tacit.report.advice import advice
     from tacit.verbs import attack, attack_to_plain, judge_limits, one_limit
 
+    begun = time.monotonic()
     made = load_release(release)
     beside = load_lineage(release) if release.is_dir() else None
     outcomes = attack(
@@ -77,7 +79,7 @@ def command(
         aligned=aligned,
         seed=seed,
         tries=tries,
-        seconds=seconds,
+        seconds=None if seconds is None else max(0.0, seconds - (time.monotonic() - begun)),
         limit=limit,
         progress=progress(quiet=as_json),
     )

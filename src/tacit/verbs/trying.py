@@ -52,8 +52,8 @@ def attack(
 
     What does not apply is returned as such, never as a risk of 0. After ``seconds`` the attacks stop where they are:
     the people sought so far, in random order, are counted, and an attack that had reached nobody is returned as
-    :class:`~tacit.errors.OutOfTime`. Each attack may take its equal part of the time that is left when it begins. With
-    a ``limit`` the strongest attack beyond it is repeated without each column it knew, to say what it owes to which.
+    :class:`~tacit.errors.OutOfTime`. Each attack may take a third of the time that is left when it begins. With a
+    ``limit`` the strongest attack beyond it is repeated without each column it knew, to say what it owes to which.
 
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
     quasi-identifiers. The row map is found beside a release folder, given as ``lineage``, or made from a column ``key``
@@ -108,15 +108,15 @@ def attack_scene(
 ) -> list[Outcome | NotApplicable]:
     """Run attacks one after the other; the n-th draws from the stream of its own.
 
-    When ``progress`` is a :class:`~tacit.progress.Deadline`, each attack gets its equal part of the time that is left,
-    so that what one does not need goes to the next. What time did not allow is returned as such.
+    When ``progress`` is a :class:`~tacit.progress.Deadline`, each attack gets a third of the time that is left, the
+    last ones more, so that what one does not need goes to the next. What time did not allow is returned as such.
     """
     listed = list(attacks)
     outcomes: list[Outcome | NotApplicable] = []
     shown = progress.listener if isinstance(progress, Deadline) else progress
     with shown.task("attacking", len(listed)) as tick:
         for number, item in enumerate(listed):
-            own = share(progress, len(listed) - number)
+            own = share(progress, min(3, len(listed) - number))
             try:
                 outcomes.append(examine(item, scene, rng=rng.child("attacks", number), progress=own, tries=tries))
             except NotApplicable as refusal:
