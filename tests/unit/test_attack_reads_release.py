@@ -11,6 +11,7 @@ import pytest
 from tacit.attack import Outcome, Scene, battery, examine
 from tacit.attack.attacks.attribute_linkage import AttributeLinkage
 from tacit.attack.attacks.distance_linkage import DistanceLinkage
+from tacit.attack.attacks.learned_linkage import LearnedLinkage
 from tacit.attack.attacks.linkage import Linkage
 from tacit.attack.outcome import Arm
 from tacit.data.table import Table
@@ -200,3 +201,9 @@ def test_whole_numbers_with_few_values_are_codes() -> None:
     noisy = original.with_columns(pl.col("code") + 0.25)
     secrets = [attack for attack in battery(scene(original, noisy, "code")) if str(attack.discloses) == "attribute"]
     assert [getattr(attack, "tolerance", None) for attack in secrets] == [0.05]
+
+
+def test_a_distance_can_be_learned_from_one_person() -> None:
+    original = pl.DataFrame({"job": ["clerk", "nurse"]})
+    rule = LearnedLinkage.build({"distance": "bilinear", "taught": 0.5})
+    assert examine(rule, scene(original, original), rng=Rng(1)).main.tries == 1

@@ -130,7 +130,7 @@ class LearnedLinkage(Linking):
         assert self.distance != "mahalanobis"
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
         starts = [form.from_weights(lesson.theta)]
-        if self.distance == "bilinear":
+        if self.distance == "bilinear" and len(gap) > 1:  # one person has no covariance
             inverse = np.linalg.pinv(np.atleast_2d(np.cov(gap, rowvar=False)) + 1e-9 * np.eye(width))
             starts.append(inverse[np.triu_indices(width)].astype(np.float64))
         return self._taught(form, lesson.theta, known, released, truth, tuple(starts), draw, progress)
