@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import uuid
 from collections.abc import Mapping
@@ -169,6 +170,7 @@ def _session(setup: Spark) -> Any:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.shuffle.partitions", str(2 * (setup.threads or 4)))
             .config("spark.log.level", "OFF")
+            .config("spark.sql.warehouse.dir", Path(tempfile.gettempdir(), "tacit-spark").as_uri())  # not in our place
             .getOrCreate()
         )
     except Exception as failure:
