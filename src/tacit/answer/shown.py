@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import cache
 from operator import mul
 from typing import Any
 
@@ -29,7 +30,6 @@ class Shown:
     def __init__(self, strategy: Strategy, released: Released) -> None:
         self._strategy = strategy
         self._released = released
-        self._lines: dict[tuple[Ratio, int], tuple[list[float], list[float]]] = {}
 
     def cells(self, output: Output) -> Cell:
         """One output, group by group; an output that rests on several numbers shares its 5 % among them."""
@@ -105,16 +105,17 @@ class Shown:
         The function falls and then rises (Proschan 1965, doi:10.1214/aoms/1177699797), so that between two of its
         points it is below the larger.
         """
-        if (ratio, parts) not in self._lines:
-            low, high = Fraction(ratio.low), Fraction(ratio.high)
-            level, exact = self._level(parts), [low + (high - low) * i / _STEPS for i in range(_STEPS + 1)]
-            made = [self._strategy.error(ratio.beside(point), level) for point in exact]
-            self._lines[(ratio, parts)] = [float(point) for point in exact], made
-        points, errors = self._lines[(ratio, parts)]
+        low, high, level = Fraction(ratio.low), Fraction(ratio.high), self._level(parts)
+        exact = [low + (high - low) * i / _STEPS for i in range(_STEPS + 1)]
+        points = [float(point) for point in exact]
+
+        @cache
+        def error(place: int) -> float:
+            return self._strategy.error(ratio.beside(exact[place]), level)
 
         def radius(mean: float) -> float:
             right = min(max(bisect_right(points, mean), 1), _STEPS)
-            return max(errors[right - 1], errors[right])
+            return max(error(right - 1), error(right))
 
         return radius
 
