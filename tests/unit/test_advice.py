@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_sample import attack
+from report_sample import attack, sample_account
 
 from tacit.attack.intervals import wilson
 from tacit.registry import registry
+from tacit.report import report_html, report_json
 from tacit.report.advice import _tries, advice
 
 RISK = {"limit": "risk", "wanted": 0.09, "value": 0.5, "met": False}
@@ -103,3 +106,16 @@ def test_secrets_and_repetitions() -> None:
 def test_what_protects_more_is_a_parameter(kind: Any) -> None:
     assert set(kind.stronger) <= set(kind.model_fields)
     assert set(kind.stronger.values()) <= {"more", "less"}
+
+
+def test_only_the_owner_reads_it() -> None:
+    beyond = attack("linkage", "identity", 500, 1000, 0.0, certain=60, certain_hits=60)
+    told = replace(sample_account(), attacks=(beyond,), limits=(RISK,))
+    inside, outside = report_html(told, "internal"), report_html(told, "external")
+    assert "It finds 50% of the people sought" in inside
+    assert 'href="#change"' in inside
+    assert "What to change" not in outside
+    assert json.loads(report_json(told, "internal"))["advice"][0]["attack"] == "linkage"
+    assert "advice" not in json.loads(report_json(told, "external"))
+    fine = replace(told, attacks=(attack("linkage", "identity", 1, 1000, 0.0),), limits=({**RISK, "met": True},))
+    assert "Nothing has to change" in report_html(fine, "internal")
