@@ -144,7 +144,7 @@ def _columns(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     even = 1 / len(credit)
     told = [f"“{name}” ({percent(value, digits=0)})" for name, value in credit[:3] if value > 1.2 * even]
     if not told:
-        return ["All known columns tell people apart about equally: mask all of them more, or release fewer."]
+        return ["By itself no known column says much more than another: mask all of them more, or release fewer."]
     it = "it" if len(told) == 1 else "them"
     return [f"What tells people apart here comes above all from {listed(told)}: mask {it} more than the others."]
 
