@@ -11,7 +11,7 @@ import pytest
 from tacit.attack import Scene, battery, examine, lineage_by_key, risk
 from tacit.attack.attacks.attribute_linkage import AttributeLinkage
 from tacit.attack.attacks.linkage import Linkage
-from tacit.attack.examine import best_constant
+from tacit.attack.examine_attribute import best_constant
 from tacit.attack.intervals import clopper_pearson, wilson
 from tacit.attack.outcome import Arm
 from tacit.data.table import Table

@@ -1,0 +1,118 @@
+"""The examiner of secrets: a guess is right when it tells the value, or nearly, or a label that covers it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import polars as pl
+
+from tacit.attack.attack import Attack
+from tacit.attack.criterion import Criterion
+from tacit.attack.outcome import Arm, Outcome
+from tacit.attack.scene import People, Scene, people_of
+from tacit.attack.trial import guess, in_release, outcome_of, outside_of, sample, view_of
+from tacit.errors import BadParameter, NotApplicable
+from tacit.progress import Progress, share
+from tacit.rng import Rng
+
+__all__ = ["best_constant", "examine_attribute", "secret_of"]
+
+
+def secret_of(attack: Attack, scene: Scene) -> str:
+    """The column whose value is sought."""
+    released = scene.release.table.columns
+    wanted = getattr(attack, "secret", None)
+    if wanted is not None:
+        scene.original.table.require([wanted])
+        if wanted not in released:
+            raise NotApplicable(f"The release has no column `{wanted}`, so it cannot give it away directly.")
+        return str(wanted)
+    sensitive = [name for name in scene.original.sensitive if name in released]
+    if not sensitive:
+        raise NotApplicable(
+            "The release has no column declared sensitive.", fix="Name the column sought with `secret`."
+        )
+    if len(sensitive) > 1:
+        raise NotApplicable(
+            f"The release has {len(sensitive)} sensitive columns: {', '.join(sensitive)}.",
+            fix="Name the one sought with `secret`.",
+        )
+    return sensitive[0]
+
+
+def examine_attribute(attack: Attack, scene: Scene, rng: Rng, progress: Progress, tries: int) -> Outcome:
+    secret = secret_of(attack, scene)
+    people = people_of(attack, scene)
+    if secret in people.knows:
+        raise BadParameter(f"`{secret}` cannot be both known to the intruder and sought.", column=secret)
+    truth = scene.original.table.column(secret)
+    # The people whom made-up rows were modelled on are all in the release, as far as their secrets go.
+    place = None if scene.made_up else scene.release_row
+    usable = truth.is_not_null().to_numpy()[people.rows]
+    inside = in_release(place, people)
+    inside = inside[usable[inside]]
+    if len(inside) == 0:
+        raise NotApplicable(f"Nobody sought has a value of `{secret}` that a guess could be compared with.")
+    chosen = sample(rng, "targets", inside, tries)
+    tolerance = float(getattr(attack, "tolerance", 0.0))
+    released = scene.release.table.column(secret)
+    published = scene.release.manifest.get("columns", {}).get(secret, {})
+    rule = Criterion(tolerance=tolerance, hierarchy=published.get("hierarchy"))
+    rule.refuse_unjudgeable(released, truth)
+    outside = outside_of(scene, people, secret, place)
+    own = share(progress, 1 if outside is None else 2)
+    guesses = guess(attack, view_of(attack, scene, people, chosen, secret=secret), rng.child("guess"), own)
+    assert guesses.value is not None
+    rows = people.rows[chosen][: len(guesses.made)]
+    hit = guesses.made & rule.right(guesses.value, truth.gather(rows))
+    constant = best_constant(rule.telling(released), tolerance)
+    blind = rule.right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
+    control = None
+    if outside is not None:
+        frame, values = outside
+        picked = sample(rng, "control", np.arange(frame.height), tries)
+        strangers = People(frame=frame, rows=np.empty(0, np.int64), knows=people.knows)
+        view = view_of(attack, scene, strangers, picked, secret=secret)
+        # Without time for it, or when nothing of the release fits these few, the reference is the baseline alone,
+        # which judges more severely.
+        with suppress(NotApplicable):
+            others = guess(attack, view, rng.child("guess control"), progress)
+            assert others.value is not None
+            right = others.made & rule.right(others.value, values.gather(picked[: len(others.made)]))
+            control = Arm(hits=int(right.sum()), tries=len(right))
+    how = "row map" if scene.lineage is not None and not scene.made_up else "original values"
+    return outcome_of(
+        attack,
+        scene,
+        people,
+        rows,
+        guesses,
+        hit,
+        Arm(hits=int(blind.sum()), tries=len(rows)),
+        control=control,
+        secret=secret,
+        truth=how,
+        planned=len(chosen),
+    )
+
+
+def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
+    """The one value that is right most often: what an intruder says who does not link at all."""
+    present = values.drop_nulls()
+    if len(present) == 0:
+        return values.head(1)
+    counts = present.alias("value").value_counts(sort=True)
+    if tolerance > 0 and values.dtype.is_numeric():
+        distinct = counts.sort("value")
+        level = distinct["value"].cast(pl.Float64).to_numpy()
+        total = np.concatenate([[0], np.cumsum(distinct["count"].to_numpy())])
+        ordered = np.sort(level)
+        # A guess g is right for every truth t with |g - t| <= tolerance |t|; only the window on the positive side is
+        # searched, which is exact for columns of one sign and a good constant otherwise.
+        low = np.searchsorted(ordered, np.minimum(level / (1 + tolerance), level * (1 + tolerance)), "left")
+        high = np.searchsorted(ordered, np.maximum(level / (1 - min(tolerance, 0.99)), level), "right")
+        return distinct["value"][[int(np.argmax(total[high] - total[low]))]].alias(values.name)
+    # Ties are broken by the value itself so that the same release gives the same baseline.
+    top = counts.filter(pl.col("count") == pl.col("count").max())
+    return top.sort("value")["value"].head(1).alias(values.name)
