@@ -2,9 +2,9 @@
 
 For generated tables and questions, *every* neighbouring table (one unit less) is tried. The privacy loss between the
 two is computed from the exact numbers before noise and the parameters of the mechanisms alone: distances over scales
-for Laplace, squared distances over variances for Gaussian, ratios of chances for quantiles and chosen keys. It may not
-exceed what the question costs. Besides, no question may fail, and with limits that cut nothing the numbers are those
-of plain SQL.
+for Laplace, squared distances over variances for Gaussian, ratios of chances for quantiles (level by level where there
+are several, over all outcomes) and for chosen keys. It may not exceed what the question costs. Besides, no question
+may fail, and with limits that cut nothing the numbers are those of plain SQL.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
+from tacit.dp.mechanisms.quantiles import Quantiles
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.errors import BadParameter, QueryRefused
@@ -43,6 +44,8 @@ from tacit.sealed import Permit
 
 pytest.importorskip("sqlglot")
 PERMIT = Permit("a test")
+TIES = 20
+"""Bits by which ``Quantiles`` puts rows of equal value in an order."""
 MANY = int(os.environ.get("TACIT_GENERATED", "300"))
 
 
@@ -254,16 +257,67 @@ def exact(plan: Strategy, engine: Any, secret: int = 7) -> dict[int | None, dict
     return found
 
 
-def choice_chances(noise: Quantile, counts: np.ndarray) -> np.ndarray:
-    """The exponential mechanism's own formula, straight from its docstring."""
-    below = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(float)
-    above = counts.sum() - below - counts
-    share = float(noise.rank)
-    least, most = (1 - share) * below - share * (above + counts), (1 - share) * (below + counts) - share * above
-    far = np.where((least <= 0) & (most >= 0), 0.0, np.minimum(np.abs(least), np.abs(most)))
-    weights = np.exp(-float(noise.rate) * (far - far.min()))
-    made: np.ndarray = weights / weights.sum()
-    return made
+def rank_chances(rank: Fraction, rate: float, low: int, high: int, rows: list[int], at: list[int]) -> np.ndarray:
+    """Logarithms of the chances that a quantile chosen among low .. high is each of ``at``, by the formula in print."""
+    share, total = float(rank), len(rows)
+
+    def far(v: int) -> float:
+        below, above = sum(row < v for row in rows), sum(row > v for row in rows)
+        least, most = (1 - share) * below - share * (total - below), (1 - share) * (total - above) - share * above
+        return 0.0 if least <= 0 <= most else min(abs(least), abs(most))
+
+    edges = sorted({low, high + 1, *rows, *(row + 1 for row in rows)})
+    runs = list(zip(edges, np.diff(edges), strict=False))
+    mass = sum(float(size) * exp(-rate * far(start)) for start, size in runs)
+    return np.array([-rate * far(v) - log(mass) for v in at])
+
+
+def apart(
+    rank: Fraction, rate: float, low: int, high: int, one: list[int], two: list[int]
+) -> tuple[list[int], np.ndarray]:
+    """Every outcome, as far as they differ, and how much each tells two tables apart."""
+    at = sorted(v for v in {low, high, *one, *two, *(row + 1 for row in [*one, *two])} if low <= v <= high)
+    chances = (rank_chances(rank, rate, low, high, rows, at) for rows in (one, two))
+    return at, np.abs(next(chances) - next(chances))
+
+
+def divided(
+    noise: Quantiles, ranks: tuple[Fraction, ...], ends: tuple[Fraction, Fraction], low: int, high: int,
+    one: list[int], two: list[int],
+) -> float:  # fmt: skip
+    """The largest loss over all outcomes of a choice level by level, between rows that share their random order."""
+    if not ranks:
+        return 0.0
+    middle = len(ranks) // 2
+    rank = (ranks[middle] - ends[0]) / (ends[1] - ends[0])
+    last = len(ranks) == 1
+    if last:
+        low, high, one, two = low >> TIES, high >> TIES, [row >> TIES for row in one], [row >> TIES for row in two]
+    rate = float(noise.price / (2 * max(rank, 1 - rank)))
+    at, losses = apart(rank, rate, low, high, one, two)
+    if last:
+        return float(losses.max())
+    worst = 0.0
+    for v, here in zip(at, losses, strict=True):
+        left = ([row for row in rows if row <= v] for rows in (one, two))
+        right = ([row for row in rows if row > v] for rows in (one, two))
+        below = divided(noise, ranks[:middle], (ends[0], ranks[middle]), low, v, *left)
+        above = divided(noise, ranks[middle + 1 :], (ranks[middle], ends[1]), min(v + 1, high), high, *right)
+        worst = max(worst, float(here) + below + above)
+    return worst
+
+
+def groups_of(item: Draw, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]], width: int) -> set[Any]:
+    return {key[:width] for table in (one, two) for key in table[item.measurement]}
+
+
+def ordered(found: dict[Any, int], group: Any, width: int) -> list[int]:
+    """A group's rows, those of one value in an order that does not depend on how many others there are."""
+    return sorted(
+        (key[width] << TIES) + random.Random(f"{key[width]} {i}").getrandbits(TIES)
+        for key, count in found.items() if key[:width] == group
+        for i in range(count)
+    )  # fmt: skip
 
 
 def alone(item: Draw, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> Iterator[int]:
@@ -317,19 +371,19 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
             pay(total)
             continue
         if isinstance(noise, Quantile):
-            measurement = plan.question.measurements[item.measurement or 0]
-            assert isinstance(measurement, Cells)
             total = 0.0
-            for group in {key[:width] for found in (one, two) for key in found[item.measurement]}:
-                spread = []
-                for found in (one, two):
-                    counts = np.zeros(measurement.cells)
-                    for key, count in found[item.measurement].items():
-                        if key[:width] == group:
-                            counts[key[width]] = count
-                    spread.append(np.log(choice_chances(noise, counts)))
-                total += float(np.abs(spread[0] - spread[1]).max())
+            for group in groups_of(item, one, two, width):
+                tables = [[row >> TIES for row in ordered(t[item.measurement], group, width)] for t in (one, two)]
+                total += float(apart(noise.rank, float(noise.rate), 0, noise.cells - 1, *tables)[1].max())
             pay(total)
+            continue
+        if isinstance(noise, Quantiles):
+            groups = groups_of(item, one, two, width)
+            pay(sum(
+                divided(noise, noise.ranks, (Fraction(0), Fraction(1)), 0, (noise.cells << TIES) - 1,
+                        *(ordered(found[item.measurement], group, width) for found in (one, two)))
+                for group in groups
+            ))  # fmt: skip
             continue
         assert isinstance(noise, Laplace | Gaussian)
         far = squared = 0.0
