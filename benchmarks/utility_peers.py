@@ -135,10 +135,10 @@ def tacit(one: dict[str, Any], bounding: str | None = None, delta: float = 0) ->
     import polars as pl
 
     from tacit.answer import Catalog, PrivateTable
+    from tacit.answer.choosing import choose
     from tacit.answer.compute import compute
     from tacit.answer.question import ask
     from tacit.answer.shown import Shown
-    from tacit.answer.strategy import choose
     from tacit.dp.loss import approximate, pure
     from tacit.dp.receipt import issue
     from tacit.engines.backends.duckdb import Duckdb

@@ -17,9 +17,9 @@ import pytest
 
 from tacit.answer import Catalog, PrivateTable
 from tacit.answer.catalog import PublicTable
+from tacit.answer.choosing import choose
 from tacit.answer.compute import statements
 from tacit.answer.question import ask
-from tacit.answer.strategy import choose
 from tacit.dp.loss import approximate
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.backends.postgres import Postgres

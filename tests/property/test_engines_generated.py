@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.answer import Catalog, PrivateTable
+from tacit.answer.choosing import choose
 from tacit.answer.compute import statements
 from tacit.answer.question import ask
-from tacit.answer.strategy import choose
 from tacit.dp.loss import approximate
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.backends.postgres import Postgres

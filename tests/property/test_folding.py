@@ -12,10 +12,11 @@ import pyarrow as pa
 import pytest
 
 from tacit.answer import Catalog, PrivateTable, Session
+from tacit.answer.choosing import choose
 from tacit.answer.compute import add_up
 from tacit.answer.question import ask
 from tacit.answer.statement import additive, bounded
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Strategy
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, pure
 from tacit.engines import folding

@@ -20,13 +20,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.answer import Catalog, PrivateTable, PublicTable, Session
-from tacit.answer import strategy as strategies
+from tacit.answer import Catalog, PrivateTable, PublicTable, Session, choosing
+from tacit.answer.choosing import choose
 from tacit.answer.compute import add_up
 from tacit.answer.measurement import Cells, Count, Distinct, Sum
 from tacit.answer.question import Question, ask
 from tacit.answer.statement import cells, distinct, group_columns
-from tacit.answer.strategy import Strategy, choose, grid_of
+from tacit.answer.strategy import Strategy, grid_of
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential
 from tacit.dp.mechanisms.gaussian import Gaussian
@@ -352,12 +352,12 @@ def test_loss_by_two_routes_on_thousands_of_queries() -> None:
 
 @pytest.mark.parametrize("wrong", ["rows", "groups"])
 def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = strategies._pure_draw
+    honest = choosing._pure_draw
 
     def forgetful(measurement: Any, index: int, epsilon: Fraction, r: int, g: int, *more: Any) -> Any:
         return honest(measurement, index, epsilon, r - (wrong == "rows"), g - (wrong == "groups"), *more)
 
-    monkeypatch.setattr(strategies, "_pure_draw", forgetful)
+    monkeypatch.setattr(choosing, "_pure_draw", forgetful)
     known = catalog("person", 3, 3)
     for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)"):
         with pytest.raises(AnswerFailed, match="disagree"):

@@ -24,11 +24,12 @@ import pytest
 
 from tacit.answer import Session
 from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
+from tacit.answer.choosing import choose
 from tacit.answer.compute import add_up
 from tacit.answer.measurement import Cells, Count, Distinct, Sum
 from tacit.answer.question import ask
 from tacit.answer.statement import cells, distinct, group_columns
-from tacit.answer.strategy import Draw, Strategy, choose
+from tacit.answer.strategy import Draw, Strategy
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure
 from tacit.dp.mechanisms.gaussian import Gaussian

@@ -17,9 +17,10 @@ import pytest
 from scipy import stats
 
 from tacit.answer import Catalog, PrivateTable
+from tacit.answer.choosing import choose
 from tacit.answer.compute import compute
 from tacit.answer.question import ask
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Strategy
 from tacit.dp import entropy
 from tacit.dp.loss import Loss, concentrated, pure
 from tacit.dp.receipt import issue

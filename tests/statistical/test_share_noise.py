@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 
 from tacit.answer import Catalog, PrivateTable
+from tacit.answer.choosing import choose
 from tacit.answer.compute import compute
 from tacit.answer.output import Noisy
 from tacit.answer.question import ask
 from tacit.answer.shown import Shown
-from tacit.answer.strategy import choose
 from tacit.dp import entropy
 from tacit.dp.combined import combined_error
 from tacit.dp.loss import Loss, concentrated, pure

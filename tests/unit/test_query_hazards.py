@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 from tacit.answer import Catalog, PrivateTable, Session
+from tacit.answer.choosing import choose
 from tacit.answer.question import ask
 from tacit.answer.statement import additive
-from tacit.answer.strategy import choose
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
 from tacit.dp.mechanism import on_grid

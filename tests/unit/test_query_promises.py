@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 
 from tacit.answer import Catalog, PrivateTable, PublicTable, Session
+from tacit.answer.choosing import choose
 from tacit.answer.compute import add_up
 from tacit.answer.metadata import load, propose
 from tacit.answer.question import ask
 from tacit.answer.statement import additive
-from tacit.answer.strategy import choose
 from tacit.data.table import Table
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
@@ -458,3 +458,9 @@ def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
     other = replace(plan, draws=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
     assert asked._key(plan) == asked._key(choose(ask("select count(*) from t", asked.catalog), pure(1)))
     assert asked._key(plan) != asked._key(other)
+
+
+def test_missing_codes_are_not_read_as_values_in_silence() -> None:
+    coded = Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=120), missing_codes=(99,))
+    with pytest.raises(MetadataMissing, match="NULLIF"):
+        PrivateTable(name="t", schema=Schema(columns={"age": coded}))

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 from tacit.answer import Catalog, PrivateTable, Session
+from tacit.answer.choosing import choose
 from tacit.answer.measurement import Count, Share, Sum
 from tacit.answer.question import ask
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Strategy
 from tacit.dp.combined import combined_error, laplace_tail
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, concentrated, pure

@@ -13,8 +13,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from tacit.answer.choosing import choose
 from tacit.answer.question import Question, Target
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Strategy
 from tacit.dp.loss import Loss, approximate, pure
 from tacit.errors import BadParameter, QueryRefused
 

@@ -38,6 +38,12 @@ class PrivateTable:
         for name, column in self.schema.columns.items():
             if column.kind is None:
                 raise MetadataMissing(f"Column `{name}` of `{self.name}` has no kind.", fix="Declare it.", column=name)
+            if column.missing_codes:
+                raise MetadataMissing(
+                    f"Column `{name}` of `{self.name}` declares missing codes, which questions would read as values.",
+                    fix="Leave them out here and write NULLIF(column, code) in questions, or blank them in the data.",
+                    column=name,
+                )
             try:
                 declared_values(column)
             except (BadParameter, ValueError):

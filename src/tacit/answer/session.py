@@ -23,6 +23,7 @@ import polars as pl
 from tacit.answer.accuracy import close_enough, doubling, for_error
 from tacit.answer.builder import Builder
 from tacit.answer.catalog import Catalog
+from tacit.answer.choosing import choose
 from tacit.answer.compute import Released, check, compute
 from tacit.answer.explanation import Explanation, explain
 from tacit.answer.output import Noisy
@@ -30,7 +31,7 @@ from tacit.answer.pace import paced
 from tacit.answer.question import Question, ask
 from tacit.answer.shown import Shown
 from tacit.answer.source import rows_of
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Strategy
 from tacit.answer.workload import WorkloadAnswer, answer_workload, plan_workload
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential

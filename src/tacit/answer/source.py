@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, declared_values
 from tacit.answer.expression import Columns, Reader
 from tacit.answer.functions import TYPES
-from tacit.answer.measurement import present, sum_of, unfit_bounds
 from tacit.answer.refusal import refuse
 from tacit.answer.rows import Attach, Filter, Pair, PerUnit, Rows, Scan, Stack, Trim
 from tacit.answer.scalar import Scalar
+from tacit.answer.unit_aggregates import UNIT_AGGREGATES
 from tacit.errors import did_you_mean
 from tacit.exact import rational
 from tacit.schema import Kind
@@ -315,7 +314,7 @@ class Sources:
         keys, items, seen = [], [], []
         for item in node.expressions:
             inner = self._name()
-            aggregate = _UNIT_AGGREGATES.get(type(item.unalias()).__name__)
+            aggregate = UNIT_AGGREGATES.get(type(item.unalias()).__name__)
             if aggregate is None:
                 scalar = reader.read(item.unalias())
                 if scalar.same not in {key.same for key in grouped}:
@@ -325,7 +324,7 @@ class Sources:
                 continue
             if not item.alias:
                 raise self.no(item, "A computed column of a subquery needs a name.", "Write `... AS name`.")
-            sql, scalar = aggregate(self, reader, item.unalias())
+            sql, scalar = aggregate(reader, item.unalias())
             items.append((inner, sql))
             seen.append(("", item.alias, replace(scalar, sql=inner)))
         selected = {scalar.same for _, scalar in keys}
@@ -344,54 +343,6 @@ class Sources:
 def rows_of(catalog: Catalog, table: PrivateTable) -> Rows:
     """All rows of a private table, as questions read them."""
     return Sources(catalog, "")._scan(table, table.name).rows
-
-
-def _unit_count(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
-    inner = node.this
-    if type(inner).__name__ == "Star":
-        sql = "COUNT(*)"
-    elif type(inner).__name__ == "Distinct" and len(inner.expressions) == 1:
-        sql = f"COUNT(DISTINCT {reader.read(inner.expressions[0]).sql})"
-    else:
-        sql = f"COUNT({reader.read(inner).sql})"
-    return sql, Scalar(sql="", kind=Kind.INTEGER, low=Fraction(0))
-
-
-def _unit_extreme(function: str) -> Any:
-    def rule(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
-        scalar = reader.number(node.this)
-        x = scalar.as_double()
-        known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
-        return f"{function}(CASE WHEN NOT isnan({x}) THEN {x} END)", known
-
-    return rule
-
-
-def _unit_sum(mean: bool) -> Any:
-    """Sums are of whole steps, exact in any order: a float sum could change with rows of *other* units."""
-
-    def rule(sources: Sources, reader: Reader, node: Any) -> tuple[str, Scalar]:
-        scalar = reader.number(node.this)
-        reason = unfit_bounds(scalar)
-        if reason:
-            raise sources.no(node, reason, "Write CLIP(x, low, high) inside the aggregate.")
-        measured = sum_of(scalar, "TRUE")
-        total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
-        if not mean:
-            return f"({total})", Scalar(sql="", kind=Kind.NUMBER)
-        known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
-        return f"({total}) / NULLIF(COUNT(*) FILTER (WHERE {present(scalar)}), 0)", known
-
-    return rule
-
-
-_UNIT_AGGREGATES = {
-    "Count": _unit_count,
-    "Sum": _unit_sum(mean=False),
-    "Avg": _unit_sum(mean=True),
-    "Min": _unit_extreme("min"),
-    "Max": _unit_extreme("max"),
-}
 
 
 def _whole(scalar: Scalar) -> Scalar:

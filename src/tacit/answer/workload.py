@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tacit.answer.choosing import choose
 from tacit.answer.compute import add_up
 from tacit.answer.measurement import Count
 from tacit.answer.output import Noisy
@@ -29,7 +30,7 @@ from tacit.answer.question import Key, Question, ask
 from tacit.answer.rows import Filter, Rows, Scan
 from tacit.answer.scalar import Scalar
 from tacit.answer.statement import additive, value_sql
-from tacit.answer.strategy import Strategy, choose
+from tacit.answer.strategy import Strategy
 from tacit.dp.loss import Loss, Measure, pure, rho_for
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
