@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal
+from typing import Literal, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ class Form:
                 np.put_along_axis(found, bits - 1, steps, axis=-1)
                 return found
             case _:  # pragma: no cover - a new shape needs its features here
-                raise NotImplementedError(self.shape)
+                assert_never(self.shape)
 
     @property
     def plain(self) -> Floats:
@@ -143,10 +143,8 @@ class Form:
         monotone measures; the rest is left to the line search. None for the bilinear form, which has no constraints.
         """
         match self.shape:
-            case "weighted" | "owa":
-                return np.eye(self.width)
-            case "bilinear":
-                return np.empty((0, self.width * (self.width + 1) // 2))
+            case "weighted" | "owa" | "bilinear":
+                return self.constraints
             case "choquet" if self.additive == 2:
                 both = np.eye(self.width * (self.width + 1) // 2)
                 larger = -both[self.width :]

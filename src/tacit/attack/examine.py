@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import assert_never
 
 from tacit.attack.attack import Attack, Discloses
 from tacit.attack.examine_attribute import examine_attribute
@@ -56,5 +57,5 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
         case Discloses.SINGLING_OUT:
             run = examine_descriptions
         case other:  # pragma: no cover - a new kind of disclosure must be given its criterion here
-            raise NotImplementedError(other)
+            assert_never(other)
     return run(attack, scene, rng.child("attack", attack.part_name()), progress, tries)

@@ -36,8 +36,9 @@ class Dialect(ABC):
             fix="Ask in another way, or copy the table to a Parquet file and use DuckDB.",
         )
 
-    @abstractmethod
-    def name(self, value: str) -> str: ...
+    def name(self, value: str) -> str:
+        """A name in quotation marks, as the standard writes them."""
+        return '"' + value.replace('"', '""') + '"'
 
     @abstractmethod
     def text(self, value: str) -> str: ...

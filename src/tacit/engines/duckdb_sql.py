@@ -17,9 +17,6 @@ class DuckdbWriter(Writer):
 
     title = "DuckDB"
 
-    def name(self, value: str) -> str:
-        return '"' + value.replace('"', '""') + '"'
-
     def text(self, value: str) -> str:
         return "'" + value.replace("'", "''") + "'"
 

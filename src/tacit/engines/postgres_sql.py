@@ -43,9 +43,6 @@ class PostgresWriter(Writer):
         sql, kind = super()._column(node, scope)
         return (f'({sql} COLLATE "C")' if kind == "text" and self.is_stored(node, scope) else sql), kind
 
-    def name(self, value: str) -> str:
-        return '"' + value.replace('"', '""') + '"'
-
     def text(self, value: str) -> str:
         return "'" + value.replace("'", "''") + "'::text"
 
