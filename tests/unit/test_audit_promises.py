@@ -15,7 +15,7 @@ from tacit.answer.audit.desk import AuditDesk, Rules
 from tacit.answer.audit.linear import intervals
 from tacit.answer.audit.questions import read_log
 from tacit.answer.metadata import load
-from tacit.errors import AnswerDenied, BadParameter
+from tacit.errors import AnswerDenied, BadParameter, MetadataMissing
 
 pytest.importorskip("sqlglot")
 TABLE = pl.DataFrame(
@@ -170,3 +170,23 @@ tables:
     with pytest.raises(AnswerDenied, match="within its bounds"):
         session.ask("SELECT SUM(wage) FROM t WHERE id < 2")
     assert session.ask("SELECT SUM(wage) FROM t WHERE id > 0").value == 120
+
+
+def test_bounds_that_do_not_hold_are_refused_when_the_desk_opens(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,170\n")
+    (tmp_path / "w.yaml").write_text("""
+tacit: 1
+dataset: w
+ledger: ledger.db
+policy: {audit: {k: 2}}
+tables:
+  t:
+    data: w.csv
+    unit: row
+    columns:
+      id:   {kind: integer}
+      wage: {kind: number, role: sensitive, domain: {low: 0, high: 100}}
+""")
+    with pytest.raises(MetadataMissing, match="bounds") as caught:
+        load(tmp_path / "w.yaml").policy_session(base=tmp_path)
+    assert "170" not in str(caught.value)

@@ -14,6 +14,7 @@ from tacit.answer.audit.questions import Asked
 from tacit.answer.catalog import Catalog
 from tacit.answer.inquiry import inquire
 from tacit.engines.engine import Running
+from tacit.errors import MetadataMissing
 from tacit.sealed import Permit
 
 __all__ = ["FrontDesk"]
@@ -28,6 +29,8 @@ class FrontDesk(AuditDesk):
     ) -> None:
         super().__init__(frame, secrets=secrets, rules=rules)
         self._catalog, self._engine = catalog, engine
+        for column in self.secrets:
+            self._require_bounds(column)
         kinds = [(name, str(c.kind)) for table in catalog.private.values() for name, c in table.schema.columns.items()]
         known = [(name, table.key, table.frame.write_csv()) for name, table in sorted(catalog.public.items())]
         self.beside = hashlib.sha256(repr((kinds, known)).encode()).hexdigest()
@@ -65,14 +68,21 @@ class FrontDesk(AuditDesk):
         return Asked(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)
 
     def bounds(self, column: str) -> tuple[float, float] | None:
-        """The declared bounds, if all values keep to them; values beyond would make them no bounds at all."""
+        """The declared bounds. All values keep to them, or the desk would not have opened."""
         [table] = self._catalog.private.values()
         domain = table.schema.columns[column].domain
         if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
             return None
-        series = self.frame.get_column(column)
-        inside = series.is_between(float(domain.low), float(domain.high)).all()
-        return (float(domain.low), float(domain.high)) if inside else None
+        return float(domain.low), float(domain.high)
+
+    def _require_bounds(self, column: str) -> None:
+        """Refuse bounds that are none: leaving them out in silence would audit less than was declared."""
+        ends, series = self.bounds(column), self.frame.get_column(column)
+        if ends is not None and series.dtype.is_numeric() and not series.is_between(*ends).all():
+            raise MetadataMissing(
+                f"Not every value of `{column}` lies within the bounds declared for it.",
+                fix="Declare bounds that hold for everybody, or clip the data to them.", column=column,
+            )  # fmt: skip
 
     def _ordinary(self) -> set[str]:
         """Columns that are not sensitive, of this table and of the public ones."""
