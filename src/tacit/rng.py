@@ -7,6 +7,7 @@ therefore leaves the draws of all others as they were.
 from __future__ import annotations
 
 import hashlib
+from secrets import randbits
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class Rng:
     def __init__(self, seed: int | None = None, *, _path: tuple[str, ...] = ()) -> None:
         if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
             raise BadParameter("A seed must be a whole number, 0 or larger.")
-        self._seed = np.random.SeedSequence(seed).entropy if seed is None else int(seed)
+        self._seed = randbits(128) if seed is None else int(seed)
         self._path = _path
         words = hashlib.sha256("\x1f".join(_path).encode()).digest()
         key = tuple(int.from_bytes(words[i : i + 4], "little") for i in range(0, 16, 4))
@@ -43,9 +44,7 @@ class Rng:
 
     def child(self, *names: object) -> Rng:
         """The independent stream of that name; the same name gives the same stream again."""
-        seed = self._seed
-        assert isinstance(seed, int)
-        return Rng(seed, _path=(*self._path, *map(str, names)))
+        return Rng(self._seed, _path=(*self._path, *map(str, names)))
 
     def __repr__(self) -> str:
         return f"<Rng {'/'.join(self._path) or 'root'}>"
