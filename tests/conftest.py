@@ -13,10 +13,10 @@ import zlib
 import hypothesis
 import numpy as np
 import pytest
-from java import java
-from postgres import postgresql
 
 import tacit.rng
+from java import java
+from postgres import postgresql
 
 __all__ = ["java", "postgresql"]
 
