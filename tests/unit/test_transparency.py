@@ -70,7 +70,7 @@ def test_correlated_noise_is_linked_by_its_joint_likelihood(monkeypatch: pytest.
     where = masked("noise", variance_ratio=0.00002, variant="correlated", columns=columns)
     together = run(Simulation(rounds=40), where)
     assert together.detail["moved together"] == columns
-    monkeypatch.setattr("tacit.attack.attacks.simulation._TIED", 9.0)
+    monkeypatch.setattr("tacit.attack.likelihood._TIED", 9.0)
     apart = run(Simulation(rounds=40), where)
     assert apart.detail["moved together"] == []
     assert together.main.hits > apart.main.hits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,28 +17,39 @@ from tacit.registry import registry
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
 
-__all__ = ["mask_again", "proxy", "runnable_steps"]
+__all__ = ["SIMULATED", "like_the_release", "mask_again", "proxy", "runnable_steps", "steps_on"]
+
+SIMULATED = frozenset(
+    {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code", "recode"}
+)
+"""Methods that move values and can be run again by whoever knows their parameters."""
 
 _SILENT_STEPS = frozenset({"remove", "pseudonymize"})
 """Steps that leave the values of quasi-identifiers alone."""
 
 
 def runnable_steps(view: View) -> list[Step]:
-    """The published steps, made runnable on the columns the intruder knows."""
+    """The published steps, made runnable on the columns the intruder knows; refused when there are none."""
+    found = steps_on(view, view.knows)
+    if not found:
+        raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
+    return found
+
+
+def steps_on(view: View, columns: tuple[str, ...], *, moving: Collection[str] | None = None) -> list[Step]:
+    """The published steps that change one of the columns ``moving``, made runnable on these columns."""
     if not view.steps:
         raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
     found: list[Step] = []
     for step in view.steps:
-        if step["step"] in _SILENT_STEPS or not set(step.get("columns", view.knows)) & set(view.knows):
+        if step["step"] in _SILENT_STEPS or not set(step.get("columns", columns)) & set(moving or columns):
             continue
         try:
-            part = registry("method").get(step["step"]).build(_known_part(step, view.knows))
+            part = registry("method").get(step["step"]).build(_known_part(step, columns))
         except TacitError as refusal:
             raise NotApplicable(f"The published step `{step['step']}` cannot be simulated: {refusal}") from None
         assert isinstance(part, Step)
         found.append(part)
-    if not found:
-        raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
     return found
 
 
@@ -58,9 +69,17 @@ def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, An
 def proxy(view: View) -> Dataset:
     """A file like the original: the intruder's own, when it is large enough to be like it, else the release."""
     many = view.targets.height >= max(200, view.release.table.rows // 2)
-    frame = (view.targets if many else view.release.table.frame).select(view.knows)
-    schema = Schema(columns={name: Column(role=Role.QUASI) for name in view.knows})
-    return Dataset(table=view.release.table.with_frame(frame), schema=schema)
+    return _stand_in(view, view.targets, view.knows) if many else like_the_release(view, view.knows)
+
+
+def like_the_release(view: View, columns: tuple[str, ...]) -> Dataset:
+    """The release in place of the original: for columns that the intruder knows of nobody."""
+    return _stand_in(view, view.release.table.frame, columns)
+
+
+def _stand_in(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Dataset:
+    schema = Schema(columns={name: Column(role=Role.QUASI) for name in columns})
+    return Dataset(table=view.release.table.with_frame(frame.select(columns)), schema=schema)
 
 
 def mask_again(
