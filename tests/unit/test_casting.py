@@ -20,6 +20,7 @@ def cast(values, kind, dtype=None):
         (["1", " 2", None], Kind.INTEGER, [1, 2, None]),
         ([1.0, None, 3.0], Kind.INTEGER, [1, None, 3]),
         (["1.5", "2"], Kind.NUMBER, [1.5, 2.0]),
+        ([" 1.5", "2 "], Kind.NUMBER, [1.5, 2.0]),
         ([1, 2], Kind.NUMBER, [1.0, 2.0]),
         (["Yes", "no", None], Kind.BOOLEAN, [True, False, None]),
         ([0, 1], Kind.BOOLEAN, [False, True]),
@@ -81,3 +82,11 @@ def test_a_share_of_dates_is_enough_where_asked():
     assert date_format(texts) is None
     assert date_format(texts, share=0.7) == "%Y-%m-%d"
     assert read_dates(texts, "%Y-%m-%d").null_count() == 1
+
+
+def test_midnight_where_the_people_live_is_a_day():
+    """With a time zone, the day is that of the zone: midnight in Berlin is not the day before, as in UTC."""
+    local = pl.Series("c", [datetime(2020, 1, 1), datetime(2020, 7, 1)]).dt.replace_time_zone("Europe/Berlin")
+    assert cast(local, Kind.DATE).to_list() == [date(2020, 1, 1), date(2020, 7, 1)]
+    with pytest.raises(WrongKind, match="1 of its 1"):
+        cast(pl.Series("c", [datetime(2020, 1, 1, 5)]).dt.replace_time_zone("Europe/Berlin"), Kind.DATE)

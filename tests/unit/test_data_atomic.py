@@ -201,6 +201,17 @@ def test_an_empty_folder_may_be_filled_without_force(tmp_path: Path) -> None:
     assert (place / "data.csv").read_text() == "new"
 
 
+def test_a_folder_behind_a_link_is_replaced_where_it_lies(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk" / "old").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    with replacing_folder(tmp_path / "link", force=True) as folder:
+        (folder / "new").write_text("new")
+    assert (tmp_path / "link").is_symlink()
+    assert [file.name for file in (tmp_path / "disk").iterdir()] == ["new"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["disk", "link"]
+
+
 def test_a_secret_is_for_its_owner_only(tmp_path: Path) -> None:
     place = tmp_path / "key"
     old = os.umask(0)

@@ -215,6 +215,15 @@ def test_a_very_wide_file() -> None:
     assert frame.row(2) == (2,) * 1500
 
 
+def test_a_very_long_field(tmp_path: Path) -> None:
+    """Longer than the 131,072 characters that Python's own reader takes unless it is told."""
+    path = tmp_path / "long.csv"
+    path.write_text("n,text\n" + "".join(f"{n},{'x' * 200_000}\n" for n in range(3)))
+    frame = read(path).frame
+    assert frame["n"].to_list() == [0, 1, 2]
+    assert frame["text"].str.len_chars().to_list() == [200_000] * 3
+
+
 def test_bad_headers() -> None:
     with pytest.raises(DuplicateColumns):
         parse("a,b,a\n1,2,3\n")

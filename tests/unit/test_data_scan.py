@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import Table, read, scan, size_hint, write
+from tacit.data import Table, glimpse, read, scan, size_hint, write
 from tacit.data.scanning import SizeHint
 from tacit.errors import EmptyTable, FileMissing, NotThatFormat, RaggedLine, UnknownFormat
 
@@ -106,6 +106,33 @@ def test_more_than_the_memory_allowed_is_sorted_on_disk(tmp_path: Path) -> None:
     assert row == (1_500_000, 0, 1_499_999)
     assert used > 0
     assert list(spill.iterdir()) == []
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "utf8", "UTF_8_SIG", "ascii", "ISO-8859-1"])
+def test_an_encoding_goes_by_any_of_its_names(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("n,word\n1,a\n2,b\n")
+    assert whole(path, encoding=encoding).equals(read(path, encoding=encoding).frame)
+
+
+def test_an_encoding_that_nobody_knows(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("n,word\n1,a\n")
+    with pytest.raises(NotThatFormat, match="utf-9"):
+        scan(path, encoding="utf-9")
+
+
+@pytest.mark.parametrize("name", ["Row_Number", "ROW_NUMBER", "row_number_"])
+def test_a_first_look_keeps_a_column_of_any_name(name: str, tmp_path: Path) -> None:
+    """Names that differ by their case alone are one name to DuckDB."""
+    path = tmp_path / "t.csv"
+    frame = pl.DataFrame({"row_number": range(3000), name: range(3000), "word": "x"} if name[-1] == "_" else
+                         {name: range(3000), "word": "x"})  # fmt: skip
+    write(Table(frame=frame), path)
+    found = glimpse(path, most=100, whole=False)
+    assert found.partial
+    assert found.table.frame.schema == frame.schema
+    assert set(found.table.frame.rows()) <= set(frame.rows())
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from datetime import date
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -182,3 +183,29 @@ def test_labels_of_a_column_that_changed_its_type_keep_only_the_title() -> None:
     assert after.labels["a"] == ColumnLabels(label="A")
     assert after.labels["b"] == labels["b"]
     assert "c" not in after.labels
+
+
+@pytest.mark.parametrize(("made", "named"), [("s.people", "s.people"), ('"my.people"', None), ('s."a.b"', None)])
+def test_a_single_table_is_found_in_any_schema_and_by_any_name(made: str, named: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute(f"CREATE TABLE {made} AS SELECT 1 AS a")
+    assert read(path).frame["a"].to_list() == [1]
+    if named is not None:
+        assert read(path, table=named).frame["a"].to_list() == [1]
+    with pytest.raises(DatabaseFailed, match="has no table `nobody`"):
+        read(path, table="nobody")
+
+
+def test_two_tables_of_one_name_are_told_apart_by_their_schema(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE SCHEMA s")
+        connection.execute("CREATE TABLE people AS SELECT 1 AS a")
+        connection.execute("CREATE TABLE s.people AS SELECT 2 AS a")
+    assert read(path, table="people").frame["a"].to_list() == [1]
+    assert read(path, table="main.people").frame["a"].to_list() == [1]
+    assert read(path, table="s.people").frame["a"].to_list() == [2]
+    with pytest.raises(DatabaseFailed, match="has 2 tables"):
+        read(path)

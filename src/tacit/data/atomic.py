@@ -89,6 +89,8 @@ def replacing_folder(path: str | Path, *, force: bool = False, marker: str | Non
     even then if it lacks that file, so that ``--force`` on somebody's home folder does not erase it.
     """
     place = Path(path)
+    if place.is_symlink():
+        place = place.resolve()  # the folder is replaced where it lies, and the link to it stays
     refuse_folder(place, force=force, marker=marker)
     temporary, old = _beside(place), _beside(place)
     try:

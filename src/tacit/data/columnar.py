@@ -1,4 +1,4 @@
-"""What columnar files need besides their library: labels as JSON in their metadata, and paths quoted for SQL."""
+"""What columnar files need besides their library: labels as JSON in their metadata; names and paths quoted for SQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.data.table import ColumnLabels
 
-__all__ = ["pack", "quoted_path", "unpack"]
+__all__ = ["pack", "quoted_name", "quoted_path", "unpack"]
 
 
 def pack(labels: Mapping[str, ColumnLabels]) -> str:
@@ -42,6 +42,15 @@ def unpack(text: str | None) -> dict[str, ColumnLabels]:
         }
     except (ValueError, KeyError, TypeError):
         return {}
+
+
+def quoted_name(name: str) -> str:
+    """A name of a table or column as SQL writes it.
+
+    >>> quoted_name('my "table"')
+    '"my ""table\"""'
+    """
+    return '"' + name.replace('"', '""') + '"'
 
 
 def quoted_path(path: Path | str) -> str:

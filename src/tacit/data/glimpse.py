@@ -83,8 +83,8 @@ def _scanned(source: str | Path, whole: bool | None) -> Scan | None:
 
 def _read_part(found: Scan, whole: int, most: int) -> Table:
     first, step = _plan(whole, most)
-    number = "row_number"
-    while number in found.columns:
+    number, taken = "row_number", {name.lower() for name in found.columns}  # DuckDB's names have no case
+    while number in taken:
         number += "_"
     statement = (
         f"SELECT * EXCLUDE ({number}) FROM (SELECT *, row_number() OVER () AS {number} FROM {found.expression}) "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import tempfile
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tacit.data.columnar import quoted_path
+from tacit.data.columnar import quoted_name, quoted_path
 from tacit.data.format import Format, format_for
 from tacit.data.infer import THOUSANDS, Rule, allowed, plausible, settle
 from tacit.data.sources import require_file
@@ -191,6 +192,25 @@ def _attached_expression(part: Any, path: Path) -> str:
         return f"({part.statement(connection, path)})"
 
 
+_ENCODINGS = {
+    "ascii": "utf-8",
+    "utf-8": "utf-8",
+    "utf-8-sig": "utf-8",
+    "iso8859-1": "latin-1",
+    "utf-16": "utf-16",
+    "utf-16-le": "utf-16",
+}
+"""Encodings that DuckDB reads: Python's name and DuckDB's."""
+
+
+def _encoding_name(encoding: str) -> str | None:
+    """The one name of an encoding that has several; None for one that does not exist."""
+    try:
+        return codecs.lookup(encoding).name
+    except LookupError:
+        return None
+
+
 def csv_expression(part: Csv, path: Path) -> str:
     """The expression that reads a CSV file with the kinds of its columns."""
     import gzip
@@ -200,31 +220,32 @@ def csv_expression(part: Csv, path: Path) -> str:
     # A cut in the middle of a character would look like another encoding.
     end = head.rfind(b"\n") + 1 or len(head)
     encoding = part.encoding or decode(head[:end])
-    known = {"utf-8": "utf-8", "utf-8-sig": "utf-8", "latin-1": "latin-1", "utf-16": "utf-16", "utf-16-le": "utf-16"}
-    if encoding not in known:
+    spelled = _encoding_name(encoding)
+    if spelled is not None and spelled not in _ENCODINGS:
         raise NotThatFormat(
             f"{path.name} is {encoding} text, which can be read whole but not scanned.", fix="Convert it to UTF-8."
         )
-    text = to_utf8(head if encoding.startswith("utf-16") else head[:end], encoding, path.name)
+    text = to_utf8(head if (spelled or "").startswith("utf-16") else head[:end], encoding, path.name)
+    assert spelled is not None
     dialect = sniff(text, delimiter=part.delimiter, header=part.header, missing=part.missing, name=path.name)
     columns = ", ".join(f"{quoted_path(name)}: 'VARCHAR'" for name in dialect.names)
     words = ", ".join(map(quoted_path, part.missing))
     raw = (
         f"read_csv({quoted_path(path)}, auto_detect = false, header = false, skip = {dialect.skip}, "
         f"delim = {quoted_path(dialect.delimiter)}, quote = '\"', escape = '\"', columns = {{{columns}}}, "
-        f"nullstr = [{words}], allow_quoted_nulls = false, encoding = '{known[encoding]}', "
+        f"nullstr = [{words}], allow_quoted_nulls = false, encoding = '{_ENCODINGS[spelled]}', "
         f"max_line_size = 16777216, buffer_size = 33554432)"
     )
     if dialect.padded and b'"' not in text:
-        plain = [f"trim({_name(name)}, ' ')" for name in dialect.names]
+        plain = [f"trim({quoted_name(name)}, ' ')" for name in dialect.names]
         chosen = [
-            f"CASE WHEN {value} NOT IN ({words}) THEN {value} END AS {_name(name)}"
+            f"CASE WHEN {value} NOT IN ({words}) THEN {value} END AS {quoted_name(name)}"
             for name, value in zip(dialect.names, plain, strict=True)
         ]
         raw = f"(SELECT {', '.join(chosen)} FROM {raw})"
     rules = _csv_rules(raw, dialect.names, part, comma=dialect.delimiter != ",", path=path)
     chosen = [
-        f"{rules[name].sql.format(_value(name)) if name in rules else _name(name)} AS {_name(name)}"
+        f"{rules[name].sql.format(_value(name)) if name in rules else quoted_name(name)} AS {quoted_name(name)}"
         for name in dialect.names
     ]
     return f"(SELECT {', '.join(chosen)} FROM {raw})"
@@ -270,11 +291,7 @@ def _csv_rules(raw: str, names: tuple[str, ...], part: Csv, *, comma: bool, path
 
 
 def _value(column: str) -> str:
-    return f"nullif(trim({_name(column)}, ' '), '')"
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+    return f"nullif(trim({quoted_name(column)}, ' '), '')"
 
 
 def _guarded(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> list[tuple[Any, ...]]:

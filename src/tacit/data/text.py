@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from mmap import mmap
-from typing import TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
@@ -125,16 +125,21 @@ def sniff(data: Content, *, delimiter: str | None, header: bool | None, missing:
     )
 
 
+def _reader(text: TextIO, delimiter: str, *, strict: bool = False) -> Any:
+    csv.field_size_limit(1 << 30)  # a field may be longer than the 128 KB that Python allows by itself
+    return csv.reader(text, delimiter=delimiter, strict=strict)
+
+
 def _rows(text: str, delimiter: str, cut: bool) -> list[list[str]]:
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    rows = [row for row in _reader(io.StringIO(text, newline=""), delimiter) if row]
     return rows[:-1] if cut and len(rows) > 1 else rows
 
 
 def _header_lines(text: str, delimiter: str) -> int:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    reader = _reader(io.StringIO(text, newline=""), delimiter)
     for row in reader:
         if row:
-            return reader.line_num
+            return int(reader.line_num)
     return 0
 
 
@@ -219,8 +224,7 @@ def explain(data: Content, dialect: Dialect, name: str) -> None:
     text = io.TextIOWrapper(io.BytesIO(bytes(data)), encoding="utf-8", newline="")
     for _ in range(dialect.preamble):
         next(text)
-    csv.field_size_limit(1 << 30)
-    reader = csv.reader(text, delimiter=dialect.delimiter, strict=True)
+    reader = _reader(text, dialect.delimiter, strict=True)
     width, begin = len(dialect.names), 1 + dialect.preamble
     try:
         for row in reader:

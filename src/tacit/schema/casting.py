@@ -72,10 +72,13 @@ def fit(series: pl.Series, kind: Kind) -> pl.Series:
             fitted = whole.cast(pl.Int64, strict=False)
             return fitted if text else fitted.set((fitted != series).fill_null(True), None)
         case "number" if text or series.dtype.is_numeric() or series.dtype == pl.Boolean:
-            return series.cast(pl.String).cast(pl.Float64, strict=False) if text else series.cast(pl.Float64)
+            plain = series.cast(pl.String).str.strip_chars() if text else series
+            return plain.cast(pl.Float64, strict=not text)
         case "date" | "datetime":
             target = pl.Date() if kind.value == "date" else pl.Datetime("us")
             if series.dtype == pl.Datetime or series.dtype == pl.Date:
+                if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone:
+                    series = series.dt.replace_time_zone(None)  # the day is that of the clock it was read from
                 fitted = series.cast(target)
                 return fitted.set((fitted != series).fill_null(True), None)
             texts = series.cast(pl.String)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 import polars.selectors as cs
 
-from tacit.data.columnar import quoted_path
+from tacit.data.columnar import quoted_name, quoted_path
 from tacit.data.format import Format, what_it_is
 from tacit.data.table import Table, refuse_duplicates
 from tacit.errors import DatabaseFailed, NotThatFormat, did_you_mean
@@ -79,17 +79,14 @@ class Database(Format):
             ) from None
         if self.query is not None:
             return single_select(connection, self.query)
-        found = connection.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_catalog = 'source' ORDER BY 1"
-        ).fetchall()
-        names = [str(row[0]) for row in found]
-        name = self.table or (names[0] if len(names) == 1 else None)
-        if name is None or name.split(".")[-1] not in names:
-            said = f"has no table `{name}`" if name else f"has {len(names)} tables"
+        places = _places(connection)
+        name = (self.table or (next(iter(places), "") if len(places) == 1 else "")).removeprefix("main.")
+        if name not in places:
+            said = f"has no table `{name}`" if name else f"has {len(places)} tables"
             raise DatabaseFailed(
-                f"{path.name} {said}.", fix="Name one with ?table=. " + did_you_mean(name or "", names), path=str(path)
+                f"{path.name} {said}.", fix="Name one with ?table=. " + did_you_mean(name, places), path=str(path)
             )
-        return f"SELECT * FROM {identifier(name)}"
+        return f"SELECT * FROM {places[name]}"
 
     def write(self, table: Table, path: Path) -> None:
         import duckdb
@@ -102,11 +99,22 @@ class Database(Format):
             raise OSError(0, "the database file could not be written") from failure
 
 
+def _places(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The tables of ``source`` by name (with their schema, unless that is the main one), as SQL writes them."""
+    found = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'source' ORDER BY ALL"
+    ).fetchall()
+    return {
+        table if schema == "main" else f"{schema}.{table}": f"{quoted_name(schema)}.{quoted_name(table)}"
+        for schema, table in found
+    }
+
+
 def _plain(statement: str, asked: Any) -> str:
     """The same rows with intervals and the like as text, and whole numbers of 128 bits as floats."""
     chosen = []
     for name, kind in zip(asked.columns, map(str, asked.types), strict=True):
-        column = '"' + name.replace('"', '""') + '"'
+        column = quoted_name(name)
         if kind in {"INTERVAL", "BIT", "TIME WITH TIME ZONE", "UUID"}:
             column = f"CAST({column} AS VARCHAR) AS {column}"
         elif kind in {"HUGEINT", "UHUGEINT", "BIGNUM"}:
@@ -121,7 +129,7 @@ def identifier(name: str) -> str:
     >>> identifier('main.my "table"')
     '"main"."my ""table\"""'
     """
-    return ".".join('"' + part.replace('"', '""') + '"' for part in name.split("."))
+    return ".".join(map(quoted_name, name.split(".")))
 
 
 def single_select(connection: duckdb.DuckDBPyConnection, query: str) -> str:
