@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tacit.answer import Catalog, PrivateTable, PublicTable, Session, choosing
 from tacit.answer.choosing import choose
 from tacit.answer.compute import add_up
-from tacit.answer.measurement import Cells, Count, Distinct, Sum
+from tacit.answer.measurement import Cells, Count, Distinct, Share, Sum
 from tacit.answer.question import Question, ask
 from tacit.answer.statement import cells, distinct, group_columns
 from tacit.answer.strategy import Strategy, grid_of
@@ -292,7 +292,13 @@ def clip_after_sum(plan: Strategy) -> Strategy:
     def loose(measurement: Any) -> Any:
         if not isinstance(measurement, Sum):
             return measurement
-        return replace(measurement, steps=re.sub(r"greatest\(least\((\w+), -?\d+\), -?\d+\)", r"\1", measurement.steps))
+        if isinstance(measurement, Share):
+            column = measurement.column
+            return measurement if column is None else replace(measurement, column=(column[0], unclipped(column[1])))
+        return replace(measurement, steps=unclipped(measurement.steps))
+
+    def unclipped(sql: str) -> str:
+        return re.sub(r"greatest\(least\((\w+), -?\d+\), -?\d+\)", r"\1", sql)
 
     measurements = tuple(loose(m) for m in plan.question.measurements)
     return replace(plan, question=replace(plan.question, measurements=measurements))

@@ -99,10 +99,15 @@ class Moments(Measurement):
 
 @dataclass(frozen=True, kw_only=True)
 class Share(Sum):
-    """One of ``parts`` sums among which each row's weight of ``high`` steps is divided: see ``shares``."""
+    """One of ``parts`` sums among which each row's weight of ``high`` steps is divided: see ``shares``.
+
+    Its steps are missing, not 0, for a row that has none, and are written over a column that the parts have in common.
+    """
 
     parts: int
     place: int
+    column: tuple[str, str] | None
+    """Name and engine SQL of that column; None where an earlier part has it already."""
     ends: tuple[int, int] | None = None
     """Smallest and largest value of a row, of which a unit's sum is kept as far as possible; else its mean is."""
     degree: int = 1

@@ -9,13 +9,14 @@ Where each row is a unit of its own, ``copies`` says how many rows of a node one
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.answer.scalar import Scalar, name_sql
 
-__all__ = ["Attach", "Filter", "Pair", "PerUnit", "Rows", "Scan", "Stack", "Trim", "walk"]
+__all__ = ["Attach", "Filter", "Pair", "PerUnit", "Rows", "Scan", "Stack", "Trim", "narrowed", "walk"]
 
 
 class Rows(ABC):
@@ -219,3 +220,25 @@ class PerUnit(Rows):
         items = "".join(f", {sql} AS {name}" for name, sql in self.items)
         groups = "".join(f", {i + 2}" for i in range(len(self.keys)))
         return f"SELECT u{keys}{items} FROM ({self.child.sql()}) GROUP BY 1{groups}"
+
+
+def narrowed(node: Rows, text: str) -> Rows:
+    """The same rows with no more of a table's columns than ``text`` and the nodes' own conditions name.
+
+    An engine would leave the others out as well, after it has read and bound every one of them.
+    """
+    match node:
+        case Filter():
+            return replace(node, child=narrowed(node.child, f"{text} {node.condition.sql}"))
+        case Attach():
+            child = narrowed(node.child, " ".join([text, *(scalar.sql for scalar, _, _ in node.on)]))
+            return replace(node, child=child, names=_named(node.names, text))
+        case Scan():
+            return replace(node, names=_named(node.names, text) or node.names[:1])
+        case _:
+            return node
+
+
+def _named(names: tuple[tuple[str, str, str], ...], text: str) -> tuple[tuple[str, str, str], ...]:
+    used = set(re.findall(r"\bc\d+\b", text))  # a word in a text constant can look like a name: one column too many
+    return tuple(item for item in names if item[0] in used)

@@ -52,6 +52,7 @@ class _Block:
     """Of the rows that are counted, where values that are missing count as zeros; None: rows that have a value."""
     missing: bool = False
     first: int = 0
+    """Its place among the measurements; columns are named by it."""
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -77,16 +78,18 @@ class _Block:
         inside = self.of.sql if self.rows is None else f"(CASE WHEN {has} THEN {self.of.sql} ELSE 0 END)"
         up = f"({inside} - ({low}))"
         up = f"({up} // {self.coarse})" if self.coarse > 1 else up
-        down = f"({width} - {up})"
-        sqls = [down, up] if self.degree == 1 else [f"({down} * {down})", f"(2 * {up} * {down})", f"({up} * {up})"]
-        steps = [f"(CASE WHEN {self.counted} THEN {sql} ELSE 0 END)" for sql in sqls]
-        whole = width**self.degree
+        x, whole = f"x{self.first}", width**self.degree
+        down = f"({width} - {x})"
+        steps = [down, x] if self.degree == 1 else [f"({down} * {down})", f"(2 * {x} * {down})", f"({x} * {x})"]
+        columns: dict[int, tuple[str, str]] = {0: (x, f"(CASE WHEN {self.counted} THEN {up} END)")}
         if self.missing:
-            steps.append(f"(CASE WHEN {self.condition} AND NOT {self.of.present} THEN {whole} ELSE 0 END)")
+            none = f"(CASE WHEN {self.condition} AND NOT {self.of.present} THEN {whole} END)"
+            columns[len(steps)] = (f"x{self.first + len(steps)}", none)
+            steps.append(f"x{self.first + len(steps)}")
         ends = None if self.rows is None else (low, low + width)
         return [
-            Share(steps=sql, low=0, high=whole, grid=Fraction(1, whole), parts=len(steps), place=place, ends=ends,
-                  degree=self.degree)
+            Share(steps=sql, column=columns.get(place), low=0, high=whole, grid=Fraction(1, whole), parts=len(steps),
+                  place=place, ends=ends, degree=self.degree)
             for place, sql in enumerate(steps)
         ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit.answer.measurement import Cells, Count, Distinct, Share, Sum
 from tacit.answer.question import Key, Question
+from tacit.answer.rows import narrowed
 from tacit.answer.scalar import text_sql
 from tacit.answer.strategy import Strategy, refinement
 from tacit.engines.bounded import CODE_BITS, SAFE, Bounded, Cut, Term
@@ -41,7 +42,8 @@ def group_columns(question: Question) -> list[str]:
 def _source(question: Question, columns: list[str]) -> str:
     """The rows with their group; rows of no known group are left out, so that they take nobody's place."""
     unit = [] if question.rows.by_row else ["u"]
-    rows = f"({question.rows.sql()})"
+    keyed = [key.scalar.sql for key in question.keys]
+    rows = f"({narrowed(question.rows, ' '.join([*keyed, *columns])).sql()})"
     if question.keys and question.public_keys:
         number, joins = "", ""
         for i, key in enumerate(question.keys):
@@ -83,36 +85,59 @@ def additive(strategy: Strategy, secret: int) -> str:
     question = strategy.question
     keys = group_columns(question)
     chosen = _chosen(question)
-    columns, per_row = [], []
+    columns, sums = [], []
     for i, measurement in chosen:
-        value = measurement.condition if isinstance(measurement, Count) else measurement.steps
-        columns.append(f"{value} AS m{i}")
-        counted = isinstance(measurement, Count)
-        per_row.append(f"COUNT(*) FILTER (WHERE m{i})" if counted else f"COALESCE(SUM(m{i}), 0)")
+        match measurement:
+            case Count(condition="TRUE"):
+                sums.append("COUNT(*)")
+            case Count():
+                columns.append(f"{measurement.condition} AS m{i}")
+                sums.append(f"COUNT(*) FILTER (WHERE m{i})")
+            case Share():
+                columns += _common(measurement)
+                sums.append(f"COALESCE(SUM({measurement.steps}), 0)")
+            case _:
+                columns.append(f"{measurement.steps} AS m{i}")
+                sums.append(f"COALESCE(SUM(m{i}), 0)")
     source = _source(question, columns)
     if strategy.bounding == "row":
-        return _grouped([*per_row, "COUNT(*)"], f"({source})", keys)
-    parts = []
-    for (i, measurement), total in zip(chosen, per_row, strict=True):
+        return _grouped([*sums, "COUNT(*)"], f"({source})", keys)
+    # Nobody is in more groups than there are.
+    every = not keys or (question.groups is not None and strategy.groups >= question.groups)
+    passes = not every and strategy.bounding == "sample" and keys == ["g"] and strategy.groups <= _FEW
+    views, kept = _passes(source, strategy.groups, secret) if passes else ("", source)
+    each = _each(strategy, kept, ["u", *keys], sums)
+    if strategy.bounding == "clip":
+        return _clipped(strategy, each, keys, chosen)
+    if not every and not passes:
+        order = _place(secret) if keys == ["g"] else f"hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
+        ranked = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({each})"
+        each = f"SELECT * FROM ({ranked}) WHERE place <= {strategy.groups}"
+    totals = [*(f"COALESCE(SUM(m{i}), 0)" for i, _ in chosen), "COUNT(*)"]
+    return (f"WITH {views} " if views else "") + _grouped(totals, f"({each})", keys)
+
+
+def _common(share: Share) -> list[str]:
+    """The column that a share and those behind it are worked out from."""
+    return [] if share.column is None else [f"{share.column[1]} AS {share.column[0]}"]
+
+
+def _each(strategy: Strategy, source: str, by: list[str], sums: list[str]) -> str:
+    """What counts of each unit in each group: its own counts and sums, each cut to what one unit may have."""
+    parts, cut = [], []
+    for (i, measurement), total in zip(_chosen(strategy.question), sums, strict=True):
         if isinstance(measurement, Share):
-            parts.append(f"{_share(strategy, i, measurement)} AS m{i}")
+            parts.append(f"{total} AS m{i}")
+            cut.append(f"{_share(strategy, i, measurement)} AS m{i}")
             continue
         term = _term(measurement, strategy)
         times = f" * {term.times}" if strategy.bounding == "clip" else ""
         parts.append(f"CAST(greatest(least({total}, {term.high}), {term.low}) AS BIGINT){times} AS m{i}")
-    totals = [*(f"COALESCE(SUM(m{i}), 0)" for i, _ in chosen), "COUNT(*)"]
-    if strategy.bounding == "sample" and keys == ["g"] and strategy.groups <= _FEW:
-        views, kept = _passes(source, strategy.groups, secret)
-        each = _grouped(parts or ["1"], f"({kept})", ["u", *keys])
-        return f"WITH {views} {_grouped(totals, f'({each})', keys)}"
-    each = _grouped(parts or ["1"], f"({source})", ["u", *keys])
-    if strategy.bounding == "clip":
-        return _clipped(strategy, each, keys, chosen)
-    if keys:
-        order = _place(secret) if keys == ["g"] else f"hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
-        ranked = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({each})"
-        each = f"SELECT * FROM ({ranked}) WHERE place <= {strategy.groups}"
-    return _grouped(totals, f"({each})", keys)
+        cut.append(f"m{i}")
+    each = _grouped(parts or ["1"], f"({source})", by)
+    if not any(isinstance(m, Share) for _, m in _chosen(strategy.question)):
+        return each
+    return f"SELECT {', '.join([*by, *cut])} FROM ({each})"
 
 
 def bounded(strategy: Strategy, secret: int) -> Bounded | None:
@@ -121,16 +146,24 @@ def bounded(strategy: Strategy, secret: int) -> Bounded | None:
     if strategy.bounding == "row" or group_columns(question) != ["g"]:
         return None
     chosen = _chosen(question)
-    columns = []
+    columns, numbers = [], []
     for i, measurement in chosen:
-        if isinstance(measurement, Sum):
-            columns.append(f"COALESCE({measurement.steps}, 0) AS m{i}")
-        elif measurement.condition != "TRUE":
-            columns.append(f"CASE WHEN {measurement.condition} THEN 1 ELSE 0 END AS m{i}")
-    names = "".join(f", m{column.rsplit(' AS m', 1)[1]}" for column in columns)
+        match measurement:
+            case Count(condition="TRUE"):
+                pass
+            case Count():
+                columns.append(f"CASE WHEN {measurement.condition} THEN 1 ELSE 0 END AS m{i}")
+                numbers.append(f"m{i}")
+            case Share():
+                columns += _common(measurement)
+                numbers.append(f"COALESCE({measurement.steps}, 0)")
+            case _:
+                columns.append(f"COALESCE({measurement.steps}, 0) AS m{i}")
+                numbers.append(f"m{i}")
     clip = strategy.bounding == "clip"
     ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
-    source = f"SELECT u, {'g' if clip else _place(secret)} AS place{names} FROM ({_source(question, columns)})"
+    items = ["u", f"{'g' if clip else _place(secret)} AS place", *numbers]
+    source = f"SELECT {', '.join(items)} FROM ({_source(question, columns)})"
     terms = tuple(_term(m, strategy) for _, m in chosen if not (isinstance(m, Share) and m.place))
     return Bounded(source=source, groups=question.groups or 1, ends=ends, terms=terms)
 
@@ -183,7 +216,8 @@ def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
         earlier = f"max(r.h) FILTER (WHERE r.h < {f}.b{i - 1}) AS b{i}" if i <= last else f"min({f}.b{last}) AS b{last}"
         views.append(f"f{i} AS (SELECT r.u, {later}, {earlier} FROM r JOIN {f} ON r.u = {f}.u GROUP BY r.u)")
     f = f"f{first}"
-    tests = [f"{f}.a{first} IS NULL", f"r.h <= {f}.a{first}", *([f"r.h >= {f}.b{last}"] if last else [])]
+    none = [f"{f}.a{first} IS NULL"] if first > 1 else []  # each unit has a first group; it may lack a second
+    tests = [*none, f"r.h <= {f}.a{first}", *([f"r.h >= {f}.b{last}"] if last else [])]
     return ", ".join(views), f"SELECT r.* FROM r JOIN {f} ON r.u = {f}.u WHERE {' OR '.join(tests)}"
 
 
@@ -201,15 +235,15 @@ def _share(strategy: Strategy, index: int, share: Share) -> str:
     as ``rows`` rows allow, and the shares are made to fit it.
     """
     first, r, whole = index - share.place, strategy.rows, share.high
-    names = [f"COALESCE(SUM(m{first + place}), 0)" for place in range(share.parts)]
+    names = [f"m{first + place}" for place in range(share.parts)]
     own, total = names[share.place], f"({' + '.join(names)})"
     times = 1
     if strategy.bounding == "clip":
         # Enough rows for any vector within the norm; the scaling that follows is the same for all shares.
         r, times = isqrt(strategy.groups * r * r) + 1, refinement(share)
     if share.ends is None or strategy.bounding == "clip":
-        count = f"greatest({total} // {whole}, 1)"
-        kept = f"CASE WHEN {total} <= {r * whole} THEN {own} ELSE ({own} * {r}) // {count} END"
+        times_r = f"({own} * {r})" if r > 1 else own
+        kept = f"CASE WHEN {total} <= {r * whole} THEN {own} ELSE {times_r} // greatest({total} // {whole}, 1) END"
         return f"CAST({kept} AS BIGINT)" + (f" * {times}" if times > 1 else "")
     low, high = share.ends
     count, weight = f"least({total} // {whole}, {r})", f"least({total}, {r * whole})"
