@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.answer.measurement import Cells, Count, Distinct, Sum
-from tacit.answer.statement import additive, bounded, cells, distinct, group_columns
+from tacit.answer.statement import Listed, additive, bounded, cells, distinct, group_columns, written_out
 from tacit.answer.strategy import Draw, Strategy
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
@@ -43,27 +43,27 @@ def check(strategy: Strategy, engine: Running) -> None:
     for draw in strategy.draws:
         if isinstance(draw.mechanism, Laplace | Gaussian):
             draw.mechanism.steps()
-    for sql in statements(strategy, 0):
+    for sql in statements(strategy, 0, engine.listed):
         engine.check(sql)
 
 
-def statements(strategy: Strategy, secret: int) -> Iterator[str]:
+def statements(strategy: Strategy, secret: int, listed: Listed = written_out) -> Iterator[str]:
     """Everything that ``compute`` will run."""
     measured = strategy.question.measurements
     if strategy.selection is not None or any(isinstance(m, Count | Sum) for m in measured):
-        yield additive(strategy, secret)
+        yield additive(strategy, secret, listed)
     for i, measurement in enumerate(measured):
         if isinstance(measurement, Distinct):
-            yield distinct(strategy, measurement, secret)
+            yield distinct(strategy, measurement, secret, listed)
         elif isinstance(measurement, Cells) and strategy.of(i).measurement == i:
-            yield cells(strategy, measurement, secret)
+            yield cells(strategy, measurement, secret, listed)
 
 
 def add_up(strategy: Strategy, engine: Running, secret: int) -> Sealed[list[tuple[Any, ...]]]:
     """The exact, bounded counts and sums, in the faster of the ways that the engine has."""
-    pieces = bounded(strategy, secret) if engine.folds else None
+    pieces = bounded(strategy, secret, engine.listed) if engine.folds else None
     found = None if pieces is None else engine.fold(pieces)
-    return engine.run(additive(strategy, secret)) if found is None else found
+    return engine.run(additive(strategy, secret, engine.listed)) if found is None else found
 
 
 def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
@@ -103,12 +103,12 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
         keys = _keep_named(strategy.naming, keys, values)
     for i, measurement in enumerate(question.measurements):
         if isinstance(measurement, Distinct):
-            rows = engine.run(distinct(strategy, measurement, secret)).open(receipt)
+            rows = engine.run(distinct(strategy, measurement, secret, engine.listed)).open(receipt)
             found = {key_of(row): int(row[width]) for row in rows}
             exact = np.array([found.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(strategy.of(i), Sealed(exact), receipts[i])
         elif isinstance(measurement, Cells) and strategy.of(i).measurement == i:
-            rows = engine.run(cells(strategy, measurement, secret)).open(receipt)
+            rows = engine.run(cells(strategy, measurement, secret, engine.listed)).open(receipt)
             where = None if not width else _places(rows, width, keys, numbered=groups is not None)
             chosen = _quantiles(strategy, i, _histograms(rows, width, where, len(keys)), receipts[i])
             values |= dict(zip(strategy.of(i).covers, chosen, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from math import isqrt
 from typing import Any
@@ -14,10 +15,18 @@ from tacit.answer.strategy import Strategy, refinement
 from tacit.engines.bounded import CODE_BITS, SAFE, Bounded, Cut, Term
 from tacit.schema import Kind
 
-__all__ = ["additive", "bounded", "cells", "distinct", "group_columns", "value_sql"]
+__all__ = ["Listed", "additive", "bounded", "cells", "distinct", "group_columns", "value_sql", "written_out"]
 
 _FEW = 6
 """Up to so many groups of a unit are chosen by passes, two in each; more by a window."""
+
+
+Listed = Callable[[tuple[Any, ...]], str | None]
+"""Where an engine keeps a list of public values; None: they are written out."""
+
+
+def written_out(values: tuple[Any, ...]) -> None:
+    """No list is kept."""
 
 
 def value_sql(value: Any) -> str:
@@ -39,7 +48,7 @@ def group_columns(question: Question) -> list[str]:
     return ["g"] if question.public_keys else [f"k{i}" for i in range(len(question.keys))]
 
 
-def _source(question: Question, columns: list[str]) -> str:
+def _source(question: Question, columns: list[str], listed: Listed) -> str:
     """The rows with their group; rows of no known group are left out, so that they take nobody's place."""
     unit = [] if question.rows.by_row else ["u"]
     keyed = [key.scalar.sql for key in question.keys]
@@ -48,8 +57,10 @@ def _source(question: Question, columns: list[str]) -> str:
         number, joins = "", ""
         for i, key in enumerate(question.keys):
             values = key.values or ()
-            listed = ", ".join(f"({value_sql(value)}, {place})" for place, value in enumerate(values))
-            joins += f" JOIN (VALUES {listed}) AS v{i}(name{i}, code{i}) ON {key.scalar.sql} = name{i}"
+            table = listed(values)
+            if table is None:
+                table = f"(VALUES {', '.join(f'({value_sql(value)}, {place})' for place, value in enumerate(values))})"
+            joins += f" JOIN {table} AS v{i}(name{i}, code{i}) ON {key.scalar.sql} = name{i}"
             number = f"({number} * {len(values)} + code{i})" if number else f"CAST(code{i} AS BIGINT)"
         return f"SELECT {', '.join([*unit, f'{number} AS g', *columns])} FROM {rows}{joins}"
     keys = [f"{_nameable(key)} AS k{i}" for i, key in enumerate(question.keys)]
@@ -80,7 +91,7 @@ def _grouped(select: list[str], source: str, keys: list[str]) -> str:
     return f"SELECT {', '.join([*keys, *select])} FROM {source}{by}"
 
 
-def additive(strategy: Strategy, secret: int) -> str:
+def additive(strategy: Strategy, secret: int, listed: Listed = written_out) -> str:
     """Keys, then one number per count and sum, then the number of units, per group."""
     question = strategy.question
     keys = group_columns(question)
@@ -99,7 +110,7 @@ def additive(strategy: Strategy, secret: int) -> str:
             case _:
                 columns.append(f"{measurement.steps} AS m{i}")
                 sums.append(f"COALESCE(SUM(m{i}), 0)")
-    source = _source(question, columns)
+    source = _source(question, columns, listed)
     if strategy.bounding == "row":
         return _grouped([*sums, "COUNT(*)"], f"({source})", keys)
     # Nobody is in more groups than there are.
@@ -140,7 +151,7 @@ def _each(strategy: Strategy, source: str, by: list[str], sums: list[str]) -> st
     return f"SELECT {', '.join([*by, *cut])} FROM ({each})"
 
 
-def bounded(strategy: Strategy, secret: int) -> Bounded | None:
+def bounded(strategy: Strategy, secret: int, listed: Listed = written_out) -> Bounded | None:
     """What ``additive`` adds up, in pieces; None where groups have no numbers or units no rows to bring together."""
     question, g = strategy.question, strategy.groups
     if strategy.bounding == "row" or group_columns(question) != ["g"]:
@@ -163,7 +174,7 @@ def bounded(strategy: Strategy, secret: int) -> Bounded | None:
     clip = strategy.bounding == "clip"
     ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
     items = ["u", f"{'g' if clip else _place(secret)} AS place", *numbers]
-    source = f"SELECT {', '.join(items)} FROM ({_source(question, columns)})"
+    source = f"SELECT {', '.join(items)} FROM ({_source(question, columns, listed)})"
     terms = tuple(_term(m, strategy) for _, m in chosen if not (isinstance(m, Share) and m.place))
     return Bounded(source=source, groups=question.groups or 1, ends=ends, terms=terms)
 
@@ -280,14 +291,14 @@ def _clipped(strategy: Strategy, each: str, keys: list[str], chosen: list[tuple[
     return f"WITH each AS ({each}), norms AS ({norms}) {last}"
 
 
-def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, *, same: bool) -> str:
+def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, listed: Listed, *, same: bool) -> str:
     """Values with at most ``rows`` of each unit in a group and at most ``groups`` groups of each unit.
 
     With ``same``, equal values within a unit and group count as one.
     """
     question = strategy.question
     keys = group_columns(question)
-    source = f"SELECT * FROM ({_source(question, [f'{value} AS {column}'])}) WHERE {column} IS NOT NULL"
+    source = f"SELECT * FROM ({_source(question, [f'{value} AS {column}'], listed)}) WHERE {column} IS NOT NULL"
     if strategy.bounding == "row":
         return source
     by = ", ".join(["u", *keys])
@@ -306,15 +317,15 @@ def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, *, s
     return kept
 
 
-def cells(strategy: Strategy, measurement: Cells, secret: int) -> str:
+def cells(strategy: Strategy, measurement: Cells, secret: int, listed: Listed = written_out) -> str:
     """Keys, cell and number of rows."""
     value = f"CASE WHEN {measurement.condition} THEN {measurement.cell} END"
-    rows = _bounded_rows(strategy, value, "cell", secret, same=False)
+    rows = _bounded_rows(strategy, value, "cell", secret, listed, same=False)
     return _grouped(["COUNT(*)"], f"({rows})", [*group_columns(strategy.question), "cell"])
 
 
-def distinct(strategy: Strategy, measurement: Distinct, secret: int) -> str:
+def distinct(strategy: Strategy, measurement: Distinct, secret: int, listed: Listed = written_out) -> str:
     """Keys and number of different values."""
     value = f"CASE WHEN {measurement.condition} THEN {measurement.value} END"
-    rows = _bounded_rows(strategy, value, "seen", secret, same=True)
+    rows = _bounded_rows(strategy, value, "seen", secret, listed, same=True)
     return _grouped(["COUNT(DISTINCT seen)"], f"({rows})", group_columns(strategy.question))

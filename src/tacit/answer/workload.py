@@ -127,7 +127,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     kept = session.ledger.recall(key)
     cached = kept is not None
     if kept is None:
-        session._engine.check(additive(workload.bounds, 0))
+        session._engine.check(additive(workload.bounds, 0, session._engine.listed))
         receipt = session.ledger.reserve(
             workload.cost, dataset=session.catalog.dataset, analyst=session.analyst, query=key
         )

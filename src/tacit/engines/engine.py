@@ -23,6 +23,11 @@ class Running:
     def check(self, sql: str) -> None:
         """Refuse a statement that this engine cannot compute exactly. Looks at no data; comes before any cost."""
 
+    def listed(self, values: tuple[Any, ...]) -> str | None:
+        """The name of a table of public values and their places in the list, made once and kept; None: statements write
+        them out."""
+        return None
+
     def fold(self, bounded: Bounded) -> Sealed[list[tuple[Any, ...]]] | None:
         """Group, totals and number of units, as the statement for them would give; None: run the statement instead."""
         return None
