@@ -223,9 +223,37 @@ def test_hierarchies_follow_the_kind():
 
 
 def test_dates_that_cannot_all_be_read_stay_text():
-    column = proposal_of("birth_date", ["1965-07-31"] * 59 + ["unknown"])
+    column = proposal_of("birth_date", ["1965-07-31"] * 59 + ["long ago"])
     assert (column.role, column.kind, column.hierarchy) == (Role.QUASI, Kind.CATEGORY, None)
     assert "some values are no dates" in column.reason
+
+
+def test_a_word_for_no_answer_does_not_hide_dates_or_numbers():
+    born = proposal_of("birth_date", ["1965-07-31"] * 59 + ["unknown"])
+    assert (born.kind, born.missing_codes) == (Kind.DATE, ("unknown",))
+    weight = proposal_of("Gewicht (kg)", [f"{50 + i},5" for i in range(59)] + ["k.A."])
+    assert (weight.role, weight.kind, weight.missing_codes) == (Role.QUASI, Kind.NUMBER, ("k.A.",))
+    # among words it may be an answer like others
+    assert proposal_of("smoker", ["yes", "no", "unknown"] * 20).missing_codes == ()
+
+
+def test_amounts_with_commas_and_thousands_are_numbers():
+    cost = proposal_of("Kosten €", [f"{i}.{i * 7 % 1000:03d},{i:02d}" for i in range(1, 80)])
+    assert (cost.role, cost.kind) == (Role.SENSITIVE, Kind.NUMBER)
+    for codes in ([f"0{i}.123" for i in range(10, 90)], [f"491.{i}.567" for i in range(100, 190)]):
+        assert proposal_of("c", codes).kind is Kind.CATEGORY
+
+
+def test_remarks_are_free_text_by_their_name():
+    said = ["Pat. wünscht Rückruf", "Allergie", "Angehörige informiert: Tochter Anna"] * 20
+    assert proposal_of("Bemerkung", said).role is Role.IDENTIFIER
+    assert proposal_of("Bemerkung", ["A", "B"] * 30).role is Role.PLAIN
+    assert proposal_of("station", said).role is Role.PLAIN
+
+
+def test_what_everybody_in_a_village_shares_is_no_household():
+    facts = Facts(name="relat", series=pl.Series([1, 2, 3] * 100), label="Relation to head of household")
+    assert all((f := d(facts)) is None or f.detector != "a household number" for d in DETECTORS)
 
 
 def test_shares_count_values_not_missing_ones():
@@ -254,7 +282,7 @@ def test_codes_are_read_by_their_labels_and_missing_codes_left_out(codes):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("ORI_HID", " ori hid "), ("hhSize2", " hh size 2 "), ("", "  "), ("Größe", " groe ")]
+    ("name", "words"), [("ORI_HID", " ori hid "), ("hhSize2", " hh size 2 "), ("", "  "), ("Größe", " grosse ")]
 )
 def test_words(name, words):
     assert words_of(name) == words

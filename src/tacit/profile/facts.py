@@ -18,6 +18,10 @@ from tacit.schema.casting import date_format, read_dates
 __all__ = ["Facts", "words_of"]
 
 _SAMPLE = 5000
+_LETTERS = str.maketrans(
+    {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l"}
+)
+"""Letters that are no accented form of another."""
 
 
 def words_of(name: str) -> str:
@@ -26,7 +30,8 @@ def words_of(name: str) -> str:
     >>> words_of("dateOfBirth"), words_of("ZIP5"), words_of("Código_postal")
     (' date of birth ', ' zip 5 ', ' codigo postal ')
     """
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    spelled = name.translate(_LETTERS)
+    plain = unicodedata.normalize("NFKD", spelled).encode("ascii", "ignore").decode()
     parted = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Za-z])(?=[0-9])", " ", plain)
     return f" {' '.join(re.findall(r'[a-z]+|[0-9]+', parted.lower()))} "
 

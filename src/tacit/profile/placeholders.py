@@ -17,6 +17,8 @@ from typing import Any, cast
 import polars as pl
 
 from tacit.data.missing import is_missing
+from tacit.schema.casting import date_format
+from tacit.schema.numerals import numerals_of
 
 __all__ = ["Placeholder", "find_placeholders"]
 
@@ -153,7 +155,12 @@ def _texts(known: pl.Series) -> Iterator[Placeholder]:
             _counted(known.filter(blank).str.strip_chars(" ")), "written where a value is lacking", sure=True
         )
     words = _counted(known.filter(said & ~blank).str.strip_chars(" "))
-    if 0 < len(words) <= _FEW:
+    if not 0 < len(words) <= _FEW:
+        return
+    answers = known.filter(~(said | blank))
+    if numerals_of(answers) is not None or date_format(answers) is not None:
+        yield _outside(words, "a word for it, and all other values are numbers or dates", sure=True)
+    else:
         yield _outside(words, "a word for it, or an answer like others", sure=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from tacit.profile.placeholders import Code, Placeholder, find_placeholders
 from tacit.profile.singling import Combination, Singling, single_out, unique_share
 from tacit.progress import SILENT, Progress
 from tacit.schema import Kind, Role
+from tacit.schema.numerals import Numerals, numerals_of, read_numbers
 
 __all__ = ["ColumnProposal", "Proposal", "propose"]
 
@@ -147,12 +149,25 @@ def propose(table: Table, *, whole: int | None = None, progress: Progress = SILE
 
 
 def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Series:
-    """The column with the codes that are sure blank; what was text for their sake alone gets its own kind."""
+    """The column with the codes that are sure blank; what was text for their sake alone gets its own kind.
+
+    So does what is text because of a decimal comma or marked thousands: ``kind: number`` reads it.
+    """
     codes = tuple(code for found in placeholders if found.sure for code in found.codes)
-    if not codes:
-        return values
-    blanked = values.set(is_missing(values, codes), None)
-    return infer(blanked.to_frame()).to_series() if blanked.dtype == pl.String else blanked
+    blanked = values.set(is_missing(values, codes), None) if codes else values
+    if blanked.dtype != pl.String:
+        return blanked
+    known = infer(blanked.to_frame()).to_series() if codes else blanked
+    return read_numbers(known) if known.dtype == pl.String and _are_amounts(known) else known
+
+
+def _are_amounts(texts: pl.Series) -> bool:
+    """Numbers with a comma or thousands, some with a fraction; a leading zero or a plus sign makes a code."""
+    form = numerals_of(texts)
+    if form is None or form == Numerals(decimal="."):
+        return False
+    code = texts.str.contains(r"^\s*(?:\+|-?0[0-9])").any()
+    return not code and bool(texts.str.contains(re.escape(form.decimal)).any())
 
 
 def _together(frame: pl.DataFrame, names: list[str]) -> Combination | None:

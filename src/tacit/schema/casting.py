@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tacit.schema.numerals import read_numbers
+
 if TYPE_CHECKING:
     from tacit.schema.column import Kind
 
@@ -68,12 +70,17 @@ def fit(series: pl.Series, kind: Kind) -> pl.Series:
             lower = series.cast(pl.String).str.to_lowercase()
             return lower.replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
         case "integer" if text or series.dtype.is_numeric() or series.dtype == pl.Boolean:
-            whole = series.cast(pl.String).str.strip_chars() if text else series
-            fitted = whole.cast(pl.Int64, strict=False)
-            return fitted if text else fitted.set((fitted != series).fill_null(True), None)
+            if text:
+                whole = series.cast(pl.String).str.strip_chars().cast(pl.Int64, strict=False)
+                if whole.null_count() == series.null_count():
+                    return whole
+            numbers = read_numbers(series.cast(pl.String)) if text else series
+            fitted = numbers.cast(pl.Int64, strict=False)
+            # a float, which marked thousands become, holds every whole number up to here only
+            inexact = (numbers.abs() > 2**53) if text else pl.repeat(False, len(series), dtype=pl.Boolean, eager=True)
+            return fitted.set((inexact | (fitted != numbers)).fill_null(True), None)
         case "number" if text or series.dtype.is_numeric() or series.dtype == pl.Boolean:
-            plain = series.cast(pl.String).str.strip_chars() if text else series
-            return plain.cast(pl.Float64, strict=not text)
+            return read_numbers(series.cast(pl.String).str.strip_chars()) if text else series.cast(pl.Float64)
         case "date" | "datetime":
             target = pl.Date() if kind.value == "date" else pl.Datetime("us")
             if series.dtype == pl.Datetime or series.dtype == pl.Date:

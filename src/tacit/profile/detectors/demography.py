@@ -77,6 +77,8 @@ education = Clue(
         "schooling",
         "qualification",
         "bildung",
+        "schulabschluss",
+        "bildungsabschluss",
         "educacion",
         "diploma",
     ),
@@ -130,12 +132,37 @@ family = Clue(
 language = Clue(
     title="language",
     role=Role.QUASI,
-    words=("language", "mother tongue", "native language", "muttersprache", "idioma", "langue"),
+    words=("language", "mother tongue", "native language", "muttersprache", "sprache", "idioma", "langue", "lingua"),
 )
 body = Clue(
     title="a visible feature of the body",
     role=Role.QUASI,
-    words=("height", "body height", "hair color", "eye color", "shoe size", "body weight", "bmi"),
+    words=(
+        *(
+            "height",
+            "body height",
+            "hair color",
+            "eye color",
+            "shoe size",
+            "body weight",
+            "bmi",
+            "weight kg",
+            "weight lb",
+        ),
+        *("height cm", "koerpergroesse", "korpergrosse", "groesse", "grosse", "koerpergewicht", "korpergewicht"),
+        *(
+            "gewicht kg",
+            "augenfarbe",
+            "haarfarbe",
+            "schuhgroesse",
+            "altura",
+            "estatura",
+            "peso kg",
+            "taille",
+            "poids kg",
+        ),
+        *("altezza", "lengte", "lichaamslengte"),
+    ),
     bands=True,
 )
 

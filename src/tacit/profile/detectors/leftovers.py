@@ -12,6 +12,13 @@ from tacit.schema import Kind, Role
 __all__ = ["DETECTORS"]
 
 _ID = ("id", "ids", "identifier", "key", "code", "number", "no", "nr", "num", "index", "ref", "reference", "pseudonym")
+_REMARKS = (
+    *("comment", "comments", "note", "notes", "remark", "remarks", "text", "free text", "narrative", "description"),
+    *("memo", "annotation", "bemerkung", "bemerkungen", "kommentar", "anmerkung", "anmerkungen", "notiz", "notizen"),
+    *("freitext", "beschreibung", "anamnese", "comentario", "comentarios", "observacion", "observaciones", "notas"),
+    *("commentaire", "commentaires", "remarque", "remarques", "commento", "commenti", "osservazioni", "opmerking"),
+    *("opmerkingen", "toelichting"),
+)
 _BINS = 10
 _ENOUGH = 200
 """Fewer numbers than this show no shape."""
@@ -77,9 +84,20 @@ def free_text(facts: Facts) -> Finding | None:
     """Sentences, in which people may be named."""
     if facts.kind is not Kind.CATEGORY or facts.texts.is_empty():
         return None
-    said = facts.says("comment", "comments", "note", "notes", "remark", "remarks", "text", "narrative", "description")
-    long = float((facts.texts.str.count_matches(r"\s") >= 4).mean() or 0.0)  # type: ignore[arg-type]
-    if long < 0.5 or facts.spread < 0.5 or (long < 0.8 and not said):
+    said = facts.says(*_REMARKS)
+    spaces = facts.texts.str.count_matches(r"\s")
+    long = float((spaces >= 4).mean() or 0.0)  # type: ignore[arg-type]
+    several = float((spaces >= 1).mean() or 0.0)  # type: ignore[arg-type]
+    if said and several >= 0.5:
+        return Finding(
+            detector="free text",
+            role=Role.IDENTIFIER,
+            reason=f"the name says {said}; {several:.0%} of the values are several words, which may name people;"
+            " if it is a fixed list of phrases, choose another role",
+            confidence=0.65,
+            hipaa="R",
+        )
+    if long < 0.8 or facts.spread < 0.5:
         return None
     return Finding(
         detector="free text",

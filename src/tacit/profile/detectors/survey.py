@@ -13,6 +13,8 @@ _WEIGHT = (
     *("design weight", "final weight", "expansion factor", "gewicht"),
     *("fnlwgt", "afnlwgt", "pweight", "wtfa", "perwt", "hhwt"),
 )
+_LARGEST = 50
+"""More rows than this do not share a household on average."""
 _HOUSEHOLD = (
     *(
         "household",
@@ -49,7 +51,10 @@ def sampling_weight(facts: Facts) -> Finding | None:
 
 def household(facts: Facts) -> Finding | None:
     """A number that several rows share and whose name says household."""
-    if facts.says(*_HOUSEHOLD) is None or facts.spread > 0.95 or facts.spread < 0.001:
+    if facts.says(*_HOUSEHOLD) is None or facts.spread > 0.95:
+        return None
+    # A title such as "relation to head of household" is about one; its values are shared by far more than live in one.
+    if facts.spread * _LARGEST < 1:
         return None
     return Finding(
         detector="a household number",
