@@ -59,8 +59,7 @@ def answers(items: str, cost: Loss, unit: str | None) -> list[list[Noisy]]:
     for _ in range(RUNS):
         shown = Shown(strategy, compute(strategy, engine, issue(cost, entry=1)))
         for cells, (_, output) in zip(found, strategy.question.outputs, strict=True):
-            cell = shown.cells(output)
-            cells += [cell(place, (key,)) for place, key in enumerate(KEYS)]
+            cells += shown.column(output)
     engine.close()
     return found
 

@@ -301,20 +301,20 @@ class Session:
     def _answer(self, strategy: Strategy, released: Released, *, cached: bool) -> Answer:
         question = strategy.question
         shown = Shown(strategy, released)
-        chosen = list(enumerate(released.keys))
+        chosen = list(range(len(released.keys)))
         if question.having is not None:
-            holds = shown.cells(question.having)
-            chosen = [(place, key) for place, key in chosen if holds(place, key).value]
+            holds = shown.column(question.having)
+            chosen = [place for place in chosen if holds[place].value]
         for output, descending in reversed(question.order):
-            by = shown.cells(output)
-            sortable = [(by(place, key).value, (place, key)) for place, key in chosen]
+            by = shown.column(output)
+            sortable = [(by[place].value, place) for place in chosen]
             # Missing values come last whichever way is sorted.
             told = sorted((item for item in sortable if item[0] is not None), key=_by_value, reverse=descending)
-            chosen = [item for _, item in told] + [item for value, item in sortable if value is None]
+            chosen = [place for _, place in told] + [place for value, place in sortable if value is None]
         if question.limit is not None:
             chosen = chosen[: question.limit]
-        cells = [shown.cells(output) for _, output in question.outputs]
-        rows = tuple(tuple([cell(place, key) for cell in cells]) for place, key in chosen)
+        columns = [shown.column(output) for _, output in question.outputs]
+        rows = tuple(tuple([column[place] for column in columns]) for place in chosen)
         return Answer(
             columns=_titles(question), rows=rows, loss=strategy.cost, cached=cached, remaining=self.remaining(),
             explanation=explain(strategy),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache
@@ -20,31 +20,31 @@ _STEPS = 32
 _CHOICES = ("quantile", "quantiles")
 
 
-Cell = Callable[[int, tuple[Any, ...]], Noisy]
-"""An output's value for a group, by its place and its key."""
-
-
 class Shown:
-    """What is shown of each group; whatever is the same for all groups is computed once, when an output is prepared."""
+    """What is shown of the groups; whatever is the same for all of them is computed once."""
 
     def __init__(self, strategy: Strategy, released: Released) -> None:
         self._strategy = strategy
         self._released = released
 
-    def cells(self, output: Output) -> Cell:
-        """One output, group by group; an output that rests on several numbers shares its 5 % among them."""
+    def column(self, output: Output) -> list[Noisy]:
+        """One output of every group; an output that rests on several numbers shares its 5 % among them."""
+        keys = self._released.keys
         if output.op == "key":
-            return lambda place, key: Noisy(value=key[output.value])
+            return [Noisy(value=key[output.value]) for key in keys]
         parts = max(1, len(output.leaves()))
         made = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
         if output.op in LEAVES:
-            own = made[id(output.value)]
-            return lambda place, key: finite(own(place))
-        return lambda place, key: evaluate(output, key, lambda value: made[id(value)](place))
+            return made[id(output.value)]
 
-    def _measured(self, value: int | Linear | Ratio, parts: int) -> Callable[[int], Noisy]:
+        def shown(place: int, key: tuple[Any, ...]) -> Noisy:
+            return evaluate(output, key, lambda value: made[id(value)][place])
+
+        return [shown(place, key) for place, key in enumerate(keys)]
+
+    def _measured(self, value: int | Linear | Ratio, parts: int) -> list[Noisy]:
         if isinstance(value, Ratio):
-            return self._mean(value, parts)
+            return self._means(value, parts)
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
             made = [Noisy(value=number) for number in numbers]
@@ -53,7 +53,7 @@ class Shown:
                     for number, shown in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
         else:
             made = [Noisy(value=number, low=number - radius, high=number + radius) for number in numbers]
-        return made.__getitem__
+        return made if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in made]
 
     @property
     def _counts(self) -> bool:
@@ -75,57 +75,69 @@ class Shown:
         quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() in _CHOICES
         return None if quantile else self._strategy.error(value, self._level(parts))
 
-    def _mean(self, ratio: Ratio, parts: int) -> Callable[[int], Noisy]:
-        """A mean with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
+    def _means(self, ratio: Ratio, parts: int) -> list[Noisy]:
+        """Means, each with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
 
         None where the noisy count is not positive; no interval where a count of 0 is within the noise.
         """
-        totals, counts = self._numbers(ratio.total), self._numbers(ratio.count)
-        radius = self._line(ratio, parts)
+        line = _Line(ratio, self._strategy, self._level(parts))
+        pairs = zip(self._numbers(ratio.total), self._numbers(ratio.count), strict=True)
+        return [line.mean(float(total), float(count)) for total, count in pairs]
 
-        def mean(place: int) -> Noisy:
-            total, count = float(totals[place]), float(counts[place])
-            if count <= 0:
-                return Noisy(value=None)
-            value = min(max(total / count, ratio.low), ratio.high)
 
-            def inside(mean: float) -> bool:
-                return abs(total - mean * count) <= radius(mean)
+class _Line:
+    """The noise of total - m·count as a function of m, in steps that are never too small.
 
-            if not inside(value):  # far outside the range, by noise that happens once in twenty times at most
-                near = radius(value) / count
-                return Noisy(value=value, low=max(ratio.low, value - near), high=min(ratio.high, value + near))
-            return Noisy(value=value, low=_edge(inside, value, ratio.low), high=_edge(inside, value, ratio.high))
+    The function falls and then rises (Proschan 1965, doi:10.1214/aoms/1177699797), so that between two of its points it
+    is below the larger. As a quantile of symmetric log-concave noise it is a norm of the weights and convex (Meyer and
+    Reisner 1991): total - m·count leaves it once at most, or is back at the end of the range; then all up to the end is
+    taken to be inside.
+    """
 
-        return mean
-
-    def _line(self, ratio: Ratio, parts: int) -> Callable[[float], float]:
-        """The noise of total - m·count as a function of m, never too small.
-
-        The function falls and then rises (Proschan 1965, doi:10.1214/aoms/1177699797), so that between two of its
-        points it is below the larger.
-        """
-        low, high, level = Fraction(ratio.low), Fraction(ratio.high), self._level(parts)
+    def __init__(self, ratio: Ratio, strategy: Strategy, level: Number) -> None:
+        self.low, self.high = ratio.low, ratio.high
+        low, high = Fraction(ratio.low), Fraction(ratio.high)
         exact = [low + (high - low) * i / _STEPS for i in range(_STEPS + 1)]
-        points = [float(point) for point in exact]
+        self.points = [float(point) for point in exact]
 
         @cache
         def error(place: int) -> float:
-            return self._strategy.error(ratio.beside(exact[place]), level)
+            return strategy.error(ratio.beside(exact[place]), level)
 
-        def radius(mean: float) -> float:
-            right = min(max(bisect_right(points, mean), 1), _STEPS)
-            return max(error(right - 1), error(right))
+        @cache
+        def radius(step: int) -> float:
+            return max(error(step - 1), error(step))
 
-        return radius
+        self.radius: Callable[[int], float] = radius
+        """Between point ``step`` - 1 and point ``step``."""
 
+    def mean(self, total: float, count: float) -> Noisy:
+        if count <= 0:
+            return Noisy(value=None)
+        value = min(max(total / count, self.low), self.high)
+        step = min(max(bisect_left(self.points, value), 1), _STEPS)
+        radius = self.radius(step)
+        if abs(total - value * count) > radius:  # far outside the range, which noise does once in twenty times at most
+            near = radius / count
+            return Noisy(value=value, low=max(self.low, value - near), high=min(self.high, value + near))
+        low, high = self._lower(total, count, step), self._upper(total, count, step)
+        return Noisy(value=value, low=min(low, value), high=max(high, value))
 
-def _edge(inside: Callable[[float], bool], middle: float, end: float) -> float:
-    """The last value from ``middle`` towards ``end`` that is inside; the end itself where all are."""
-    if inside(end):
-        return end
-    near, far = middle, end
-    for _ in range(24):
-        half = (near + far) / 2
-        near, far = (half, far) if inside(half) else (near, half)
-    return far
+    def _upper(self, total: float, count: float, step: int) -> float:
+        """The last value in the noise from ``step`` on; the end of the range where that is."""
+        if self.high * count - total <= self.radius(_STEPS):
+            return self.high
+        near, far = step - 1, _STEPS  # the end of step ``far`` is outside, that of ``near`` is not, or not looked at
+        while far - near > 1:
+            half = (near + far) // 2
+            near, far = (half, far) if self.points[half] * count - total <= self.radius(half) else (near, half)
+        return min((total + self.radius(far)) / count, self.points[far])
+
+    def _lower(self, total: float, count: float, step: int) -> float:
+        if total - self.low * count <= self.radius(1):
+            return self.low
+        near, far = step + 1, 1
+        while near - far > 1:
+            half = (near + far) // 2
+            near, far = (half, far) if total - self.points[half - 1] * count <= self.radius(half) else (near, half)
+        return max((total - self.radius(far)) / count, self.points[far - 1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, inf, log, prod, sqrt
+from math import exp, log, prod, sqrt
 from statistics import NormalDist
 
 from tacit.dp.mechanism import Mechanism, tail
@@ -19,8 +19,9 @@ __all__ = ["combined_error", "laplace_tail"]
 _APART = 0.004
 """Scales closer than this are moved apart, upwards: more noise, a wider bound, and a formula without cancellation."""
 _MOST = 4
-_NARROW = 1e-12
+_NARROW = 1e-11
 """Quantiles are found to so small a part of themselves, from above."""
+_SLACKS = (1e-12, 1e-9)
 
 
 def combined_error(parts: Sequence[tuple[Number, Mechanism]], *, confidence: Number) -> float:
@@ -73,13 +74,22 @@ def _laplace_quantile(scales: tuple[float, ...], chance: float) -> float:
     apart: list[float] = []
     for scale in scales:
         apart.append(max(scale, apart[-1] * (1 + _APART)) if apart else scale)
-    # Terms far below the largest would lose all digits; together they cannot matter more than their own bound.
-    low, high = 0.0, sum(apart) * (log(len(apart) / chance) + 1)
+    # Far enough out for each of them to keep its own part of the chance.
+    found = sum(apart) * (log(len(apart) / chance) + 1)
     fractions = _fractions(apart)
     for _ in range(100):
-        if high - low <= _NARROW * high:
+        terms = [(weight * exp(-found / own), own) for weight, own in fractions]
+        above = sum([term for term, _ in terms])
+        density = sum([term / own for term, own in terms])
+        if not 0 < above <= chance or density <= 0:
             break
-        middle = (low + high) / 2
-        above = sum([weight * exp(-middle / own) for weight, own in fractions]) > chance
-        low, high = (middle, high) if above else (low, middle)
-    return high if high < inf else sum(apart) * log(len(apart) / chance)
+        # The logarithm of the tail is concave (the noise is log-concave): its tangent meets ln(chance) further out,
+        # but for rounding.
+        touched = found - above / density * log(chance / above)
+        nearer = next((x for x in (touched * (1 + slack) for slack in _SLACKS)
+                       if x < found and sum([w * exp(-x / own) for w, own in fractions]) <= chance), found)  # fmt: skip
+        done = nearer >= found * (1 - _NARROW)
+        found = nearer
+        if done:
+            break
+    return found
