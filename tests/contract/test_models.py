@@ -25,7 +25,7 @@ CASES = [
     for number, parameters in enumerate(kind.examples)
 ]
 every = pytest.mark.parametrize(("kind", "parameters"), CASES)
-TABLES = ((1, 2), (2, 6), (3, 30), (4, 1), (0, 6))
+TABLES = ((1, 2), (2, 6), (3, 30), (4, 1), (0, 6), (5, 5000))
 """Seed and number of ZIP codes of the tables that are tried."""
 TAXONOMY = {"table": {"rows": [["1", "low", "*"], ["2", "low", "*"], ["3", "high", "*"], ["4", "high", "*"]]}}
 
@@ -179,7 +179,7 @@ def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str,
         assert (theirs.state, theirs.failing) == (ours.state, ours.failing)
         assert theirs.worst == pytest.approx(ours.worst)
         states.add(ours.state)
-    assert states
+    assert states == {State.HOLDS, State.FAILS}, "the tables do not try both"
 
 
 @every
@@ -195,6 +195,30 @@ def test_dropping_a_class_hurts_no_other(kind: type[PrivacyModel], parameters: d
         if rule.shrinks and rule.table_holds(groups):
             assert rule.table_holds(groups.take(rest))
     assert rule.shrinks is not rule.about_table
+
+
+@every
+def test_size_is_all_where_it_is_said_to_be(
+    kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    """Searches count rows alone where ``sizes_only``, and drop smaller classes than ``least`` before any other test."""
+    table, rule = bound(built(kind, parameters, tmp_path), dataset())
+    sizes = np.arange(1, 40)
+    spread = np.minimum(np.maximum(sizes[:, None] // 4 + (sizes[:, None] % 4 > np.arange(4)), 0), sizes[:, None])
+    people = sizes + 1 if table.population is not None else None
+    groups = Groups(sizes=sizes, histograms=dict.fromkeys(table.tracked, spread), population=people)
+    if rule.sizes_only:
+        assert (rule.passes(groups) == (sizes >= rule.least)).all()
+    assert rule.least >= 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "least"), [(1.0, 1), (0.5, 2), (0.34, 3), (0.3333, 4), (0.09, 12), (0.05, 20), (0.1, 10)]
+)
+def test_a_risk_as_a_number_of_rows(limit: float, least: int) -> None:
+    """1 / limit rounded up, in exact numbers: 0.1 is a tenth and asks for 10 rows, not 9 or 11."""
+    model = registry("model").get("maximum-risk").build(limit)
+    assert model.bind(compress(dataset())).least == least  # type: ignore[attr-defined]
 
 
 def test_a_sensitive_column_must_be_named_when_there_are_two() -> None:

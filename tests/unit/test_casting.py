@@ -5,8 +5,9 @@ from datetime import date, datetime
 import polars as pl
 import pytest
 
-from tacit.errors import WrongKind
-from tacit.schema import Column, Kind, Role
+from tacit.data import Table
+from tacit.errors import BadParameter, WrongKind
+from tacit.schema import Column, Dataset, Domain, Kind, Role, Schema
 from tacit.schema.casting import date_format, read_dates
 
 
@@ -90,3 +91,16 @@ def test_midnight_where_the_people_live_is_a_day():
     assert cast(local, Kind.DATE).to_list() == [date(2020, 1, 1), date(2020, 7, 1)]
     with pytest.raises(WrongKind, match="1 of its 1"):
         cast(pl.Series("c", [datetime(2020, 1, 1, 5)]).dt.replace_time_zone("Europe/Berlin"), Kind.DATE)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf"), None])
+def test_a_weight_is_a_positive_number(weight):
+    table = Table(frame=pl.DataFrame({"w": [1.0, weight]}))
+    with pytest.raises(BadParameter, match="positive"):
+        Dataset.of(table, Schema(columns={"w": Column(role=Role.WEIGHT)}))
+
+
+@pytest.mark.parametrize("ends", [(float("nan"), 1), (0, float("nan")), (0, float("inf")), (2, 1)])
+def test_a_domain_ends_at_numbers(ends):
+    with pytest.raises(ValueError, match="finite"):
+        Domain(low=ends[0], high=ends[1])

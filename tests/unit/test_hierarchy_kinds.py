@@ -198,6 +198,11 @@ class TestDates:
         rule = Dates.build(["hour", "day"])
         assert levels(rule, [datetime(1965, 7, 31, 14, 5)])[1:] == [["1965-07-31T14"], ["1965-07-31"], ["*"]]
 
+    def test_a_day_has_no_hour(self):
+        rule = Dates.build(["hour", "day", "year"])
+        assert levels(rule, [date(1965, 7, 31)]) == [["1965-07-31"], ["1965"], ["*"]]
+        assert levels(Dates.build(["hour"]), [date(1965, 7, 31)]) == [["1965-07-31"], ["*"]]
+
     @pytest.mark.parametrize("units", [["year", "month"], ["week", "month"], ["month", "month"], ["fortnight"], []])
     def test_units_that_do_not_nest(self, units):
         with pytest.raises(BadParameter, match="units"):
@@ -269,6 +274,12 @@ class TestFile:
             assert levels(self.written(tmp_path, data), ["Köln"])[0] == ["Köln"]
         with pytest.raises(NotThatFormat, match="ascii"):
             levels(self.written(tmp_path, text.encode(), encoding="ascii"), ["x"])
+
+    def test_a_damaged_file(self, tmp_path):
+        packed = gzip.compress(b"a;x;*\nb;y;*\n" * 50)
+        for damaged in (packed[:15] + b"\xff\xff\xff" + packed[18:], packed[:-9]):
+            with pytest.raises(NotThatFormat, match="decoded"):
+                levels(self.written(tmp_path, damaged), ["a"])
 
     def test_quotes_and_a_missing_root(self, tmp_path):
         rule = self.written(tmp_path, b'"a;b";group one\nc;group two\n\n')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,21 @@ from hypothesis import strategies as st
 
 from tacit.cli import main
 from tacit.data.table import Table
+from tacit.protect.classes import Classes, Groups
+from tacit.protect.model import PrivacyModel
 from tacit.protect.models.alpha_k import AlphaK
 from tacit.protect.models.beta_likeness import BetaLikeness
 from tacit.protect.models.delta_disclosure import DeltaDisclosure
+from tacit.protect.models.delta_presence import DeltaPresence
 from tacit.protect.models.k_anonymity import KAnonymity
+from tacit.protect.models.k_map import KMap
 from tacit.protect.models.l_diversity import LDiversity
+from tacit.protect.models.p_sensitive import PSensitive
 from tacit.protect.models.population_uniqueness import PopulationUniqueness
 from tacit.protect.models.t_closeness import TCloseness
 from tacit.protect.shown import look
 from tacit.protect.verify import verify
+from tacit.recipe import Recipe
 from tacit.release import Release, State
 from tacit.schema import Column, Dataset, Role, Schema
 from tacit.verbs import check, protect
@@ -113,6 +120,135 @@ def test_healthy_values_may_be_certain() -> None:
         assert LDiversity(l=2, healthy=("none",), **kind).check(table(rows)).holds  # type: ignore[arg-type]
     assert not AlphaK(alpha=0.5, k=2).check(table(rows)).holds
     assert AlphaK(alpha=0.5, k=2, healthy=("none",)).check(table(rows)).holds
+
+
+def test_a_single_secret_is_no_harmless_class() -> None:
+    rows: list[tuple[str | None, str | None, str]] = [("1", "F", "none")] * 3 + [("2", "F", "flu")]
+    for kind in ({"kind": "distinct"}, {"kind": "entropy"}, {"kind": "recursive", "c": 2.0}):
+        verdict = LDiversity(l=2, healthy=("none",), **kind).check(table(rows))  # type: ignore[arg-type]
+        assert (verdict.state, verdict.failing) == (State.FAILS, 1)
+
+
+def test_a_ratio_that_reaches_delta_is_one_too_many() -> None:
+    """Shares 1/2 and 1/8 in the classes, 1/4 in the table: the logarithms are 1 and -1 exactly, and must stay below."""
+    rows: list[tuple[str | None, str | None, str]] = [("1", "F", "a")] * 2 + [("1", "F", "b")] * 2
+    rows += [("2", "F", "a")] + [("2", "F", "b")] * 7
+    shown = look(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
+    for delta, state in ((1.0, State.FAILS), (1.001, State.HOLDS)):
+        assert DeltaDisclosure(delta=delta).check(table(rows)).state is state
+        assert verify([{"delta-disclosure": {"delta": delta}}], shown)[0].state is state
+
+
+def test_every_sensitive_column_counts() -> None:
+    """Two diagnoses and one income in a class: one column of them gives the class away."""
+    frame = pl.DataFrame({"zip": ["1"] * 3, "illness": ["flu", "asthma", "flu"], "income": ["high"] * 3})
+    secret = Column(role=Role.SENSITIVE)
+    columns = {"zip": Column(role=Role.QUASI), "illness": secret, "income": secret}
+    data = Dataset(table=Table(frame=frame), schema=Schema(columns=columns))
+    shown = look(frame, quasi=("zip",), sensitive=("illness", "income"))
+    for column, worst in ((None, 1), ("income", 1), ("illness", 2)):
+        model = PSensitive(p=2, k=2, column=column)
+        assert (model.check(data).worst, model.check(data).holds) == (worst, worst == 2)
+        assert verify([{"p-sensitive": model.to_plain()}], shown)[0].worst == worst
+
+
+def test_a_population_by_hand(tmp_path: Path) -> None:
+    """ZIP 1 has 2 of its 4 people in the table, ZIP 2 its 2 people and one whom the population lacks, ZIP 3 nobody."""
+    people = pl.DataFrame({"zip": ["1"] * 4 + ["2"] * 2 + ["3"]})
+    people.write_csv(tmp_path / "people.csv")
+    frame = pl.DataFrame({"zip": ["1"] * 2 + ["2"] * 3}, schema={"zip": pl.String})
+    column = Column(role=Role.QUASI, kind="category")  # type: ignore[arg-type]
+    whole = Dataset(table=Table(frame=frame), schema=Schema(columns={"zip": column}))
+    first, second = (whole.with_frame(frame.filter(zip=code)) for code in ("1", "2"))
+
+    def state(data: Dataset, model: type[PrivacyModel], **parameters: Any) -> list[State]:
+        made = model.build({**parameters, "population": tmp_path / "people.csv"})
+        shown = look(data.table.frame, quasi=("zip",), population=people.cast(pl.String))
+        return [made.check(data).state, verify([{made.part_name(): made.to_plain()}], shown)[0].state]
+
+    holds, fails = [State.HOLDS] * 2, [State.FAILS] * 2
+    # k-map counts people, not rows: the third row of ZIP 2 is nobody of the population
+    assert state(whole, KMap, k=2) == holds
+    assert state(whole, KMap, k=3) == fails
+    assert state(second, KMap, k=3) == fails
+    assert state(first, KMap, k=4) == holds
+    # half of ZIP 1, all of ZIP 2
+    assert state(first, DeltaPresence, low=0.0, high=0.5) == holds
+    assert state(first, DeltaPresence, low=0.0, high=0.4) == fails
+    assert state(second, DeltaPresence, low=0.0, high=0.9) == fails
+    assert state(whole, DeltaPresence, low=0.0, high=1.0) == holds
+    # nobody of ZIP 3 is in the table, which is certain of its people too
+    assert state(whole, DeltaPresence, low=0.1, high=1.0) == fails
+
+
+def test_the_least_probability_of_presence_is_held_too() -> None:
+    """Half of a class is in the table; a rule that wants three quarters at least says no, whoever asks."""
+    model = DeltaPresence(low=0.75, high=1.0, population=Path("people.csv"))
+    groups = Groups(sizes=np.array([2, 4]), population=np.array([4, 4]))
+    rule = _bound(model)
+    assert rule.passes(groups).tolist() == [False, True]
+    assert rule.worst(groups) == 0.5
+
+
+def _bound(model: PrivacyModel) -> Any:
+    counted = Classes(columns=(), ladders=(), levels=(), codes=np.zeros((1, 0), dtype=np.int32), sizes=np.array([2]),
+                      population=np.array([4]))  # fmt: skip
+    return model.bind(counted)
+
+
+def judged_twice(model: TCloseness, data: Dataset) -> list[Any]:
+    """The largest distance by the model and by the second opinion."""
+    release = Release(table=data.table, manifest={})
+    columns = {name: column.model_dump(mode="json") for name, column in data.schema.columns.items()}
+    for name, column in data.schema.columns.items():
+        columns[name]["hierarchy"] = None if column.hierarchy is None else column.hierarchy.public()
+    recipe = Recipe.parse({"tacit": 1, "columns": columns, "models": [{"t-closeness": model.to_plain()}]})
+    return [model.check(data).worst, check(release, recipe=recipe)[0].worst]
+
+
+def test_words_lie_in_the_order_of_their_hierarchy() -> None:
+    """Low, middle and high at equal steps; by the alphabet, high and low would be neighbours."""
+    grades = {"groups": {"order": ["low", "middle", "high"], "sizes": [2]}}
+    columns = {
+        "zip": Column(role=Role.QUASI),
+        "s": Column.model_validate({"role": "sensitive", "hierarchy": grades}),
+    }
+    frame = pl.DataFrame({"zip": ["1"] * 2 + ["2"] * 2, "s": ["low", "low", "high", "high"]})
+    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    assert judged_twice(TCloseness(t=0.4, distance="ordered"), data) == pytest.approx([0.5, 0.5])
+    frame = frame.with_columns(s=pl.Series(["low", "middle", "high", "low"]))
+    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    # the class of high and low against 2, 1, 1 of four: nothing moves at low, a quarter from middle to high
+    assert judged_twice(TCloseness(t=0.4, distance="ordered"), data)[0] == pytest.approx(0.125)
+
+
+@pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
+def test_no_answer_is_a_secret_like_any_other(distance: str) -> None:
+    """A class without any answer is as far from the table as a class with one answer alone, in both opinions."""
+    tree = {"taxonomy": {"tree": {"lung": ["asthma", "cough"], "skin": ["rash"]}}}
+    columns = {
+        "zip": Column(role=Role.QUASI),
+        "s": Column.model_validate({"role": "sensitive", "hierarchy": tree}),
+    }
+    frame = pl.DataFrame({"zip": ["1"] * 3 + ["2"] * 3, "s": [None, None, None, "asthma", "cough", "rash"]})
+    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    model, second = judged_twice(TCloseness(t=0.1, distance=distance), data)  # type: ignore[arg-type]
+    assert second == pytest.approx(model)
+    assert model > 0.3
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e20, 1e20, 2.5e-9, 2.5e-9],
+        [datetime(2020, 1, 1), datetime(2020, 1, 1), datetime(2020, 1, 2, 5), datetime(2020, 1, 2, 5)],
+    ],
+)
+def test_both_opinions_spell_values_alike(values: list[Any]) -> None:
+    frame = pl.DataFrame({"zip": ["1", "2", "1", "2"], "s": values})
+    columns = {"zip": Column(role=Role.QUASI), "s": Column(role=Role.SENSITIVE)}
+    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    assert judged_twice(TCloseness(t=0.1), data) == [0, 0]
 
 
 def test_recursive_diversity_by_hand() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,8 +59,10 @@ def look(
         f"({key} IS NOT DISTINCT FROM '*'" + (f" OR {key} IS NULL)" if name in jokers else ")")
         for name, key in zip(quasi, keys, strict=True)
     )
+    # both sides of every comparison are spelled by Polars: DuckDB writes large numbers and moments in another way
+    written = release.with_columns(release.get_column(name).cast(pl.String) for name in (*quasi, *sensitive))
     with duckdb.connect(":memory:") as base:
-        base.register("release_rows", release.to_arrow())
+        base.register("release_rows", written.to_arrow())
         columns = ", ".join(f"{key} AS q{i}" for i, key in enumerate(keys))
         names = ", ".join(f"q{i}" for i in range(len(quasi)))
         values = "".join(f", CAST({_name(name)} AS VARCHAR) AS s{i}" for i, name in enumerate(sensitive))
@@ -102,8 +104,9 @@ def look(
     for name in sensitive:
         table = original if original is not None and name in original.columns else release
         count = table.get_column(name).alias("value").value_counts().sort("value", nulls_last=True)
-        order[name] = tuple(count.get_column("value").cast(pl.String).to_list())
-        whole[name] = dict(zip(order[name], count.get_column("count").to_list(), strict=True))
+        found_values = count.get_column("value").cast(pl.String).to_list()
+        whole[name] = dict(zip(found_values, count.get_column("count").to_list(), strict=True))
+        order[name] = _ordered(found_values, (paths or {}).get(name, {}), words=table.schema[name] == pl.String)
     return Shown(
         keys=tuple(row[:-1] for row in found),
         sizes=sizes,
@@ -115,6 +118,14 @@ def look(
         people=people,
         absent=absent,
     )
+
+
+def _ordered(values: list[str | None], listed: Iterable[str | None], *, words: bool) -> tuple[str | None, ...]:
+    """Values from the smallest to the largest: words as a taxonomy lists them."""
+    if not words:
+        return tuple(values)
+    place = {value: number for number, value in enumerate(listed)}
+    return tuple(sorted(values, key=lambda value: (value is None, place.get(value, len(place)))))
 
 
 def _population(base: Any, population: pl.DataFrame, quasi: Sequence[str], count: int) -> tuple[tuple[int, ...], bool]:

@@ -86,8 +86,8 @@ class Domain(BaseModel):
     def _one_form(self) -> Domain:
         if self.values is None and (self.low is None or self.high is None):
             raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
-        if self.low is not None and self.high is not None and self.low > self.high:
-            raise ValueError("low must not be above high")
+        if self.low is not None and self.high is not None and not -math.inf < self.low <= self.high < math.inf:
+            raise ValueError("low and high must be finite numbers, low not above high")
         return self
 
 

@@ -57,7 +57,8 @@ class Dataset:
         dataset = cls(table=table.with_frame(table.frame.with_columns(cast)), schema=schema)
         for name in schema.names(Role.WEIGHT):
             weights = dataset.table.column(name)
-            if not weights.dtype.is_numeric() or weights.null_count() or (weights <= 0).any():
+            sound = weights.dtype.is_numeric() and weights.null_count() == 0
+            if not sound or not ((weights > 0) & weights.cast(pl.Float64).is_finite()).all():
                 raise BadParameter(f"Weight column `{name}` must hold positive numbers and no gaps.", column=name)
         return dataset
 

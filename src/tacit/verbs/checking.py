@@ -98,11 +98,8 @@ def _cast(table: Table, columns: Mapping[str, Column]) -> Dataset:
 
 def _paths(column: Column, frame: pl.DataFrame, name: str) -> dict[str | None, tuple[str | None, ...]]:
     """For each value of a sensitive column its labels up to the root; a path is unique from its first label on."""
-    values = frame.get_column(name)
-    if column.hierarchy is None:
-        return {value: (value, "*") for value in values.cast(pl.String).unique().to_list()}
-    rows = column.hierarchy.ladder(name, values.drop_nulls().unique()).rows()
-    return {row[0]: tuple(row) for row in rows}
+    data = Dataset(table=Table(frame=frame.select(name)), schema=Schema(columns={name: column}))
+    return {path[0]: path for path in zip(*(level.text.to_list() for level in data.ladder(name).levels), strict=True)}
 
 
 def _like(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> pl.DataFrame:

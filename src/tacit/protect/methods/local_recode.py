@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field
 
 from tacit.errors import NotApplicable
 from tacit.protect.classes import compress
@@ -46,7 +46,7 @@ class LocalRecode(Step):
 
     metric: MetricName = "loss"
     """Loss metric whose cell prices are kept low; one that prices cells, such as `loss`, `ncp` or `precision`."""
-    weights: dict[str, NonNegativeFloat] = {}
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """How much the detail of a column counts; 1 for columns not named."""
     block: Annotated[int, Field(ge=50)] = 3000
     """How many different rows look for neighbours among each other. Larger is slower and rarely better."""

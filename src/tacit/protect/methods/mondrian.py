@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import NonNegativeFloat
+from pydantic import Field
 
 from tacit.errors import BadParameter, NotApplicable
 from tacit.progress import Progress
@@ -58,7 +58,7 @@ class Mondrian(Step):
     choose: Literal["gain", "widest", "entropy"] = "gain"
     """Which column is cut next: the one whose cut saves most loss of detail (gain), the one whose values in the box
     are spread widest (as in the original paper), or the one with the highest entropy."""
-    weights: dict[str, NonNegativeFloat] = {}
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """How much the detail of a column counts; 1 for columns not named. A column of weight 0 is never cut."""
 
     def apply(self, data: Dataset, context: Context) -> Change:

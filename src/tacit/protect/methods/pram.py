@@ -85,7 +85,7 @@ class Pram(Masking):
     def _fits(self) -> Pram:
         for name, rows in self.matrix.items():
             for row in rows.values():
-                if any(p < 0 for p in row.values()) or abs(sum(row.values()) - 1) > 1e-9:
+                if not all(p >= 0 for p in row.values()) or not abs(sum(row.values()) - 1) <= 1e-9:
                     raise ValueError(f"a row of the matrix of `{name}` does not sum to 1 or holds a negative number")
                 if set(row) - set(rows):
                     raise ValueError(f"the matrix of `{name}` leads to a category that has no row")

@@ -49,7 +49,8 @@ class Pseudonymize(Step):
     length: Annotated[int, Field(ge=16, le=64)] = 24
     """Hexadecimal digits per pseudonym; 24 digits (96 bits) collide once in 10^14 people."""
     map: InputFile | None = None
-    """Also write the table pseudonym → identifier to this new file, for those who must be able to go back."""
+    """Also write the table pseudonym → identifier to this file, for those who must be able to go back. A file with
+    another content is not replaced."""
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names = data.identifiers if self.columns is None else self.columns
@@ -108,10 +109,13 @@ def _load_or_make(path: Path) -> tuple[Sealed[bytes], bool]:
 
 
 def _write_secret(path: Path, content: bytes) -> None:
-    """A new file that only its owner can read; an existing one is never replaced."""
+    """A new file that only its owner can read. One with the same content stays (a run that failed later on is made
+    again), any other is never replaced."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
+        if path.is_file() and path.read_bytes() == content:
+            return
         raise WriteFailed(f"{path} exists already and is not replaced.", fix="Move it away first.") from None
     except OSError:
         raise WriteFailed(f"{path} cannot be written.", fix="Check the folder and its permissions.") from None

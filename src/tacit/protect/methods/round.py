@@ -42,7 +42,7 @@ class Round(Masking):
     examples = ({"base": 10}, {"base": 5, "variant": "random"}, {"base": 5, "variant": "controlled"})
     reference = "Willenborg, de Waal: Elements of Statistical Disclosure Control (2001), doi:10.1007/978-1-4613-0121-9"
 
-    base: Annotated[float, Field(gt=0)]
+    base: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """The result is a multiple of this: 1000, 10, 0.5."""
     variant: Literal["nearest", "random", "controlled"] = "nearest"
     """``nearest``: to the nearest multiple (a tie goes to the even one). ``random``: up with the probability that

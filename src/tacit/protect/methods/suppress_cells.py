@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import PositiveFloat
+from pydantic import Field
 
 from tacit.errors import BadParameter, NotApplicable
 from tacit.protect.classes import Classes, compress
@@ -49,7 +49,7 @@ class SuppressCells(Step):
         "doi:10.18637/jss.v067.i04; Aggarwal et al. (2005), Anonymizing tables, doi:10.1007/978-3-540-30570-5_17"
     )
 
-    importance: dict[str, PositiveFloat] = {}
+    importance: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
     """What an emptied cell of a column costs; 1 for columns not named. Dearer columns are spared."""
 
     def apply(self, data: Dataset, context: Context) -> Change:

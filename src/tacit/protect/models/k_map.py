@@ -19,8 +19,8 @@ class KMap(PrivacyModel):
     """Every combination of quasi-identifier values in the table fits at least ``k`` people of the population.
 
     For an intruder who does not know whether the person is in the table. Weaker than k-anonymity against one who does.
-    The population table must hold the quasi-identifiers; it should contain everybody the table could be about. A class
-    that holds more rows than the population has people there fails, because the population is then incomplete.
+    The population table must hold the quasi-identifiers; it should contain everybody the table could be about. Only its
+    people are counted: those of the table whom it lacks do not help a class to pass.
 
     Merging classes adds their people, so it is monotone under generalization, with suppression too.
     """

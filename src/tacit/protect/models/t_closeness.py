@@ -18,7 +18,8 @@ class TCloseness(PrivacyModel):
     """In every class, the distribution of a sensitive column is within earth mover's distance ``t`` of the reference.
 
     - ``equal``: all values are equally far apart.
-    - ``ordered``: values lie in order at equal steps, smallest to largest.
+    - ``ordered``: values lie in order at equal steps, smallest to largest; words as their hierarchy lists them, or by
+      the alphabet without one.
     - ``hierarchical``: values are as far apart as the level at which the column's hierarchy joins them.
 
     The reference is the distribution of the whole table before anything was suppressed, unless one is given. The
@@ -29,7 +30,7 @@ class TCloseness(PrivacyModel):
         {"t": 0.5},
         {"t": 0.5, "distance": "ordered"},
         {"t": 0.5, "distance": "hierarchical"},
-        {"t": 0.9, "reference": "uniform"},
+        {"t": 0.7, "reference": "uniform"},
     )
     reference: ClassVar[str] = "Li, Li and Venkatasubramanian (2007), doi:10.1109/ICDE.2007.367856"
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
@@ -98,5 +99,8 @@ class _Distance(Rule):
 
 
 def _order(tracked: Tracked, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers and dates by size, words as the hierarchy lists them (without one: by the alphabet); no value is last."""
     leaves = tracked.ladder.leaves.filter(pl.Series(occurs))
+    if leaves.dtype == pl.String:
+        return np.argsort(leaves.is_null().to_numpy(), kind="stable")
     return leaves.arg_sort(nulls_last=True).to_numpy()

@@ -7,6 +7,7 @@ of the rows is ever held here.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -385,6 +386,8 @@ def _secret(rng: Rng, rows: int, identifiers: Identifiers) -> pl.DataFrame:
 def _refuse_bad_weights(source: _Source, schema: Schema) -> None:
     for name in schema.names(Role.WEIGHT):
         i = source.columns.index(name)
-        asked = f"SELECT COUNT(*) AS n FROM ({source.base}) AS b WHERE c{i} IS NULL OR NOT (c{i} > 0)"
+        # NaN is larger than every number to both engines
+        sound = f"c{i} > 0 AND c{i} <= {sys.float_info.max!r}"
+        asked = f"SELECT COUNT(*) AS n FROM ({source.base}) AS b WHERE c{i} IS NULL OR NOT ({sound})"
         if source.engine.query(asked, "checking the weights").item():
             raise BadParameter(f"Weight column `{name}` must hold positive numbers and no gaps.", column=name)

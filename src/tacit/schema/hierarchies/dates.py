@@ -32,7 +32,8 @@ class Dates(Hierarchy):
     sample = (date(1899, 12, 31), date(1900, 1, 1), date(1965, 7, 31), date(1965, 8, 1), date(1966, 1, 2))
 
     units: Annotated[tuple[Unit, ...], Field(min_length=1)]
-    """The levels above the date itself, from fine to coarse; ``*`` follows by itself."""
+    """The levels above the date itself, from fine to coarse; ``*`` follows by itself. A column of days skips units that
+    are no coarser than a day."""
 
     @field_validator("units")
     @classmethod
@@ -52,8 +53,8 @@ class Dates(Hierarchy):
                 column=column,
             )
         leaves = values.unique().sort()
-        finest = "day" if isinstance(values.dtype, pl.Date) else "hour"
-        units = [unit for unit in self.units if unit != finest or finest == "hour"]
+        # a day cannot become an hour, and is itself already
+        units = [unit for unit in self.units if unit not in ("hour", "day") or not isinstance(values.dtype, pl.Date)]
         return Ladder.from_labels(column, leaves, [*(_labels(leaves, u) for u in units), [ROOT] * len(leaves)])
 
 

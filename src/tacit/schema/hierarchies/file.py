@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from typing import Annotated, Any, ClassVar
 
 import polars as pl
@@ -75,7 +76,7 @@ class File(Hierarchy):
             if self.encoding is None:
                 return raw.decode("latin-1")
             raise NotThatFormat(f"The hierarchy file {self.path} is not written in {self.encoding}.") from None
-        except (LookupError, OSError, EOFError) as failure:
+        except (LookupError, OSError, EOFError, zlib.error) as failure:
             raise NotThatFormat(f"The hierarchy file {self.path} cannot be decoded: {failure}.") from None
 
 
