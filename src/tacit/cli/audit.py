@@ -73,7 +73,7 @@ def command(
         secrets = tuple(name for name, column in made.schema.columns.items() if str(column.role) == "sensitive")
     if not secrets:
         raise BadParameter("no column is sensitive.", fix="Name one with --secret, or give it that role in the recipe.")
-    table = read(source)
+    table = read(source, **(made.source.options if made and made.source and data is None else {}))
     table.require(list(secrets))
     rules = Rules(k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, effort=effort)
     desk: AuditDesk | DurableDesk = AuditDesk(table.frame, secrets=secrets, rules=rules)

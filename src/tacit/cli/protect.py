@@ -85,8 +85,9 @@ def command(
 def _fits(source: str) -> bool:
     """Whether the source may be read whole; what is no local file is streamed by its own reader."""
     from tacit.data import size_hint
+    from tacit.data.url import file_and_options
 
-    return "://" in source or not Path(source).is_file() or size_hint(source).fits
+    return "://" in source or not Path(file_and_options(source)[0]).is_file() or size_hint(source).fits
 
 
 def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:

@@ -18,7 +18,7 @@ from tacit.data.formats.parquet import Parquet
 from tacit.data.scanning import Scan, scan, size_hint
 from tacit.data.sources import read, require_file
 from tacit.data.table import Table
-from tacit.data.url import is_url
+from tacit.data.url import file_and_options, is_url
 from tacit.errors import NotThatFormat
 
 __all__ = ["Glimpse", "glimpse"]
@@ -69,14 +69,15 @@ def _plan(rows: int, most: int) -> tuple[int, int]:
 
 def _scanned(source: str | Path, whole: bool | None) -> Scan | None:
     """The file ready to be passed through, if it must be and can be."""
-    path = Path(source)
     if is_url(str(source)) or str(source) == "-":
         return None
+    name, options = file_and_options(source)
+    path = Path(name)
     require_file(path)
     if format_for(path) not in (Csv, Parquet, Database) or (size_hint(path).fits if whole is None else whole):
         return None
     try:
-        return scan(path)
+        return scan(path, **dict[str, Any](options))
     except NotThatFormat:
         return None  # reading it whole either works or says what is wrong
 

@@ -19,7 +19,7 @@ from tacit.data.format import Format, format_for
 from tacit.data.infer import THOUSANDS, Rule, allowed, plausible, settle
 from tacit.data.sources import require_file
 from tacit.data.text import decode, sniff, to_utf8
-from tacit.data.url import is_url, parse_url
+from tacit.data.url import file_and_options, is_url, parse_url
 from tacit.errors import BadParameter, EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class SizeHint:
 
 def size_hint(path: str | Path) -> SizeHint:
     """How large a file is, how large it will be in memory, and how much memory there is."""
-    place = Path(path)
+    place = Path(file_and_options(path)[0])
     require_file(place)
     size = place.stat().st_size
     return SizeHint(
@@ -164,9 +164,10 @@ def scan(source: str | Path, *, format: Format | None = None, **options: Any) ->
         path: Path = Path(address.location)
         part: Format = Database(table=address.table, query=address.query)
     else:
-        path = Path(source)
+        name, told = file_and_options(source)
+        path = Path(name)
         require_file(path)
-        kind = format_for(path).build(options) if format is None else format
+        kind = format_for(path).build({**told, **options}) if format is None else format
         assert isinstance(kind, Format)
         part = kind
     require_file(path)

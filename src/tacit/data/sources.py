@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import polars as pl
 
 from tacit.data.atomic import replacing
 from tacit.data.format import Format, format_for
 from tacit.data.table import Table, refuse_duplicates
-from tacit.data.url import is_url, parse_url
+from tacit.data.url import file_and_options, is_url, parse_url
 from tacit.errors import EmptyTable, FileMissing, TacitError, UnknownFormat, WriteFailed, WrongKind
 from tacit.registry import registry
 
@@ -23,14 +23,15 @@ def read(source: object, *, format: Format | str | None = None, **options: Any) 
 
     ``source`` is a path, ``-`` for CSV on standard input, a database URL (see :mod:`tacit.data.url`), a pandas or
     Polars frame, a PyArrow table, or anything else with ``__arrow_c_stream__``. The format is known by the suffix
-    unless ``format`` (a part or its name) is given; ``options`` are fields of that format. A table without rows is
-    refused.
+    unless ``format`` (a part or its name) is given; ``options`` are fields of that format, which may also follow the
+    path: ``people.xlsx?sheet=2024&skip=2``. A table without rows is refused.
     """
     if isinstance(source, str | Path):
         text = str(source)
         table = _from_url(text) if is_url(text) else _from_stdin(format, options) if text == "-" else None
         if table is None:
-            table = _from_file(Path(source), format, options)
+            path, told = file_and_options(source)
+            table = _from_file(Path(path), format, {**told, **options})
     else:
         table = _from_object(source)
     if table.rows == 0:
@@ -79,7 +80,10 @@ def _format(path: Path, chosen: Format | str | None, options: dict[str, Any]) ->
     if isinstance(chosen, Format):
         return type(chosen).build({**chosen.model_dump(), **options}) if options else chosen
     kind = registry("format").get(chosen) if chosen is not None else format_for(path)
-    part = kind.build(options)
+    # one word where a list belongs, as in people.csv?missing=-9
+    several = {name for name, field in kind.model_fields.items() if get_origin(field.annotation) is tuple}
+    listed = {name: [value] if name in several and isinstance(value, str) else value for name, value in options.items()}
+    part = kind.build(listed)
     assert isinstance(part, Format)
     return part
 

@@ -17,13 +17,25 @@ from tacit.data.infer import RULES
 from tacit.data.table import refuse_duplicates
 from tacit.errors import EmptyTable, NotThatFormat, RaggedLine
 
-__all__ = ["DELIMITERS", "Content", "Dialect", "decode", "explain", "quotes_are_regular", "sniff", "to_utf8"]
+__all__ = [
+    "DELIMITERS",
+    "Content",
+    "Dialect",
+    "decode",
+    "explain",
+    "quotes_are_regular",
+    "sniff",
+    "to_utf8",
+    "without_lines",
+]
 
 DELIMITERS = ("\t", ";", "|", ",")
 """In the order of preference where several fit: a comma is also a decimal sign, a tab hardly anything else."""
 
 _SAMPLE = 1 << 15
 _LINES = 20
+_TITLES = 10
+"""More lines than this are no title."""
 """A file is judged by its first 32 KB, and by more if its lines are so long that fewer lines than this fit."""
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _UNUSED_CP1252 = [0x81, 0x8D, 0x8F, 0x90, 0x9D]
@@ -108,6 +120,7 @@ def sniff(data: Content, *, delimiter: str | None, header: bool | None, missing:
         text, preamble = text.partition("\n")[2], 1
     if not text.strip():
         raise EmptyTable(f"{name} is empty.", fix="Check that the file was written completely.", path=name)
+    refuse_titles(text, DELIMITERS if delimiter is None else (delimiter,), cut, name)
     if delimiter is None:
         delimiter = _delimiter(text, cut)
     rows = _rows(text, delimiter, cut)
@@ -141,6 +154,36 @@ def _header_lines(text: str, delimiter: str) -> int:
         if row:
             return int(reader.line_num)
     return 0
+
+
+def without_lines(data: Content, count: int) -> bytes:
+    """The text without its first lines."""
+    whole, start = bytes(data), 0
+    for _ in range(count):
+        start = whole.find(b"\n", start) + 1
+        if start == 0:
+            return b""
+    return whole[start:]
+
+
+def refuse_titles(text: str, marks: Sequence[str], cut: bool, name: str) -> None:
+    """Refuse a file whose first lines are cut into far fewer fields than all others: a title is no header."""
+    for mark in marks:
+        reader = _reader(io.StringIO(text, newline=""), mark)
+        found = [(len(row), int(reader.line_num)) for row in reader if row]
+        found = found[:-1] if cut else found
+        fields = found[-1][0] if found else 0
+        first = next((place for place, (count, _) in enumerate(found) if count == fields), 0)
+        below = found[first:]
+        same = all(count == fields for count, _ in below)
+        if fields > 2 and 0 < first <= _TITLES and len(below) > 2 and same and found[0][0] * 2 <= fields:
+            skipped = found[first][1] - 1
+            raise NotThatFormat(
+                f"{name}: line {skipped + 1} and all that follow have {fields} fields, the first line {found[0][0]}."
+                " What stands above looks like a title.",
+                fix=f"Leave it out with {name}?skip={skipped}, or delete these lines.",
+                path=name,
+            )
 
 
 def _delimiter(text: str, cut: bool) -> str:

@@ -1,13 +1,15 @@
-"""Addresses of database tables: ``duckdb:///people.duckdb?table=people``, ``postgresql://host/db?query=SELECT ...``."""
+"""Addresses of database tables, ``duckdb:///people.duckdb?table=people``, and of files with options of their format,
+``people.xlsx?sheet=2024&skip=2``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from tacit.errors import DatabaseFailed
+from tacit.errors import BadParameter, DatabaseFailed
 
-__all__ = ["Address", "is_url", "parse_url"]
+__all__ = ["Address", "file_and_options", "is_url", "parse_url"]
 
 _SCHEMES = {"duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
 
@@ -29,6 +31,32 @@ class Address:
 def is_url(source: str) -> bool:
     """Whether this names a database rather than a file."""
     return "://" in source
+
+
+def file_and_options(source: str | Path) -> tuple[str, dict[str, str | list[str]]]:
+    """A file's path and the options behind a question mark; a key that is given twice has a list.
+
+    A file whose name holds a question mark is that file.
+
+    >>> file_and_options("people.xlsx?sheet=2024&skip=2")
+    ('people.xlsx', {'sheet': '2024', 'skip': '2'})
+    """
+    text = str(source)
+    path, mark, query = text.partition("?")
+    if not mark or is_url(text) or Path(text).exists():
+        return text, {}
+    options: dict[str, str | list[str]] = {}
+    for part in query.split("&"):
+        key, equal, value = part.partition("=")
+        if not equal:
+            raise BadParameter(
+                f"What follows the question mark of {Path(path).name} is no option of its format.",
+                fix="Write it as FILE?option=value&option=value.",
+            )
+        known = options.get(unquote(key))
+        new = unquote(value)
+        options[unquote(key)] = new if known is None else [*([known] if isinstance(known, str) else known), new]
+    return path, options
 
 
 def parse_url(url: str) -> Address:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tacit.errors import InvalidRecipe, Problem, TacitError, did_you_mean
+from tacit.data.url import file_and_options
+from tacit.errors import BadParameter, InvalidRecipe, Problem, TacitError, did_you_mean
 from tacit.params import Part, plain_message
 from tacit.recipe.positions import Located, parse
 from tacit.recipe.recipe import VERSION, Limits, Recipe, Source
@@ -150,7 +151,12 @@ def _source(collect: _Collector, value: object, base: Path | None) -> Source | N
         collect.add(("data",), "must be a file name, a database URL, or {file: ..., option: ...}")
         return None
     location = value if base is None or "://" in value or value == "-" else str(Path(base, value))
-    return Source(location=location, options=options)
+    try:
+        location, told = file_and_options(location)
+    except BadParameter as refusal:
+        collect.add(("data",), str(refusal))
+        return None
+    return Source(location=location, options={**told, **options})
 
 
 def _limits(collect: _Collector, value: object) -> Limits:

@@ -17,6 +17,7 @@ import polars as pl
 from tacit.data import read, write
 from tacit.data.atomic import refuse_folder, sha256
 from tacit.data.format import Format
+from tacit.data.url import file_and_options
 from tacit.errors import BadParameter, FileMissing, NotThatFormat, ReleaseChanged
 from tacit.registry import registry
 from tacit.release.change import Lineage
@@ -44,7 +45,7 @@ LINEAGE = "lineage.parquet"
 
 def release_suffix(source: str) -> str:
     """The ending of the released file: that of the source where it can be written, CSV otherwise."""
-    name = source.lower().removesuffix(".gz")
+    name = file_and_options(source)[0].lower().removesuffix(".gz")
     for cls in registry("format"):
         assert issubclass(cls, Format)
         for suffix in cls.suffixes:

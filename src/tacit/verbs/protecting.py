@@ -14,6 +14,7 @@ from tacit.attack import Outcome, Scene, battery
 from tacit.data import give_back, read
 from tacit.data.atomic import replacing_folder
 from tacit.data.table import Table
+from tacit.data.url import file_and_options, is_url
 from tacit.errors import BadParameter, NotApplicable, PolicyNotMet, Unmet
 from tacit.measure.measure import Pair
 from tacit.progress import SILENT, Progress
@@ -197,11 +198,18 @@ def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
 
 
 def _table(recipe: Recipe, data: Any) -> Table:
+    if isinstance(data, str | Path) and recipe.source is not None and _alike(data, recipe.source.location):
+        return read(data, **{**recipe.source.options, **file_and_options(data)[1]})  # the next file of the same kind
     if data is not None:
         return read(data)
     if recipe.source is None:
         raise BadParameter("The recipe names no data and none was given.", fix="Add `data:` to it, or name a file.")
     return read(recipe.source.location, **recipe.source.options)
+
+
+def _alike(one: str | Path, other: str) -> bool:
+    """Whether two places are files of the same format, so that options of one fit the other."""
+    return Path(file_and_options(one)[0]).suffix.lower() == Path(other).suffix.lower() and not is_url(str(one))
 
 
 def title_of(recipe: Recipe) -> str:

@@ -16,7 +16,7 @@ from pydantic import Field
 from tacit.data.format import Format, refuse_nested, what_it_is
 from tacit.data.infer import SpelledMissing, infer
 from tacit.data.table import Table
-from tacit.data.text import DELIMITERS, Content, Dialect, explain, quotes_are_regular, sniff, to_utf8
+from tacit.data.text import DELIMITERS, Content, Dialect, explain, quotes_are_regular, sniff, to_utf8, without_lines
 from tacit.errors import EmptyTable, NotThatFormat
 
 __all__ = ["MISSING", "Csv"]
@@ -50,6 +50,8 @@ class Csv(Format):
     """Unquoted fields that mean "no value"."""
     text: tuple[str, ...] = ()
     """Columns to keep as text whatever they look like, for example codes such as 250.00."""
+    skip: Annotated[int, Field(ge=0)] = 0
+    """Lines above the header line (or above the first row)."""
 
     def read(self, path: Path) -> Table:
         if path.suffix.lower() == ".gz":
@@ -61,6 +63,9 @@ class Csv(Format):
         """The table in these bytes; ``name`` is what messages call them, ``path`` the file if they are mapped."""
         refuse_foreign(data, name)
         data = to_utf8(data, self.encoding, name)
+        if self.skip:
+            data, path = without_lines(data, self.skip), None
+            refuse_foreign(data, name)
         dialect = sniff(data, delimiter=self.delimiter, header=self.header, missing=self.missing, name=name)
         options: dict[str, Any] = {"decimal": self.decimal, "comma": dialect.delimiter != ",", "text": self.text}
         fast = cut_fast(data, dialect, missing=self.missing, name=name, path=path)
@@ -119,7 +124,7 @@ class Csv(Format):
     def scan(self, path: Path) -> str | None:
         from tacit.data.scanning import csv_expression
 
-        return csv_expression(self, path)
+        return None if self.skip else csv_expression(self, path)
 
 
 def load(path: Path) -> bytes:

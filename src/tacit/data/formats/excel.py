@@ -16,6 +16,8 @@ from tacit.errors import EmptyTable, NotThatFormat, WriteFailed, did_you_mean
 __all__ = ["Excel"]
 
 _ROWS, _COLUMNS = 1_048_575, 16_384
+_TOP = 20
+"""Lines that are looked at to tell a header from a title above it."""
 
 
 class Excel(Format):
@@ -51,12 +53,20 @@ class Excel(Format):
                 path=str(path),
                 sheet=self.sheet,
             )
-        sheet: str | int = 0 if self.sheet is None else self.sheet
-        top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=1, dtypes="string").to_polars()
-        if top.height == 0:
-            raise EmptyTable(f"The sheet of {path.name} is empty.", fix="Name another sheet.", path=str(path))
-        names = [str(name).strip() if name else f"column_{number}" for number, name in enumerate(top.row(0), 1)]
+        sheet: str = book.sheet_names[0] if self.sheet is None else self.sheet
+        top = book.load_sheet(sheet, header_row=None, skip_rows=self.skip, n_rows=_TOP, dtypes="string").to_polars()
+        _refuse_titles(top, path, self)
+        names = [
+            str(name).strip() if name else f"column_{number}"
+            for number, name in enumerate(top.row(0) if top.height else (), 1)
+        ]
         refuse_duplicates(names)
+        if top.height < 2:
+            raise EmptyTable(
+                f"The sheet `{sheet}` of {path.name} has no rows below a header.",
+                fix=_other_sheets(path.name, sheet, book.sheet_names),
+                path=str(path),
+            )
         loaded = book.load_sheet(
             sheet, header_row=None, skip_rows=self.skip + 1, column_names=names, schema_sample_rows=None
         )
@@ -86,3 +96,25 @@ class Excel(Format):
                 )
         except xlsxwriter.exceptions.FileCreateError as failure:
             raise OSError(getattr(failure.args[0], "errno", 0), getattr(failure.args[0], "strerror", "")) from None
+
+
+def _other_sheets(name: str, sheet: str, sheets: list[str]) -> str:
+    others = [other for other in sheets if other != sheet]
+    if not others:
+        return "Check that the file was written completely."
+    listed = ", ".join(f"`{other}`" for other in others)
+    return f"It also has {listed}: name one as {name}?sheet={others[0]}."
+
+
+def _refuse_titles(top: pl.DataFrame, path: Path, asked: Excel) -> None:
+    """Refuse a sheet whose first line names hardly any of the columns below: that is a title and not the header."""
+    filled = [sum(cell is not None and cell.strip() != "" for cell in row) for row in top.iter_rows()]
+    header = filled.index(max(filled, default=0)) if filled else 0
+    if header and filled[0] * 2 <= filled[header] > 2:
+        told = f"sheet={asked.sheet}&" if asked.sheet is not None else ""
+        raise NotThatFormat(
+            f"{path.name}: the first line names {filled[0]} of {filled[header]} columns, like a title above a table.",
+            fix=f"Say how many lines stand above the names of the columns: {path.name}?{told}skip={asked.skip + header}"
+            f" if they are in line {asked.skip + header + 1}.",
+            path=str(path),
+        )
