@@ -6,7 +6,7 @@ taken from the data would give the largest value away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -17,7 +17,7 @@ from tacit.errors import BadParameter, MetadataMissing
 from tacit.exact import rational
 from tacit.schema import Column, Kind, Schema
 
-__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values"]
+__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "each_once"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,18 @@ def declared_values(column: Column) -> tuple[Any, ...] | None:
     kind, domain = column.kind, column.domain
     if domain is None or domain.values is None or kind is None:
         return None
+    return each_once((_fitted(value, kind) for value in domain.values), kind)
+
+
+def each_once(values: Iterable[Any], kind: Kind) -> tuple[Any, ...]:
+    """Values that engines tell apart: as floats, neighbouring whole numbers above 2**53 are one.
+
+    >>> each_once((2**53, 2**53 + 1), Kind.NUMBER), each_once((2**53, 2**53 + 1), Kind.INTEGER)
+    ((9007199254740992,), (9007199254740992, 9007199254740993))
+    """
     found: dict[Any, Any] = {}
-    for value in domain.values:
-        fitted = _fitted(value, kind)
-        found.setdefault(float(fitted) if kind is Kind.NUMBER else fitted, fitted)
+    for value in values:
+        found.setdefault(float(value) if kind is Kind.NUMBER else value, value)
     return tuple(found.values())
 
 

@@ -75,7 +75,7 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
     groups = tuple(product(*(key.values or () for key in question.keys))) if question.public_keys else None
 
     def key_of(row: Key) -> Key:
-        return tuple(row[:width]) if groups is None or not width else groups[row[0]]
+        return _plain(row[:width]) if groups is None or not width else groups[row[0]]
 
     added = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
     table: dict[Key, Key] = {}
@@ -113,6 +113,11 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
             chosen = _quantiles(strategy, i, _histograms(rows, width, where, len(keys)), receipts[i])
             values |= dict(zip(strategy.of(i).covers, chosen, strict=True))
     return Released(keys=keys, values=values)
+
+
+def _plain(key: Key) -> Key:
+    """A private key without the sign of a zero: whose zero an engine takes for all that are equal is not private."""
+    return tuple([part + 0.0 if isinstance(part, float) else part for part in key])
 
 
 def _receipts(strategy: Strategy, receipt: Receipt) -> dict[int | None, Receipt]:

@@ -83,6 +83,9 @@ def _date_part(reader: Reader, node: Any) -> Scalar:
     a = reader.read(_undone(inner))
     if a.kind not in (Kind.DATE, Kind.DATETIME):
         raise reader.no(node, f"A date is needed here, not a {a.family}.")
+    if part == "WEEK" and a.kind is Kind.DATE:
+        # Of the first year of all that a date can be, no week can be told; such a date is no time either.
+        a = Scalar(sql=f"TRY_CAST({a.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
     ends = _PARTS[part]
     known: dict[str, Any] = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
     return Scalar(sql=f"CAST(date_part({text_sql(part.lower())}, {a.sql}) AS BIGINT)", kind=Kind.INTEGER, **known)

@@ -42,6 +42,12 @@ class Rows(ABC):
         """How many rows one original row can become (of interest only where each row is a unit)."""
         return self.children()[0].copies
 
+    @property
+    def ids(self) -> str:
+        """The table as whose ids the unit is stored; empty where it is a text, out of tables that may store it in
+        different ways."""
+        return self.children()[0].ids
+
     def _unit(self, alias: str) -> str:
         return "" if self.by_row else f"{alias}u, "
 
@@ -51,10 +57,6 @@ def walk(node: Rows) -> Iterator[Rows]:
     yield node
     for child in node.children():
         yield from walk(child)
-
-
-def _table(node: Rows) -> set[str]:
-    return {scan.table for scan in walk(node) if isinstance(scan, Scan)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +74,10 @@ class Scan(Rows):
     @property
     def by_row(self) -> bool:
         return self.unit is None
+
+    @property
+    def ids(self) -> str:
+        return self.table
 
     @property
     def copies(self) -> int:
@@ -170,21 +176,28 @@ class Pair(Rows):
         one = "".join(f", l.{name}" for name in self.left.columns())
         two = "".join(f", r.{name}" for name in self.right.columns())
         # Units of different tables may be stored in different types, and to convert text to a number can fail.
-        match = (
-            "l.u = r.u" if _table(self.left) == _table(self.right) else "CAST(l.u AS VARCHAR) = CAST(r.u AS VARCHAR)"
-        )
+        same = self.left.ids == self.right.ids
+        match = "l.u = r.u" if same else "CAST(l.u AS VARCHAR) = CAST(r.u AS VARCHAR)"
         return f"SELECT l.u{one}{two} FROM ({self.left.sql()}) AS l JOIN ({self.right.sql()}) AS r ON {match}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stack(Rows):
-    """The rows of both nodes. A row keeps its unit; where each row is a unit, one original row may come twice."""
+    """The rows of both nodes. A row keeps its unit; where each row is a unit, one original row may come twice.
+
+    Ids of different tables become texts: a type that an engine finds for both can fail to hold some, or make one of two
+    (whole numbers as floats), whose rows would then be bounded together and move more than one unit may.
+    """
 
     first: Rows
     second: Rows
 
     def children(self) -> tuple[Rows, ...]:
         return (self.first, self.second)
+
+    @property
+    def ids(self) -> str:
+        return self.first.ids if self.first.ids == self.second.ids else ""
 
     @property
     def copies(self) -> int:
@@ -194,7 +207,7 @@ class Stack(Rows):
         return self.first.columns()
 
     def sql(self) -> str:
-        unit = self._unit("")
+        unit = self._unit("") if self.ids else "CAST(u AS VARCHAR) AS u, "
         one, two = ", ".join(self.first.columns()), ", ".join(self.second.columns())
         return f"SELECT {unit}{one} FROM ({self.first.sql()}) UNION ALL SELECT {unit}{two} FROM ({self.second.sql()})"
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, declared_values
+from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, declared_values, each_once
 from tacit.answer.expression import Columns, Reader
 from tacit.answer.functions import TYPES
 from tacit.answer.refusal import refuse
@@ -294,8 +294,8 @@ class Sources:
         for (alias, name, a), (_, _, b) in zip(one, two, strict=True):
             low = None if a.low is None or b.low is None else min(a.low, b.low)
             high = None if a.high is None or b.high is None else max(a.high, b.high)
-            values = None if a.values is None or b.values is None else tuple(dict.fromkeys((*a.values, *b.values)))
             kind = a.kind if a.kind is b.kind else Kind.NUMBER if a.number else Kind.DATETIME
+            values = None if a.values is None or b.values is None else each_once((*a.values, *b.values), kind)
             items.append(
                 (alias, name, replace(a, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit))
             )

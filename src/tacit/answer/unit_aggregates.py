@@ -33,7 +33,9 @@ def _unit_extreme(function: str) -> Rule:
         scalar = reader.number(node.this)
         x = scalar.as_double()
         known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
-        return f"{function}(CASE WHEN NOT isnan({x}) THEN {x} END)", known
+        # Zeros have no sign here: which of two equal values is the extreme would depend on the order of rows.
+        zero = "CAST(0.0 AS DOUBLE)"
+        return f"{function}(CASE WHEN {x} = {zero} THEN {zero} WHEN NOT isnan({x}) THEN {x} END)", known
 
     return rule
 

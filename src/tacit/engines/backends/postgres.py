@@ -12,6 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from tacit.engines.engine import Engine, Running, failed
+from tacit.engines.frames import typed
 from tacit.engines.postgres_sql import PostgresWriter
 from tacit.engines.writer import Columns
 from tacit.errors import DatabaseFailed, ExtraMissing, UnknownFormat
@@ -161,7 +162,7 @@ def _load(connection: Any, name: str, source: Any) -> None:
             "PostgreSQL answers from its own tables and from frames, not from files.",
             fix="Name the table as postgresql://user@host/base#schema.table, or use DuckDB.",
         )
-    frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
+    frame = typed(source)
     types = [_stored(dtype) for dtype in frame.dtypes]
     columns = ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(frame.columns, types, strict=True))
     connection.execute(f"CREATE TEMPORARY TABLE {_quoted(name)} ({columns})".encode())

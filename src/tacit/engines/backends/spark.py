@@ -15,6 +15,7 @@ import polars as pl
 from pydantic import Field
 
 from tacit.engines.engine import Engine, Running, failed
+from tacit.engines.frames import typed
 from tacit.engines.spark_sql import SparkWriter
 from tacit.engines.writer import Columns
 from tacit.errors import DatabaseFailed, ExtraMissing, FileMissing, UnknownFormat
@@ -86,7 +87,7 @@ class _RunningSpark(Running):
     def _frame(self, source: Any) -> Any:
         if isinstance(source, str | Path):
             return self._session.read.parquet(Path(source).resolve().as_uri())
-        frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
+        frame = typed(source)
         wide = [name for name, dtype in frame.schema.items() if dtype in (pl.UInt64, pl.Int128)]
         small = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer() and name not in wide]
         named = frame.with_columns(

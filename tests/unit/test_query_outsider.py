@@ -1,0 +1,195 @@
+"""What a second outsider got through with: ids of several tables, values of unions, zeros, odd times, bare objects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from tacit.answer import Catalog, PrivateTable, Session
+from tacit.answer.choosing import choose
+from tacit.answer.question import ask
+from tacit.answer.statement import additive
+from tacit.dp.ledger import Ledger
+from tacit.dp.loss import approximate, pure
+from tacit.errors import DatabaseFailed
+from tacit.schema import Column, Domain, Kind, Role, Schema
+from tacit.sealed import Permit
+
+pytest.importorskip("sqlglot")
+
+
+def column(kind: str, **domain: Any) -> Column:
+    return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
+
+
+def session(tables: dict[str, tuple[Any, dict[str, Column]]], *, unit: str | None = None) -> Session:
+    book = Ledger.open(":memory:")
+    book.set_cap(approximate(10**8, "0.9"), dataset="d")
+    limit = None if unit is None else 1
+    private = {
+        name: PrivateTable(name=name, schema=Schema(columns=own, unit=unit), rows=limit, groups=limit)
+        for name, (_, own) in tables.items()
+    }
+    catalog = Catalog(dataset="d", private=private)
+    return Session(catalog, {name: data for name, (data, _) in tables.items()}, ledger=book, analyst="ana")
+
+
+def one(data: Any, **columns: Column) -> Session:
+    return session({"t": (data, columns)})
+
+
+def exact(asked: Session, sql: str) -> list[tuple[Any, ...]]:
+    """The numbers before noise."""
+    strategy = choose(ask(sql, asked.catalog), pure(1))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive(strategy, 1)).open(Permit("a test"))
+    return found
+
+
+# --- whose row it is --------------------------------------------------------------------------------------------------
+
+
+def test_people_of_a_union_stay_apart_however_their_ids_are_stored() -> None:
+    """Whole numbers and fractions became floats: neighbours above 2**53 were bounded as one person, who then moved two
+    groups where one was paid for."""
+    key = column("category", values=("a", "b", "c"))
+    ints = pl.DataFrame({"id": [2**53, 2**53 + 1], "k": ["a", "b"]}), {"id": column("integer"), "k": key}
+    floats = pl.DataFrame({"id": [0.5], "k": ["c"]}), {"id": column("number"), "k": key}
+    sql = "SELECT k, COUNT(*) FROM (SELECT k FROM t UNION ALL SELECT k FROM b) AS q GROUP BY k"
+    found = exact(session({"t": ints, "b": floats}, unit="id"), sql)
+    assert sorted(found) == [(0, 1, 1), (1, 1, 1), (2, 1, 1)]
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT COUNT(*) FROM (SELECT id FROM t UNION ALL SELECT id FROM b) AS x "
+    "JOIN (SELECT b.id AS id FROM b JOIN t ON t.id = b.id) AS y ON x.id = y.id",
+    "SELECT COUNT(*) FROM (SELECT t.id AS id, b.k AS k FROM t JOIN b ON t.id = b.id) AS x "
+    "JOIN (SELECT b.id AS id, t.k AS k FROM b JOIN t ON t.id = b.id) AS y ON x.id = y.id",
+    "SELECT COUNT(*) FROM (SELECT id FROM t UNION ALL SELECT id FROM b UNION ALL SELECT id FROM t) AS x "
+    "JOIN t ON t.id = x.id",
+])  # fmt: skip
+def test_joins_of_joins_fail_for_no_id(sql: str) -> None:
+    """Ids of the same tables in another order were compared as they are stored, and text was converted to numbers."""
+    columns = {"id": column("category"), "k": column("category")}
+    numbers = pl.DataFrame({"id": [1, 2], "k": ["c", "d"]}), columns
+    for odd in ("2", "x", "", "2.5", "9" * 30):
+        texts = pl.DataFrame({"id": ["1", odd], "k": ["a", "b"]}), columns
+        assert exact(session({"t": texts, "b": numbers}, unit="id"), sql)[0][0] >= 1
+
+
+def test_a_row_of_a_union_is_in_one_group_though_its_values_are_declared_as_different() -> None:
+    """Written-out whole numbers beside a column of floats: each of them matched all that are equal as floats."""
+    asked = one(pl.DataFrame({"x": [0.5]}), x=column("number", values=(0.5, 1.5)))
+    parts = " UNION ALL ".join(f"SELECT {2**60 + i} AS k FROM t" for i in range(9))
+    sql = f"SELECT k, COUNT(*) FROM (SELECT x AS k FROM t UNION ALL {parts}) AS q GROUP BY k"
+    [draw] = choose(ask(sql, asked.catalog), pure(1)).draws
+    assert sum(row[1] for row in exact(asked, sql)) <= draw.sensitivity == 10
+
+
+# --- what a key shows -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["x", "x * 1", "ABS(x) * x"])
+def test_a_zero_is_shown_without_a_sign(key: str) -> None:
+    """Of equal keys an engine shows one: a single -0.0 could show that it is there."""
+    for rows in ([-0.0] + [0.0] * 60, [0.0] * 60 + [-0.0], [-0.0] * 61):
+        asked = one(pl.DataFrame({"x": rows}), x=column("number", low=-1, high=1))
+        shown = asked.ask(f"SELECT {key} AS k, COUNT(*) FROM t GROUP BY {key}", epsilon=100, delta="1e-9")
+        assert [str(row[0].value) for row in shown.rows] == ["0.0"]
+
+
+def test_the_extreme_of_a_unit_is_a_zero_without_a_sign() -> None:
+    columns = {"id": column("integer"), "x": column("number", low=-1, high=1)}
+    for rows in ([0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0]):
+        asked = session({"t": (pl.DataFrame({"id": [1, 1], "x": rows}), columns)}, unit="id")
+        for function in ("MIN", "MAX"):
+            inner = f"SELECT id, {function}(x) AS m FROM t GROUP BY id"
+            sql = f"SELECT COUNT(*) FROM ({inner}) AS q WHERE CAST(m AS VARCHAR) = '0.0'"
+            assert exact(asked, sql)[0][0] == 1
+
+
+# --- times that cannot be read ----------------------------------------------------------------------------------------
+
+TIMES = {
+    "s": ("TIMESTAMP_S", (2**63 - 1, -(2**63) + 1, 10**13)),
+    "ms": ("TIMESTAMP_MS", (2**63 - 1, -(2**63) + 1, 10**16)),
+    "us": ("TIMESTAMP", (2**63 - 1, -(2**63), -(2**63) + 1, -9223372022400000001)),
+    "ns": ("TIMESTAMP_NS", (2**63 - 1, -(2**63), -(2**63) + 1)),
+}
+TIME_QUESTIONS = [
+    *(f"SELECT COUNT(*) FROM t WHERE EXTRACT({part} FROM c) >= 0" for part in ("YEAR", "WEEK", "DOW", "HOUR")),
+    "SELECT COUNT(*) FROM t WHERE CAST(c AS VARCHAR) LIKE '%a%'",
+    "SELECT COUNT(DISTINCT CAST(c AS VARCHAR)) FROM t",
+    "SELECT COUNT(*) FROM t WHERE CAST(c AS DATE) > '2020-01-01'",
+    "SELECT COUNT(DISTINCT c) FROM t",
+]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", TIMES)
+def test_no_stored_time_makes_a_question_fail(unit: str, zone: str | None, tmp_path: Path) -> None:
+    """A time beyond what microseconds hold made every question that looked at it fail."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    numbers = pa.array([0, *TIMES[unit][1]], pa.int64())
+    table = pa.table({"c": numbers.view(pa.timestamp(unit, tz=zone))})
+    sources: list[Any] = [table]
+    if unit in ("us", "ns"):  # DuckDB itself cannot open files with milliseconds beyond its own years
+        pq.write_table(table, tmp_path / "t.parquet")
+        sources.append(tmp_path / "t.parquet")
+    for source in sources:
+        for kind in ("datetime", "date"):
+            asked = one(source, c=column(kind))
+            for sql in TIME_QUESTIONS:
+                asked.ask(sql, epsilon=1)
+        asked = one(source, c=column("category"))
+        for sql in ("SELECT COUNT(*) FROM t WHERE c LIKE '%a%'", "SELECT COUNT(DISTINCT c) FROM t"):
+            asked.ask(sql, epsilon=1)
+
+
+@pytest.mark.parametrize("place", ["frame", "parquet", "csv"])
+def test_no_date_makes_a_question_fail(place: str, tmp_path: Path) -> None:
+    """The first year that a date can be has no weeks."""
+    for odd in ("'5877642-06-25 (BC)'", "'5881580-07-10'", "'infinity'", "'-infinity'"):
+        rows = f"SELECT DATE '2024-01-31' AS c UNION ALL SELECT CAST({odd} AS DATE)"
+        source: Any = tmp_path / f"t.{place}"
+        if place == "frame":
+            source = duckdb.sql(rows).to_arrow_table()
+        else:
+            duckdb.sql(f"COPY ({rows}) TO '{source}' (FORMAT {place})")
+        asked = one(source, c=column("date"))
+        for sql in TIME_QUESTIONS:
+            asked.ask(sql.replace("HOUR", "MONTH"), epsilon=1)
+        assert exact(asked, "SELECT COUNT(*) FROM t WHERE EXTRACT(WEEK FROM c) = 5")[0][0] == 1
+
+
+def test_dates_within_the_calendar_are_read_as_they_are(tmp_path: Path) -> None:
+    days = "(DATE '0001-01-01'), (DATE '9999-12-31'), (DATE '2024-02-29'), (NULL)"
+    rows = f"SELECT d, CAST(d AS TIMESTAMP) + INTERVAL 86399999999 MICROSECOND AS at FROM (VALUES {days}) AS v(d)"
+    duckdb.sql(f"COPY ({rows}) TO '{tmp_path / 't.parquet'}' (FORMAT parquet)")
+    asked = one(tmp_path / "t.parquet", d=column("date"), at=column("datetime"))
+    assert exact(asked, "SELECT COUNT(d), COUNT(at), COUNT(*) FROM t") == [(3, 3, 4, 4)]
+    assert exact(asked, "SELECT COUNT(*) FROM t WHERE at >= '9999-12-31 23:59:59.999999'")[0][0] == 1
+
+
+# --- columns without a type -------------------------------------------------------------------------------------------
+
+
+def test_values_of_an_untyped_column_are_read_one_by_one() -> None:
+    """A single 2.5 among whole numbers of Python made the others read as 1.0."""
+    pd = pytest.importorskip("pandas")
+    for odd in (1, 2.5, "x", None, float("nan"), True, b"y"):
+        for rows in ([1, 1, 1, odd], [odd, 1, 1, 1]):
+            asked = one(pd.DataFrame({"n": pd.Series(rows, dtype=object)}), n=column("category"))
+            assert exact(asked, "SELECT COUNT(*) FROM t WHERE n = '1'")[0][0] == (
+                4 if odd is not True and odd == 1 else 3
+            )
+
+
+def test_what_cannot_be_opened_is_told_without_values(tmp_path: Path) -> None:
+    (tmp_path / "t.parquet").write_bytes(b"PAR1 Chandler has the flu PAR1")
+    with pytest.raises(DatabaseFailed, match="cannot read table `t`") as told:
+        one(tmp_path / "t.parquet", c=column("category"))
+    assert "Chandler" not in str(told.value)
