@@ -1,10 +1,11 @@
-"""Parts of units bounded by compiled code against the statement: the same exact numbers, and the same promise."""
+"""Parts of units bounded by compiled and by plain code against the statement: the same numbers, the same promise."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -22,6 +23,7 @@ from tacit.dp.loss import Loss, approximate, pure
 from tacit.engines import folding
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.engines.bounded import Bounded, Cut, Term
+from tacit.engines.few_rows import MOST_FEW, fold_few
 from tacit.engines.folding import fold
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
@@ -80,9 +82,10 @@ def exact(table: Any) -> list[tuple[int, ...]]:
     return sorted(tuple(map(int, row)) for row in table.open(PERMIT))
 
 
-def test_compiled_code_and_statement_agree_to_the_last_bit() -> None:
-    frame = people(random.Random(1), 1500)
-    running = Duckdb(compiled=0, threads=1).start({"t": frame})
+@pytest.mark.parametrize(("engine", "rows"), [(Duckdb(compiled=0, threads=1), 1500), (Duckdb(threads=1), MOST_FEW)])
+def test_code_and_statement_agree_to_the_last_bit(engine: Duckdb, rows: int) -> None:
+    frame = people(random.Random(1), rows)
+    running = engine.start({"t": frame})
     seen: Counter[tuple[str, Cut]] = Counter()
     for plan in plans(60, seed=2):
         pieces = bounded(plan, 7)
@@ -134,23 +137,23 @@ def test_groups_at_both_ends_of_the_order_are_kept() -> None:
         (5, 0): [(0, 1, 1), (1, 1, 1), (2, 1, 1), (3, 3, 2), (4, 1, 1)],
     }
     for ends, wanted in expected.items():
-        assert fold(batches(rows), Bounded(source="", groups=5, ends=ends, terms=(term,))) == wanted
+        assert both(rows, Bounded(source="", groups=5, ends=ends, terms=(term,))) == wanted
 
 
 def test_a_vector_is_scaled_down_to_its_norm() -> None:
     """Three fours and a four: norm 8 against 4, so each becomes two (less the safety, cut towards zero)."""
     rows = [(1, g, 4) for g in range(4)]
     term = Term(reach=4, low=-9, high=9, times=1000, bound=4000**2)
-    found = fold(batches(rows), Bounded(source="", groups=4, ends=None, terms=(term,)))
+    found = both(rows, Bounded(source="", groups=4, ends=None, terms=(term,)))
     assert found == [(g, 1999, 1) for g in range(4)]
     loose = Term(reach=4, low=-9, high=9, times=1000, bound=8000**2)
-    found = fold(batches(rows), Bounded(source="", groups=4, ends=None, terms=(loose,)))
+    found = both(rows, Bounded(source="", groups=4, ends=None, terms=(loose,)))
     assert found == [(g, 4000, 1) for g in range(4)]
 
 
 def test_no_rows_and_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = Bounded(source="", groups=3, ends=(1, 0), terms=(Term(reach=1, low=0, high=1, every=True),))
-    assert fold([], pieces) == []
+    assert fold([], pieces) == fold_few([], pieces) == []
     monkeypatch.setattr(folding, "MOST_ROWS", 2)
     assert fold(batches([(1, 0), (2, 0)]), pieces) == [(0, 2, 2)]
     assert fold(batches([(1, 0), (2, 0), (3, 0)]), pieces) is None
@@ -169,6 +172,14 @@ def test_only_what_surely_fits_is_taken_on() -> None:
     assert not fits(Term(reach=1 << 30, low=0, high=0, shares=2, cut=Cut.MEAN, rows=1 << 7))
 
 
+def both(rows: Sequence[tuple[int, ...]], pieces: Bounded) -> list[tuple[int, ...]]:
+    """What compiled and plain code come to."""
+    found = fold(batches(rows), pieces)
+    assert found == fold_few(rows, pieces)
+    assert found is not None
+    return found
+
+
 def test_persons_with_names_are_left_to_the_statement() -> None:
     frame = people(random.Random(5), 300).with_columns(person=pl.col("person").cast(pl.String))
     running = Duckdb(compiled=0).start({"t": frame})
@@ -180,8 +191,39 @@ def test_persons_with_names_are_left_to_the_statement() -> None:
     assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
 
 
-def test_small_tables_are_left_to_the_statement() -> None:
-    assert not Duckdb().start({"t": people(random.Random(6), 300)}).folds
+@pytest.mark.parametrize("ids", [pl.String, pl.Int32, pl.Float64])
+def test_few_persons_may_have_names_and_numbers(ids: Any) -> None:
+    """Floats are left to the statement: there, all that are not numbers are one person, and here none would be."""
+    frame = people(random.Random(5), 300).with_columns(person=(pl.col("person") % 1000).cast(ids))
+    if ids is pl.Float64:
+        frame = frame.with_columns(person=pl.when(pl.col("n") == 5).then(float("nan")).otherwise(pl.col("person")))
+    running = Duckdb().start({"t": frame})
+    for sql in ("SELECT city, COUNT(*), AVG(x) FROM t GROUP BY city", "SELECT n, SUM(n) FROM t GROUP BY n"):
+        plan = choose(ask(sql, catalog(2, 2, "category")), pure(1))
+        pieces = bounded(plan, 7)
+        assert pieces is not None
+        found = running.fold(pieces)
+        assert (found is None) == (ids is pl.Float64)
+        assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
+
+
+def test_a_file_that_has_grown_is_left_to_the_statement(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    people(random.Random(6), 300).write_parquet(path)
+    running = Duckdb().start({"t": path})
+    [plan] = plans(1, seed=4)
+    pieces = bounded(plan, 7)
+    assert pieces is not None
+    assert running.fold(pieces) is not None
+    people(random.Random(7), 3000).write_parquet(path)
+    assert running.fold(pieces) is None
+    assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
+
+
+def test_tables_of_middling_size_are_left_to_the_statement() -> None:
+    assert not Duckdb().start({"t": people(random.Random(6), MOST_FEW + 1)}).folds
+    assert Duckdb().start({"t": people(random.Random(6), MOST_FEW)}).folds
+    assert not Duckdb(order="sha256").start({"t": people(random.Random(6), 300)}).folds
     assert not Duckdb(compiled=0, order="sha256").start({"t": people(random.Random(6), 300)}).folds
     assert Duckdb(compiled=300).start({"t": people(random.Random(6), 300)}).folds
 
@@ -202,12 +244,13 @@ def test_a_failure_while_folding_has_the_one_message(monkeypatch: pytest.MonkeyP
     assert failure.value.__cause__ is None
 
 
-def test_neighbours_stay_within_what_one_person_may_add() -> None:
+@pytest.mark.parametrize("engine", [Duckdb(compiled=0), Duckdb()], ids=["compiled", "few rows"])
+def test_neighbours_stay_within_what_one_person_may_add(engine: Duckdb) -> None:
     """Taking any one person out moves no more groups, and none of them farther, than the terms allow."""
     frame = people(random.Random(8), 400)
-    whole = Duckdb(compiled=0).start({"t": frame})
+    whole = engine.start({"t": frame})
     gone = frame["person"].drop_nulls().unique().sort().to_list()[:8]
-    fewer = [Duckdb(compiled=0).start({"t": frame.filter(pl.col("person").ne_missing(person))}) for person in gone]
+    fewer = [engine.start({"t": frame.filter(pl.col("person").ne_missing(person))}) for person in gone]
     checked = 0
     for plan in plans(20, seed=9):
         pieces = bounded(plan, 7)

@@ -14,9 +14,9 @@ from pydantic import Field
 from tacit.engines.bounded import Bounded
 from tacit.engines.duckdb_sql import DuckdbWriter
 from tacit.engines.engine import Engine, Running, failed
-from tacit.engines.frames import as_arrow
+from tacit.engines.few_rows import MOST_FEW, fold_few
 from tacit.engines.writer import Columns
-from tacit.errors import DatabaseFailed, FileMissing, UnknownFormat
+from tacit.errors import FileMissing, UnknownFormat
 from tacit.sealed import Sealed
 
 __all__ = ["Duckdb"]
@@ -28,17 +28,14 @@ _KINDS = {
 }  # fmt: skip
 
 _WHOLE = {name for name, kind in _KINDS.items() if kind == "int"}
-_MOMENTS = "0001-01-01 00:00:00", "9999-12-31 23:59:59"
-_CALENDAR = {
-    "DATE": ("0001-01-01", "9999-12-31"), "TIME": ("00:00:00", "24:00:00"), "TIMESTAMP_S": _MOMENTS,
-    "TIMESTAMP_MS": (_MOMENTS[0], f"{_MOMENTS[1]}.999"), "TIMESTAMP": (_MOMENTS[0], f"{_MOMENTS[1]}.999999"),
-    "TIMESTAMP WITH TIME ZONE": (f"{_MOMENTS[0]}+00", f"{_MOMENTS[1]}.999999+00"),
-}  # fmt: skip
-"""First and last value of stored types that are read, in the type itself: to compare in another one can fail."""
 _BATCH = 122_880
 """Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
 _LINE = 40
 """Bytes of a line of text, about."""
+_LISTS = "tacit_lists"
+"""The schema of public values that statements join with. No table of a question is in it."""
+_FEW, _MANY = 16, 2_000_000
+"""Shorter lists are written out, at 20 microseconds a value in DuckDB's parser; so many values are kept in all."""
 
 
 class Duckdb(Engine):
@@ -95,40 +92,18 @@ class _RunningDuckdb(Running):
         paths = ", ".join(_text(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
-        for place, (name, source) in enumerate(tables.items()):
-            self._open(name, source, f"tacit stored {place}")
+        for name, source in tables.items():
+            if isinstance(source, str | Path):
+                run(f"CREATE VIEW {_name(name)} AS SELECT * FROM {_reader(Path(source))}")
+            else:
+                self._connection.register(name, source)
+        run(f"CREATE SCHEMA {_LISTS}")
         run("SET lock_configuration = true")
-        many = setup.order == "fast" and any(self._rows(name, tables[name]) >= setup.compiled for name in tables)
-        self.folds = many and setup.memory is None
+        self._lists: dict[tuple[Any, ...], str] = {}
+        most = max((self._rows(name, tables[name]) for name in tables), default=0)
+        self._few = most < setup.compiled and most <= MOST_FEW
+        self.folds = setup.order == "fast" and (self._few or (most >= setup.compiled and setup.memory is None))
         self._writer = DuckdbWriter({name: self._columns(name) for name in tables}) if setup.order == "sha256" else None
-
-    def _open(self, name: str, source: Any, aside: str) -> None:
-        import duckdb
-
-        try:
-            if not isinstance(source, str | Path):
-                self._connection.register(aside, as_arrow(source))
-            stored = _reader(Path(source)) if isinstance(source, str | Path) else _name(aside)
-            self._connection.execute(f"CREATE VIEW {_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
-            self._rows(name, source)
-        except duckdb.Error as failure:
-            # DuckDB's own words may quote values.
-            raise DatabaseFailed(f"DuckDB cannot read table `{name}` ({type(failure).__name__}).") from None
-
-    def _within(self, stored: str) -> str:
-        """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail."""
-        kept = []
-        for name, kind, *_ in self._connection.execute(f"DESCRIBE SELECT * FROM {stored}").fetchall():
-            x = _name(name)
-            if kind in _CALENDAR:
-                low, high = (f"CAST('{end}' AS {kind})" for end in _CALENDAR[kind])
-                inside = f"CASE WHEN {x} >= {low} AND {x} <= {high} THEN "
-                # Put together anew: filters are computed within a file's reader, and see what a CASE leaves out.
-                anew = f"make_timestamp({inside}epoch_us({x}) END)" if kind == "TIMESTAMP" else f"{inside}{x} END"
-                kept.append(f"{anew} AS {x}")
-            elif kind == "TIMESTAMP_NS":
-                kept.append(f"CASE WHEN isfinite({x}) THEN {x} END AS {x}")
-        return f" REPLACE ({', '.join(kept)})" if kept else ""
 
     def _columns(self, name: str) -> Columns:
         described = self._connection.execute(f"DESCRIBE {_name(name)}").fetchall()
@@ -141,7 +116,22 @@ class _RunningDuckdb(Running):
         [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {_name(name)}").fetchall()
         return int(rows)
 
+    def listed(self, values: tuple[Any, ...]) -> str | None:
+        kind = _listable(values)
+        if kind is None or self._writer is not None:
+            return None
+        with self._lock:
+            found = self._lists.get(values)
+            if found is None and sum(map(len, self._lists)) + len(values) <= _MANY:
+                name = f"{_LISTS}.k{len(self._lists)}"
+                made = f"CREATE TABLE {name} AS SELECT CAST(unnest($1) AS {kind}) AS name, unnest(range({len(values)}))"
+                self._connection.execute(f"{made} AS code", [list(values)])
+                found = self._lists[values] = name
+            return found
+
     def fold(self, bounded: Bounded) -> Sealed[list[tuple[Any, ...]]] | None:
+        if self._few:
+            return self._fold_few(bounded)
         if not bounded.fits():
             return None
         try:
@@ -152,6 +142,17 @@ class _RunningDuckdb(Running):
                 from tacit.engines.folding import fold
 
                 found = fold(source.to_arrow_reader(_BATCH), bounded)
+                return None if found is None else Sealed(found)
+        except Exception:
+            raise failed() from None
+
+    def _fold_few(self, bounded: Bounded) -> Sealed[list[tuple[Any, ...]]] | None:
+        if not bounded.fits(MOST_FEW):
+            return None
+        try:
+            with self._lock, self._in_time():
+                rows = self._connection.execute(bounded.source).fetchmany(MOST_FEW + 1)
+                found = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
                 return None if found is None else Sealed(found)
         except Exception:
             raise failed() from None
@@ -187,6 +188,16 @@ class _RunningDuckdb(Running):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _listable(values: tuple[Any, ...]) -> str | None:
+    """The type of a list that is worth a table and surely fits one."""
+    kinds = {type(value) for value in values}
+    if len(values) < _FEW or len(kinds) > 1:
+        return None
+    if kinds == {str}:
+        return "VARCHAR"
+    return "BIGINT" if kinds == {int} and max(abs(value) for value in values) < 1 << 63 else None
 
 
 def _text(value: str) -> str:
