@@ -15,8 +15,9 @@ from tacit.engines.bounded import Bounded
 from tacit.engines.duckdb_sql import DuckdbWriter
 from tacit.engines.engine import Engine, Running, failed
 from tacit.engines.few_rows import MOST_FEW, fold_few
+from tacit.engines.frames import as_arrow
 from tacit.engines.writer import Columns
-from tacit.errors import FileMissing, UnknownFormat
+from tacit.errors import DatabaseFailed, FileMissing, UnknownFormat
 from tacit.sealed import Sealed
 
 __all__ = ["Duckdb"]
@@ -28,6 +29,13 @@ _KINDS = {
 }  # fmt: skip
 
 _WHOLE = {name for name, kind in _KINDS.items() if kind == "int"}
+_MOMENTS = "0001-01-01 00:00:00", "9999-12-31 23:59:59"
+_CALENDAR = {
+    "DATE": ("0001-01-01", "9999-12-31"), "TIME": ("00:00:00", "24:00:00"), "TIMESTAMP_S": _MOMENTS,
+    "TIMESTAMP_MS": (_MOMENTS[0], f"{_MOMENTS[1]}.999"), "TIMESTAMP": (_MOMENTS[0], f"{_MOMENTS[1]}.999999"),
+    "TIMESTAMP WITH TIME ZONE": (f"{_MOMENTS[0]}+00", f"{_MOMENTS[1]}.999999+00"),
+}  # fmt: skip
+"""First and last value of stored types that are read, in the type itself: to compare in another one can fail."""
 _BATCH = 122_880
 """Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
 _LINE = 40
@@ -92,11 +100,8 @@ class _RunningDuckdb(Running):
         paths = ", ".join(_text(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
-        for name, source in tables.items():
-            if isinstance(source, str | Path):
-                run(f"CREATE VIEW {_name(name)} AS SELECT * FROM {_reader(Path(source))}")
-            else:
-                self._connection.register(name, source)
+        for place, (name, source) in enumerate(tables.items()):
+            self._open(name, source, f"tacit stored {place}")
         run(f"CREATE SCHEMA {_LISTS}")
         run("SET lock_configuration = true")
         self._lists: dict[tuple[Any, ...], str] = {}
@@ -104,6 +109,34 @@ class _RunningDuckdb(Running):
         self._few = most < setup.compiled and most <= MOST_FEW
         self.folds = setup.order == "fast" and (self._few or (most >= setup.compiled and setup.memory is None))
         self._writer = DuckdbWriter({name: self._columns(name) for name in tables}) if setup.order == "sha256" else None
+
+    def _open(self, name: str, source: Any, aside: str) -> None:
+        import duckdb
+
+        try:
+            if not isinstance(source, str | Path):
+                self._connection.register(aside, as_arrow(source))
+            stored = _reader(Path(source)) if isinstance(source, str | Path) else _name(aside)
+            self._connection.execute(f"CREATE VIEW {_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
+            self._rows(name, source)
+        except duckdb.Error as failure:
+            # DuckDB's own words may quote values.
+            raise DatabaseFailed(f"DuckDB cannot read table `{name}` ({type(failure).__name__}).") from None
+
+    def _within(self, stored: str) -> str:
+        """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail."""
+        kept = []
+        for name, kind, *_ in self._connection.execute(f"DESCRIBE SELECT * FROM {stored}").fetchall():
+            x = _name(name)
+            if kind in _CALENDAR:
+                low, high = (f"CAST('{end}' AS {kind})" for end in _CALENDAR[kind])
+                inside = f"CASE WHEN {x} >= {low} AND {x} <= {high} THEN "
+                # Put together anew: filters are computed within a file's reader, and see what a CASE leaves out.
+                anew = f"make_timestamp({inside}epoch_us({x}) END)" if kind == "TIMESTAMP" else f"{inside}{x} END"
+                kept.append(f"{anew} AS {x}")
+            elif kind == "TIMESTAMP_NS":
+                kept.append(f"CASE WHEN isfinite({x}) THEN {x} END AS {x}")
+        return f" REPLACE ({', '.join(kept)})" if kept else ""
 
     def _columns(self, name: str) -> Columns:
         described = self._connection.execute(f"DESCRIBE {_name(name)}").fetchall()
