@@ -1,10 +1,12 @@
 """tacit: share data about people without giving the people away.
 
 >>> import tacit
->>> done = tacit.protect("tacit.yaml", frame)                      # doctest: +SKIP
+>>> proposal = tacit.propose(frame)                                # doctest: +SKIP
+>>> done = tacit.protect(proposal.recipe(k=5), frame)              # doctest: +SKIP
 >>> done.data                                                      # doctest: +SKIP
+>>> tacit.attack(done)                                             # doctest: +SKIP
 >>> done.save("release/")                                          # doctest: +SKIP
->>> tacit.attack("release/", original=frame)                       # doctest: +SKIP
+>>> tacit.session("hospital.yaml").ask("SELECT COUNT(*) FROM visits", epsilon=1)      # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ _EXPORTS = {
     "write": "tacit.data",
     "propose": "tacit.profile",
     "Session": "tacit.answer",
+    "session": "tacit.verbs",
 }
 """Names of the Python API and where they live; nothing is imported before it is asked for."""
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from tacit.data.infer import infer
 from tacit.data.missing import is_missing
+from tacit.data.sources import read as read_table
 from tacit.data.table import ColumnLabels, Table
 from tacit.profile.detectors import DETECTORS
 from tacit.profile.facts import Facts
@@ -75,7 +76,7 @@ class ColumnProposal:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Proposal:
     """Roles, kinds and hierarchies to start from. Nothing in it is decided: it is there to be read and changed."""
 
@@ -90,6 +91,26 @@ class Proposal:
     """All proposed quasi-identifiers together."""
     singling: Singling | None
     """The smallest combinations of any columns that single people out; None when there is nothing to combine."""
+
+    def __repr__(self) -> str:
+        names = max(len(column.name) for column in self.columns)
+        roles = max(len(column.role.value) for column in self.columns)
+        kinds = max(len(column.kind.value) for column in self.columns)
+        lines = []
+        for column in self.columns:
+            hipaa = f" (HIPAA {column.finding.hipaa}: ...)" if column.finding.hipaa else ""
+            line = f"{column.name:<{names}}  {column.role.value:<{roles}}  {column.kind.value:<{kinds}}"
+            lines.append(f"{line}  {column.finding.reason}{hipaa}")
+        return "\n".join(lines)
+
+    def recipe(self, *, k: int | None = None, data: str | None = None) -> str:
+        """The recipe that the proposal amounts to, as YAML text with the reasons, to be read, changed and run.
+
+        Without ``k`` it waits for the owner to say how many people must look alike. ``data`` is the file it names.
+        """
+        from tacit.profile.recipe_text import to_yaml
+
+        return to_yaml(self, data, k=k)
 
     def of_role(self, role: Role) -> tuple[str, ...]:
         """Names of the columns proposed for a role."""
@@ -107,17 +128,20 @@ class Proposal:
         }
 
 
-def propose(table: Table, *, whole: int | None = None, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
+def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
     """Look at names and contents of the columns, and at their combinations up to ``max_size``.
 
+    ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame.
     It finds what it knows. A column about which nothing was found is proposed as plain and marked for a decision.
     ``whole`` is the number of rows of which the table is a part (:func:`tacit.data.glimpse`); shares of rows that are
     alone are those of the part then, and higher than in the whole.
 
-    >>> table = Table(frame=pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]}))
-    >>> [(column.name, column.role.value) for column in propose(table).columns]
-    [('dob', 'quasi'), ('gender', 'quasi')]
+    >>> people = pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]})
+    >>> propose(people)
+    dob     quasi  date      the name says birth; 100% of the values are dates (HIPAA C: ...)
+    gender  quasi  category  the name says sex; 100% of the values look like it
     """
+    table = data if isinstance(data, Table) else read_table(data)
     with progress.task("Looking at the columns", len(table.columns)) as tick:
         columns, read = [], []
         for name in table.columns:

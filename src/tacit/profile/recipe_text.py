@@ -18,8 +18,8 @@ _RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "
 _WIDTH = 110
 
 
-def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None, preset: str | None = None) -> str:
-    """The recipe that the proposal amounts to.
+def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, preset: str | None = None) -> str:
+    """The recipe that the proposal amounts to; without a path it is run on the data that it is given.
 
     Without ``k`` the model is left as a comment: how many people must look alike is for the owner to say. ``preset`` is
     the text of a recipe without data and columns, whose models, steps and limits are taken over as they are written.
@@ -28,7 +28,7 @@ def to_yaml(proposal: Proposal, data_path: str, *, k: int | None = None, preset:
         [
             *_head(proposal),
             "tacit: 1",
-            f"data: {_scalar(data_path)}",
+            *([] if data_path is None else [f"data: {_scalar(data_path)}"]),
             *_comment(
                 "A seed repeats a run exactly. It is a secret: who knows method, parameters and seed can undo it."
             ),

@@ -4,6 +4,7 @@
 """
 
 from tacit.study.running import run_study as study
+from tacit.verbs.asking import session
 from tacit.verbs.checking import check
 from tacit.verbs.large import protect_large
 from tacit.verbs.limits import judge_limits, one_limit
@@ -22,5 +23,6 @@ __all__ = [
     "one_limit",
     "protect",
     "protect_large",
+    "session",
     "study",
 ]

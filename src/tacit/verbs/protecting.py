@@ -22,11 +22,13 @@ from tacit.protect.pipeline import Protected
 from tacit.protect.pipeline import protect as run_steps
 from tacit.recipe import Recipe
 from tacit.release import Lineage, Release, Verdict
-from tacit.release.folder import MANIFEST, PRIVATE, private_folder, write_lineage, write_release
+from tacit.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing, write_lineage, write_release
 from tacit.report import Account, column_pictures, report_json, write_report
+from tacit.report.terminal import print_protection
 from tacit.rng import Rng
 from tacit.schema import Dataset
 from tacit.verbs.blaming import blamed
+from tacit.verbs.found import as_text
 from tacit.verbs.limits import judge_limits
 from tacit.verbs.trying import attack_scene, attack_to_plain, default_measures, measure_pair
 from tacit.verbs.versions import versions
@@ -34,7 +36,7 @@ from tacit.verbs.versions import versions
 __all__ = ["Protection", "manifest_of", "protect", "title_of"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Protection:
     """What ``protect`` made: the release that may leave, and what its owner must keep."""
 
@@ -43,6 +45,10 @@ class Protection:
     protected: Protected
     release: Release
     account: Account
+
+    def __repr__(self) -> str:
+        """What was done and found, as the command line prints it; a table of people is not shown."""
+        return as_text(lambda console: print_protection(self.to_plain(), console))
 
     @property
     def lineage(self) -> Lineage:
@@ -84,6 +90,7 @@ class Protection:
                 fix="Change the recipe, or ask for it all the same with --unmet.",
                 document=self.to_plain(),
             )
+        refuse_existing(target, force=force)
         with ExitStack() as stack:
             private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
             public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
@@ -192,7 +199,8 @@ def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
     if not isinstance(recipe, str | Path):
         raise BadParameter(
             f"An object of type {type(recipe).__name__} is no recipe.",
-            fix="Give a path, YAML text, a mapping or a Recipe.",
+            fix="The recipe comes first, then the data: give a path, YAML text, a mapping or a Recipe."
+            " tacit.propose(data).recipe(k=5) makes one.",
         )
     return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
 

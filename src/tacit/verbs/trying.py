@@ -20,6 +20,7 @@ from tacit.release.folder import load_lineage, load_release
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Schema
 from tacit.verbs.blaming import blamed
+from tacit.verbs.found import Attacks, Measures
 from tacit.verbs.limits import judge_limits, one_limit
 
 __all__ = ["attack", "attack_scene", "attack_to_plain", "default_measures", "measure", "measure_pair"]
@@ -31,7 +32,7 @@ DEFAULT_MEASURES = ("class-sizes", "uniqueness", "prosecutor", "ncp", "marginals
 def attack(
     release: Any,
     *,
-    original: Any,
+    original: Any = None,
     attacks: Sequence[Attack | str] = (),
     auxiliary: Any = None,
     control: Any = None,
@@ -47,8 +48,10 @@ def attack(
     limit: float | None = None,
     progress: Progress = SILENT,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Outcome | NotApplicable]:
-    """Attack a release: a folder of ours, anybody's file or frame, or a ``Release``.
+) -> Attacks:
+    """Attack a release: a folder of ours, anybody's file or frame, a ``Release``, or what ``protect`` returned.
+
+    ``original`` is what is true: the data the release was made of. What ``protect`` returned knows it already.
 
     What does not apply is returned as such, never as a risk of 0. After ``seconds`` the attacks stop where they are:
     the people sought so far, in random order, are counted, and an attack that had reached nobody is returned as
@@ -61,6 +64,7 @@ def attack(
     """
     if seconds is not None:
         progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
+    release, original, lineage = _unpacked(release, original, lineage)
     made, found = _opened(release, lineage)
     truth = _dataset(original, made, schema, knows)
     if key is not None:
@@ -81,26 +85,31 @@ def attack(
     rng = Rng(seed)
     outcomes = attack_scene(scene, chosen, rng=rng, tries=tries, progress=progress)
     if limit is None:
-        return outcomes
+        return Attacks(outcomes)
     judged = judge_limits(one_limit(limit, outcomes), outcomes)
-    return blamed(scene, chosen, outcomes, judged, rng=rng, progress=progress)
+    return Attacks(blamed(scene, chosen, outcomes, judged, rng=rng, progress=progress))
 
 
 def measure(
     release: Any,
     *,
-    original: Any,
+    original: Any = None,
     measures: Sequence[Measure | str] = (),
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
     seed: int | None = None,
     progress: Progress = SILENT,
-) -> list[Measurement]:
-    """Measure disclosure risk and utility of a release against its original."""
+) -> Measures:
+    """Measure disclosure risk and utility of a release against its original.
+
+    The release is a folder of ours, anybody's file or frame, a ``Release``, or what ``protect`` returned, which knows
+    its original.
+    """
+    release, original, lineage = _unpacked(release, original, lineage)
     made, found = _opened(release, lineage)
     pair = Pair(original=_dataset(original, made, schema, None), release=made, lineage=found)
     chosen = [_measure(item) for item in measures] or default_measures()
-    return measure_pair(pair, chosen, rng=Rng(seed), progress=progress)
+    return Measures(measure_pair(pair, chosen, rng=Rng(seed), progress=progress))
 
 
 def attack_scene(
@@ -155,6 +164,16 @@ def attack_to_plain(item: Outcome | NotApplicable) -> dict[str, Any]:
         **({"stopped": True} if isinstance(item, OutOfTime) else {}),
         "reason": str(item),
     }
+
+
+def _unpacked(release: Any, original: Any, lineage: Any) -> tuple[Any, Any, Any]:
+    """A :class:`~tacit.verbs.Protection` brings its original and its row map along."""
+    if hasattr(release, "protected") and hasattr(release, "lineage"):
+        lineage = release.lineage if lineage is None and original is None else lineage
+        return release.release, release.original if original is None else original, lineage
+    if original is None:
+        raise BadParameter("Nothing says what is true.", fix="Name the data that the release was made of: original=...")
+    return release, original, lineage
 
 
 def _opened(release: Any, lineage: Lineage | str | Path | None) -> tuple[Release, Lineage | None]:
