@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -57,6 +58,11 @@ class PrivateTable:
         for limit in (self.rows, self.groups, self.typical):
             if limit is not None and not 1 <= limit <= 1_000_000:
                 raise BadParameter("the rows and groups of one unit lie in 1 .. 1,000,000.")
+
+    @cached_property
+    def values(self) -> Mapping[str, tuple[Any, ...] | None]:
+        """The declared values of each column; worked out once, not for every question."""
+        return {name: declared_values(column) for name, column in self.schema.columns.items()}
 
 
 def declared_values(column: Column) -> tuple[Any, ...] | None:

@@ -211,7 +211,10 @@ class Session:
         except Exception:
             # Nothing of the reason may reach the analyst: it could depend on the data.
             raise _failed() from None
-        return self._answer(strategy, _read(self.ledger.remember(key, _write(released))), cached=False)
+        body = _write(released)
+        kept = self.ledger.remember(key, body)
+        # Somebody else may have asked at the same time and have kept their answer first.
+        return self._answer(strategy, released if kept == body else _read(kept), cached=False)
 
     def _approach(self, question: Question, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Answer:
         """Ask at doubling costs until the noisy answer is exact enough; the loss told is that of all steps."""

@@ -96,13 +96,11 @@ class _Line:
 
     def __init__(self, ratio: Ratio, strategy: Strategy, level: Number) -> None:
         self.low, self.high = ratio.low, ratio.high
-        low, high = Fraction(ratio.low), Fraction(ratio.high)
-        exact = [low + (high - low) * i / _STEPS for i in range(_STEPS + 1)]
-        self.points = [float(point) for point in exact]
+        self.points = [(ratio.low * (_STEPS - i) + ratio.high * i) / _STEPS for i in range(_STEPS + 1)]
 
         @cache
         def error(place: int) -> float:
-            return strategy.error(ratio.beside(exact[place]), level)
+            return strategy.error(ratio.beside(Fraction(self.points[place])), level)
 
         @cache
         def radius(step: int) -> float:

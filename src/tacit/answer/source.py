@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, declared_values, each_once
+from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, each_once
 from tacit.answer.expression import Columns, Reader
 from tacit.answer.functions import TYPES
 from tacit.answer.refusal import refuse
@@ -123,7 +123,7 @@ class Sources:
             values: tuple[Any, ...] | None = None
             domain = declared.domain
             if domain is not None and domain.values is not None:
-                values = declared_values(declared)
+                values = table.values[column]
                 if kind in (Kind.INTEGER, Kind.NUMBER) and values:
                     low, high = rational(min(values)), rational(max(values))
             elif domain is not None and kind in (Kind.INTEGER, Kind.NUMBER):

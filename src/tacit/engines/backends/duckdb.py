@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,7 @@ from tacit.engines.duckdb_sql import DuckdbWriter
 from tacit.engines.engine import Engine, Running, failed
 from tacit.engines.few_rows import MOST_FEW, fold_few
 from tacit.engines.frames import as_arrow
+from tacit.engines.time_limit import TimeLimit
 from tacit.engines.writer import Columns
 from tacit.errors import DatabaseFailed, FileMissing, UnknownFormat
 from tacit.sealed import Sealed
@@ -82,9 +82,9 @@ class _RunningDuckdb(Running):
         import duckdb
 
         self._lock = threading.Lock()
-        self._timeout = setup.timeout
         files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
         self._connection = duckdb.connect(":memory:")
+        self._limit = TimeLimit(setup.timeout, self._connection.interrupt)
         run = self._connection.execute
         for path in files:
             if not path.is_file():
@@ -168,7 +168,7 @@ class _RunningDuckdb(Running):
         if not bounded.fits():
             return None
         try:
-            with self._lock, self._in_time():
+            with self._lock, self._limit.watch():
                 source = self._connection.sql(bounded.source)
                 if str(source.types[0]) not in _WHOLE:
                     return None
@@ -183,29 +183,12 @@ class _RunningDuckdb(Running):
         if not bounded.fits(MOST_FEW):
             return None
         try:
-            with self._lock, self._in_time():
+            with self._lock, self._limit.watch():
                 rows = self._connection.execute(bounded.source).fetchmany(MOST_FEW + 1)
                 found = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
                 return None if found is None else Sealed(found)
         except Exception:
             raise failed() from None
-
-    @contextmanager
-    def _in_time(self) -> Iterator[None]:
-        over = threading.Event()
-
-        def watch() -> None:
-            late = not over.wait(self._timeout)
-            while late and not over.wait(0.1):
-                self._connection.interrupt()  # again and again: what is still being planned does not hear the first
-
-        thread = threading.Thread(target=watch, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
 
     def check(self, sql: str) -> None:
         if self._writer is not None:
@@ -213,7 +196,7 @@ class _RunningDuckdb(Running):
 
     def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
         try:
-            with self._lock, self._in_time():
+            with self._lock, self._limit.watch():
                 own = sql if self._writer is None else self._writer.write(sql)
                 return Sealed(self._connection.execute(own).fetchall())
         except Exception:
