@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from tacit.attack.attack import Attack, View
+from tacit.attack.attack import Attack, Discloses, View
+from tacit.attack.rerun import SIMULATED
 from tacit.attack.scene import Scene
 from tacit.attack.similarity import free_text
 from tacit.registry import registry
@@ -18,6 +19,8 @@ _CODES = 100
 """A number with at most so many values (more for whole numbers, which are often codes) is found out when it is guessed
 exactly."""
 
+_TOGETHER = 10_000
+"""Up to how many rows everybody is given one at once unasked."""
 _WIDEST = 25
 """Over how many numbers per person a distance is learned unasked."""
 
@@ -31,11 +34,13 @@ def _amount(values: pl.Series, released: pl.Series) -> bool:
 def battery(scene: Scene) -> tuple[Attack, ...]:
     """A sensible set for this release.
 
-    Linkage and one attribute attack per sensitive column (one by a model where known columns were perturbed), distance
-    linkage where numbers are known or nothing can be looked up, membership where people outside are given, and every
-    attack that exploits a published step. An amount counts as found out when the guess is within 5 % of it. Where
-    numbers may have been perturbed and it is known whose rows are whose, distances are learned as well: from the people
-    sought (the worst case), and from three in ten others (an intruder who has found some already).
+    Linkage and one attribute attack per sensitive column (one by a model where known columns were perturbed, one by
+    simulation where a method that can be run again moved known columns or the sensitive one), distance linkage where
+    numbers are known or nothing can be looked up, everybody given a row at once where values were or may have been
+    perturbed (up to 10,000 rows), membership where people outside are given, and every attack that exploits a published
+    step. An amount counts as found out when the guess is within 5 % of it. Where numbers may have been perturbed and it
+    is known whose rows are whose, distances are learned as well: from the people sought (the worst case), and from
+    three in ten others (an intruder who has found some already).
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -47,8 +52,10 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
             chosen.append(part)
 
     released = scene.release.table
+    steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
     known = tuple(name for name in (scene.knows or scene.original.quasi) if name in released.columns)
     exact = View(release=scene.release, targets=released.frame.clear(), knows=known).untouched
+    together = _together(scene, known, exact, steps)
     if exact or not known:
         add("linkage")
     for name in scene.original.sensitive:
@@ -58,10 +65,15 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
                 add("attribute-linkage", secret=name, **near)
             if len(exact) < len(known):
                 add("model-inference", secret=name, **near)
+            if _moved(scene, {*known, name}):
+                add("simulation-inference", secret=name, **near)
+            for by in together:
+                add("assignment-inference", secret=name, by=by, **near)
     numeric = [name for name in known if released.column(name).dtype.is_numeric()]
-    steps = {step["step"] for step in scene.release.manifest.get("steps", ())}
     if numeric or (known and not exact):
         add("distance-linkage")
+    for by in together:
+        add("assignment", by=by)
     held = scene.original.table
     if any(free_text(held.column(name), released.column(name)) for name in known if name in held.columns):
         # Names may be written differently in the file of somebody who looks them up.
@@ -69,7 +81,8 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     if scene.control is not None:
         add("membership")
     for kind in found:
-        if issubclass(kind, Attack) and kind.exploits & steps:
+        # Those that seek a secret were chosen above, one for each sensitive column.
+        if issubclass(kind, Attack) and kind.exploits & steps and kind.discloses is not Discloses.ATTRIBUTE:
             add(kind.part_name())
     suited = _learnable(scene, known)
     if len(numeric) > 1 and len(suited) > 1 and not scene.made_up and (not steps or set(known) - set(exact)):
@@ -77,6 +90,23 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
         for share in (1.0, 0.3) if scene.release_row is not None else ():
             add("learned-linkage", taught=share, **columns)
     return tuple(chosen)
+
+
+def _together(scene: Scene, known: tuple[str, ...], exact: tuple[str, ...], steps: set[str]) -> tuple[str, ...]:
+    """By what everybody is given a row at once: where values were, or may have been, perturbed, and rows are few."""
+    if not known or scene.release.table.rows > _TOGETHER or (steps and len(exact) == len(known)):
+        return ()
+    if not steps:
+        return ("values", "ranks")
+    return ("values", "likelihood") if steps & SIMULATED else ("values", "ranks")
+
+
+def _moved(scene: Scene, columns: set[str]) -> bool:
+    """Whether a published step that can be simulated changed one of these columns."""
+    return any(
+        step["step"] in SIMULATED and columns & set(step.get("columns", columns))
+        for step in scene.release.manifest.get("steps", ())
+    )
 
 
 def _learnable(scene: Scene, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
-from tacit.attack.votes import Votes
+from tacit.attack.votes import Votes, near, reach_of
 from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
 
 __all__ = ["AttributeLinkage"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class AttributeLinkage(Linking):
@@ -48,9 +43,9 @@ class AttributeLinkage(Linking):
         assert view.secret is not None
         votes = Votes.of(view, in_release=True)
         # Who fits no row still gets a guess, the most frequent value: saying nothing is no better for the intruder.
-        reach = _reach(votes.index, self.tolerance)
+        reaches = reach_of(votes.index, self.tolerance)
         everything = np.arange(len(votes.index))
-        common = int(np.argmax(_near(votes.prior, everything, reach)))
+        common = int(np.argmax(near(votes.prior, everything, reaches)))
         best = np.full(view.targets.height, common, dtype=np.int64)
         confidence = np.full(view.targets.height, votes.prior[common])
         done = 0
@@ -60,34 +55,13 @@ class AttributeLinkage(Linking):
             if len(values) == 0:
                 continue
             # The share of the whole release, far below any single vote, breaks ties and nothing else.
-            near = _near(count, values, reach)
-            top = int(np.argmax(near + 1e-9 * count.sum() * votes.prior[values]))
+            close = near(count, values, reaches)
+            top = int(np.argmax(close + 1e-9 * count.sum() * votes.prior[values]))
             best[targets] = values[top]
-            confidence[targets] = near[top] / count.sum()
+            confidence[targets] = close[top] / count.sum()
         return Guesses(
             value=votes.index.gather(best).alias(view.secret),
             made=np.ones(len(best), dtype=np.bool_),
             confidence=confidence,
             tried=votes.matched.reached(done),
         )
-
-
-def _reach(index: pl.Series, tolerance: float) -> tuple[Ints, Ints] | None:
-    """For each of the sorted values, the first and the last place of those that it is near enough to be right for."""
-    if tolerance == 0 or not index.dtype.is_numeric():
-        return None
-    level = index.cast(pl.Float64).to_numpy()
-    ends = level / (1 + tolerance), level / (1 - tolerance)
-    first = np.searchsorted(level, np.minimum(*ends), "left")
-    last = np.searchsorted(level, np.maximum(*ends), "right")
-    return first.astype(np.int64), last.astype(np.int64)
-
-
-def _near(count: Floats, values: Ints, reach: tuple[Ints, Ints] | None) -> Floats:
-    """The votes for each value (places, rising) and, where a guess may be off, for those within its reach."""
-    if reach is None:
-        return count
-    total = np.concatenate([[0.0], np.cumsum(count)])
-    first, last = (np.searchsorted(values, ends[values], "left") for ends in reach)
-    near: Floats = total[last] - total[first]
-    return near

@@ -1,0 +1,133 @@
+"""Secrets weighed by the likelihood of a simulated masking: stronger than neighbours, honest where nothing is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Attack, Outcome, Scene, battery, examine
+from tacit.attack.attacks.attribute_linkage import AttributeLinkage
+from tacit.attack.attacks.model_inference import ModelInference
+from tacit.attack.attacks.simulation_inference import SimulationInference
+from tacit.attack.channel import _turned
+from tacit.attack.intervals import wilson
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.protect.step import Context, Step
+from tacit.registry import registry
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DATA = Path(__file__).parents[1] / "data" / "sdcmicro"
+
+
+def companies(file: str, known: int) -> Dataset:
+    """The first columns are known to the intruder, the last one is sensitive."""
+    frame = pl.read_csv(DATA / file).select(pl.selectors.numeric())
+    names = (*frame.columns[:known], frame.columns[-1])
+    roles = dict.fromkeys(names, Column(role=Role.QUASI)) | {names[-1]: Column(role=Role.SENSITIVE)}
+    return Dataset.of(Table(frame=frame.select(names)), Schema(columns=roles))
+
+
+def masked(data: Dataset, method: str, **parameters: Any) -> Scene:
+    step = registry("method").get(method).build(parameters)
+    assert isinstance(step, Step)
+    change = step.apply(data, Context(rng=Rng(11)))
+    said = {"step": method, "parameters": step.public(), "truthful": step.truthful, **change.public}
+    return Scene(original=data, release=Release(table=change.table, manifest={"steps": [said]}), aligned=True)
+
+
+def run(attack: Attack, where: Scene) -> Outcome:
+    return examine(attack, where, rng=Rng(5))
+
+
+@pytest.mark.parametrize("file", ["CASCrefmicrodata.csv", "Tarragona.csv"])
+@pytest.mark.parametrize(
+    ("method", "parameters", "more"),
+    [
+        ("rank-swap", {"p": 2}, 0.05),
+        ("rank-swap", {"p": 10}, 0.1),
+        ("noise", {"variance_ratio": 0.1}, 0.01),
+        ("microaggregate", {"k": 5}, 0.05),
+    ],
+    ids=["swap 2", "swap 10", "noise", "groups"],
+)
+def test_more_secrets_are_found_than_by_neighbours(
+    file: str, method: str, parameters: dict[str, Any], more: float
+) -> None:
+    """Masked quasi-identifiers, the secret as it is: by so many points more than by the better of two models."""
+    data = companies(file, 3)
+    where = masked(data, method, columns=list(data.quasi), **parameters)
+    simulated = run(SimulationInference(tolerance=0.05), where)
+    others = [run(ModelInference(tolerance=0.05, neighbours=count), where).main.rate for count in (1, 5)]
+    assert simulated.main.rate > max(others) + more
+    assert simulated.main.rate > simulated.baseline.rate + 0.05
+    assert simulated.detail["secret perturbed"] is False
+
+
+def test_an_amount_that_was_swapped_itself_is_told_from_its_neighbours() -> None:
+    data = companies("Tarragona.csv", 5)
+    where = masked(data, "rank-swap", p=2, columns=list(data.sensitive))
+    simulated = run(SimulationInference(tolerance=0.05), where)
+    assert simulated.detail["secret perturbed"] is True
+    assert simulated.main.rate > run(AttributeLinkage(tolerance=0.05), where).main.rate + 0.05
+
+
+def test_a_rare_illness_is_not_believed_when_randomization_explains_it() -> None:
+    """Of 1,000 people 20 are ill; PRAM keeps 70 %. Most who are shown as ill are not, and Bayes' rule knows it."""
+    draw = np.random.default_rng(4)
+    frame = pl.DataFrame({"x": draw.normal(size=1000), "ill": np.where(np.arange(1000) < 20, "yes", "no")})
+    data = Dataset.of(Table(frame=frame), Schema(columns={"x": Column(role="quasi"), "ill": Column(role="sensitive")}))
+    where = masked(data, "pram", keep=0.7, columns=["ill"])
+    simulated = run(SimulationInference(), where)
+    assert simulated.main.rate > 0.97
+    assert run(ModelInference(neighbours=1), where).main.rate < 0.75
+
+
+def test_the_channel_is_turned_around_by_bayes_rule() -> None:
+    """With the frequencies 0.9 and 0.1 and 80 % kept, 0.08 / 0.26 of those shown the rare value have it."""
+    forward = np.array([[0.8, 0.2], [0.2, 0.8]])
+    prior, learned = _turned(1000 * forward, np.array([0.74, 0.26]), smooth=False)
+    assert prior == pytest.approx([0.9, 0.1], abs=0.01)
+    assert learned == pytest.approx(forward)
+
+
+@pytest.mark.parametrize("method", ["rank-swap", "noise"])
+def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
+    """Secrets in random order: a share beyond the baseline's 99.99 % interval fails."""
+    data = companies("CASCrefmicrodata.csv", 4)
+    frame = data.table.frame.with_columns(pl.col(data.sensitive[0]).shuffle(seed=3))
+    parameters = {"p": 5} if method == "rank-swap" else {"variance_ratio": 0.05}
+    made = masked(Dataset(table=Table(frame=frame), schema=data.schema), method, columns=list(data.quasi), **parameters)
+    outcome = run(SimulationInference(tolerance=0.05), Scene(original=data, release=made.release, aligned=True))
+    assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.tries, 0.9999)[1]
+    strange = data.table.frame.select(
+        pl.col(name).shuffle(seed=7 + place) for place, name in enumerate(data.table.columns)
+    )
+    outcome = run(
+        SimulationInference(tolerance=0.05),
+        Scene(
+            original=data,
+            release=Release(table=Table(frame=strange), manifest=made.release.manifest),
+            aligned=True,
+        ),
+    )
+    assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.tries, 0.9999)[1]
+
+
+def test_the_battery_simulates_for_each_secret_that_a_step_can_tell_of() -> None:
+    data = companies("Tarragona.csv", 3)
+    by_known = battery(masked(data, "rank-swap", p=5, columns=list(data.quasi)))
+    by_secret = battery(masked(data, "rank-swap", p=5, columns=list(data.sensitive)))
+    for chosen in (by_known, by_secret):
+        [found] = [attack for attack in chosen if isinstance(attack, SimulationInference)]
+        assert (found.secret, found.tolerance) == (data.sensitive[0], 0.05)
+    untouched = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    assert not any(isinstance(attack, SimulationInference) for attack in battery(untouched))
+    with pytest.raises(NotApplicable, match="does not say how it was made"):
+        run(SimulationInference(tolerance=0.05), untouched)
