@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 from tacit.progress import SILENT, Progress, Tick
 
-__all__ = ["emit_json", "force_option", "json_option", "note", "progress", "seed_option", "typed_path"]
-
-F = TypeVar("F", bound=Callable[..., Any])
+__all__ = ["emit_json", "force_option", "json_option", "listed", "note", "progress", "seed_option", "typed_path"]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
@@ -31,6 +29,12 @@ typed_path = click.Path(path_type=Path)
 def emit_json(document: Any) -> None:
     """Print the one JSON document of a command."""
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def listed(names: tuple[str, ...]) -> list[str]:
+    """Names that are separated by commas or given one by one; a comma inside a name is doubled."""
+    parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
+    return [name for part in parts if (name := part.replace("\0", ",").strip())]
 
 
 def note(text: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli._console import emit_json, json_option, progress, seed_option, typed_path
+from tacit.cli._console import emit_json, json_option, listed, note, progress, seed_option, typed_path
 
 
 @click.command("attack")
@@ -15,7 +15,9 @@ from tacit.cli._console import emit_json, json_option, progress, seed_option, ty
 @click.option("--original", required=True, help="The data the release was made of: what is true.")
 @click.option("--auxiliary", default=None, help="The intruder's own file about people, with names.")
 @click.option("--control", default=None, help="People who are not in the release, with the original's columns.")
-@click.option("--knows", default=None, help="Columns the intruder knows, separated by commas.")
+@click.option("--knows", multiple=True, help="Columns the intruder knows, separated by commas; may be repeated.")
+@click.option("--secret", "secrets", multiple=True, help="Columns that must not become known, separated by commas.")
+@click.option("--recipe", type=typed_path, default=None, help="Roles, for a release without a manifest.")
 @click.option(
     "--attack", "names", multiple=True, help="An attack to run; may be repeated. A fitting battery if left out."
 )
@@ -39,7 +41,9 @@ def command(
     original: str,
     auxiliary: str | None,
     control: str | None,
-    knows: str | None,
+    knows: tuple[str, ...],
+    secrets: tuple[str, ...],
+    recipe: Path | None,
     names: tuple[str, ...],
     lineage: Path | None,
     key: str | None,
@@ -53,18 +57,27 @@ def command(
 ) -> int:
     """Attack RELEASE, a folder that `tacit protect` wrote or any data file, and say what an intruder gets.
 
+    A data file says nothing about roles: name what the intruder knows and what is secret with --knows and --secret, or
+    give a recipe (`tacit init ORIGINAL` writes one). Whether he found the right person can be judged if a row map, a
+    --key or --aligned says whose rows are whose; what he learns of secrets can be judged without.
+
     The risk of each attack is the share of people it got right, with a 95 % interval, next to what an intruder gets
     right without it (baseline) and on people who are not in the release (control). An attack that does not apply says
     why and has no risk, not a risk of 0. After --seconds, attacks stop where they are: the people sought so far are
     counted, with an interval as wide as their number says; an attack that got nowhere has no risk, and no limit is met
     that it would have been judged by.
     """
+    from tacit.recipe import Recipe
     from tacit.release.folder import load_lineage, load_release
     from tacit.report.advice import advice
     from tacit.verbs import attack, attack_to_plain, judge_limits, one_limit
 
     begun = time.monotonic()
     made = load_release(release)
+    if not made.manifest and not (knows or secrets or recipe):
+        note(
+            "This release says nothing about the roles of its columns: name some with --knows and --secret, or --recipe."
+        )
     beside = load_lineage(release) if release.is_dir() else None
     outcomes = attack(
         made,
@@ -72,7 +85,9 @@ def command(
         attacks=names,
         auxiliary=auxiliary,
         control=control,
-        knows=[name.strip() for name in knows.split(",")] if knows else None,
+        knows=listed(knows) or None,
+        secrets=listed(secrets),
+        schema=Recipe.load(recipe).schema if recipe is not None else None,
         lineage=lineage if lineage is not None else beside,
         key=key,
         people=[row - 1 for row in people] or None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli._console import emit_json, json_option, progress, seed_option, typed_path
+from tacit.cli._console import emit_json, json_option, listed, progress, seed_option, typed_path
 
 
 @click.command("measure")
@@ -15,19 +15,43 @@ from tacit.cli._console import emit_json, json_option, progress, seed_option, ty
 @click.option(
     "--measure", "names", multiple=True, help="A measure to take; may be repeated. The usual ones if left out."
 )
+@click.option("--knows", multiple=True, help="Columns outsiders know, separated by commas, where no manifest says it.")
+@click.option("--secret", "secrets", multiple=True, help="Columns that must not become known, separated by commas.")
+@click.option("--recipe", type=typed_path, default=None, help="Roles, for a release without a manifest.")
 @click.option(
     "--lineage", type=typed_path, default=None, help="The secret row map; found beside the release if left out."
 )
 @seed_option
 @json_option
 def command(
-    release: Path, original: str, names: tuple[str, ...], lineage: Path | None, seed: int | None, as_json: bool
+    release: Path,
+    original: str,
+    names: tuple[str, ...],
+    knows: tuple[str, ...],
+    secrets: tuple[str, ...],
+    recipe: Path | None,
+    lineage: Path | None,
+    seed: int | None,
+    as_json: bool,
 ) -> None:
-    """Measure RELEASE, a folder that `tacit protect` wrote, against its original: disclosure risk and utility."""
+    """Measure RELEASE against its original: disclosure risk and utility.
+
+    RELEASE is a folder that `tacit protect` wrote, or any data file, whose roles are told by --knows and --secret or by
+    a recipe.
+    """
+    from tacit.recipe import Recipe
     from tacit.verbs import measure
 
     found = measure(
-        release, original=original, measures=names, lineage=lineage, seed=seed, progress=progress(quiet=as_json)
+        release,
+        original=original,
+        measures=names,
+        knows=listed(knows) or None,
+        secrets=listed(secrets),
+        schema=Recipe.load(recipe).schema if recipe is not None else None,
+        lineage=lineage,
+        seed=seed,
+        progress=progress(quiet=as_json),
     )
     document = {"measures": [measurement.to_plain() for measurement in found]}
     if as_json:

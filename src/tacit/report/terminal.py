@@ -180,12 +180,15 @@ def advice_lines(found: Sequence[Plain]) -> Text:
 
 
 def reason_lines(attacks: Sequence[Plain]) -> Text:
-    """Why an attack has no risk: one line each."""
+    """Why attacks have no risk: one line for each reason."""
     text = Text()
+    reasons: dict[str, list[str]] = {}
     for attack in attacks:
         if attack.get("risk") is None:
-            text.append(f"– {plain_text(attack_label(attack))}: no risk can be given. ", style="bold")
-            text.append(f"{plain_text(str(attack.get('reason') or 'It does not apply.'))}\n")
+            reasons.setdefault(str(attack.get("reason") or "It does not apply."), []).append(attack_label(attack))
+    for reason, names in reasons.items():
+        text.append(f"– {plain_text(', '.join(names))}: no risk can be given. ", style="bold")
+        text.append(f"{plain_text(reason)}\n")
     text.rstrip()
     return text
 

@@ -37,6 +37,7 @@ def attack(
     auxiliary: Any = None,
     control: Any = None,
     knows: Sequence[str] | None = None,
+    secrets: Sequence[str] = (),
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
     key: str | None = None,
@@ -59,14 +60,15 @@ def attack(
     ``limit`` the strongest attack beyond it is repeated without each column it knew, to say what it owes to which.
 
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
-    quasi-identifiers. The row map is found beside a release folder, given as ``lineage``, or made from a column ``key``
-    that identifies rows in both files. ``people`` are the rows of the original that are sought; everybody if left out.
+    quasi-identifiers and ``secrets`` the sensitive columns. The row map is found beside a release folder, given as
+    ``lineage``, or made from a column ``key`` that identifies rows in both files. ``people`` are the rows of the
+    original that are sought; everybody if left out.
     """
     if seconds is not None:
         progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
     release, original, lineage = _unpacked(release, original, lineage)
     made, found = _opened(release, lineage)
-    truth = _dataset(original, made, schema, knows)
+    truth = _dataset(original, made, schema, knows, secrets)
     if key is not None:
         found = lineage_by_key(truth.table, made.table, key)
     if people is not None and not all(0 <= row < truth.rows for row in people):
@@ -95,6 +97,8 @@ def measure(
     *,
     original: Any = None,
     measures: Sequence[Measure | str] = (),
+    knows: Sequence[str] | None = None,
+    secrets: Sequence[str] = (),
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
     seed: int | None = None,
@@ -103,11 +107,11 @@ def measure(
     """Measure disclosure risk and utility of a release against its original.
 
     The release is a folder of ours, anybody's file or frame, a ``Release``, or what ``protect`` returned, which knows
-    its original.
+    its original. Roles are told as in :func:`attack`.
     """
     release, original, lineage = _unpacked(release, original, lineage)
     made, found = _opened(release, lineage)
-    pair = Pair(original=_dataset(original, made, schema, None), release=made, lineage=found)
+    pair = Pair(original=_dataset(original, made, schema, knows, secrets), release=made, lineage=found)
     chosen = [_measure(item) for item in measures] or default_measures()
     return Measures(measure_pair(pair, chosen, rng=Rng(seed), progress=progress))
 
@@ -188,7 +192,9 @@ def _opened(release: Any, lineage: Lineage | str | Path | None) -> tuple[Release
     return made, lineage
 
 
-def _dataset(original: Any, release: Release, schema: Schema | None, knows: Sequence[str] | None) -> Dataset:
+def _dataset(
+    original: Any, release: Release, schema: Schema | None, knows: Sequence[str] | None, secrets: Sequence[str]
+) -> Dataset:
     table = read(original) if not isinstance(original, Dataset) else original.table
     if isinstance(original, Dataset):
         return original
@@ -196,6 +202,8 @@ def _dataset(original: Any, release: Release, schema: Schema | None, knows: Sequ
         declared = release.manifest.get("recipe", {}).get("columns") or {
             name: {"role": "quasi"} for name in knows or ()
         }
+        for name in secrets:
+            declared = {**declared, name: {**declared.get(name, {}), "role": "sensitive"}}
         schema = Schema(columns={name: Column.model_validate(value) for name, value in declared.items()})
     return Dataset.of(table, schema)
 
