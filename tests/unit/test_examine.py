@@ -195,8 +195,8 @@ def test_perturbed_columns_are_not_linked_on() -> None:
 def test_battery_for_a_perturbed_release() -> None:
     steps = [{"step": "noise", "parameters": {}, "truthful": False, "columns": ["age", "zip"]}]
     scene = Scene(original=ORIGINAL, release=release(PLAIN, steps=steps), aligned=True)
-    names = [attack.part_name() for attack in battery(scene)]
-    assert names == ["model-inference", "distance-linkage", "simulation"]
+    names = {attack.part_name() for attack in battery(scene)}
+    assert names >= {"model-inference", "assignment-inference", "distance-linkage", "assignment", "simulation"}
 
 
 def test_blanks_of_an_outside_file_are_unknown() -> None:

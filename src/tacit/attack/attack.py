@@ -142,6 +142,9 @@ class Attack(Part):
     """Names of the masking methods whose publication this attack uses; empty for attacks on any release."""
     pairwise: ClassVar[bool] = False
     """Whether every person is compared with every row; then fewer people are tried on very large releases."""
+    together: ClassVar[int] = 0
+    """So many people at least are sought where there are as many: for attacks in which people stand in each other's
+    way, so that a sample of them would tell too little."""
     by_unit: ClassVar[bool] = False
     """Whether the attack seeks privacy units with several rows each, instead of rows."""
 

@@ -39,6 +39,7 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
     hurry(progress)
     if tries < 1:
         raise BadParameter(f"An attack needs at least one try, not {tries}.", tries=tries)
+    tries = max(tries, attack.together)
     if attack.pairwise:
         # Two thousand million comparisons take a few seconds per column; the interval says what fewer tries cost.
         tries = min(tries, max(200, 2_000_000_000 // max(1, scene.release.table.rows)))

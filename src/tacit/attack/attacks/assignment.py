@@ -1,0 +1,49 @@
+"""Linkage of everybody at once: a row that is clearly somebody's is nobody else's."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.one_to_one import By, given_together
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["Assignment"]
+
+
+class Assignment(Linking):
+    """Somebody who knows many people of the release gives each a row of her own, so that all together fit best.
+
+    Linkage one by one may name the same row for several people. Whoever holds a file about most of the people in the
+    release (a register, an earlier release, a customer list) does better: the assignment of people to rows with the
+    smallest sum of costs is found exactly over all rows, or over each person's 50 nearest where there are more than
+    four million pairs. The more of the people in the release are sought, the more it tells; with few it is linkage
+    by distance.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    pairwise: ClassVar[bool] = True
+    together: ClassVar[int] = 10_000
+    main: ClassVar[str] = "by"
+    examples: ClassVar = ({}, {"by": "ranks"})
+    reference: ClassVar[str] = (
+        "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
+        "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"
+    )
+
+    by: By = "values"
+    """What a pair of person and row costs: ``values`` (squared differences, standardized), ``ranks`` (of places in the
+    order), or ``likelihood`` (of the moves that the published steps make, learned by running them again)."""
+
+    @property
+    def setting(self) -> str:
+        return f"by {self.by}"
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        found = given_together(view, self.by, rng, progress)
+        # A person is never certain: another assignment may cost as little.
+        share = np.minimum(found.share, 0.999)
+        return Guesses.of_rows(found.row, share, {"columns": list(found.columns)}, tried=len(found.row))

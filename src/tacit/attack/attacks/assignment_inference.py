@@ -1,0 +1,63 @@
+"""The sensitive value of a person, read off the row that she is given when everybody is given one."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from tacit.attack.attack import Discloses, Guesses, Linking, View
+from tacit.attack.one_to_one import By, given_together
+from tacit.errors import NotApplicable
+from tacit.progress import SILENT, Progress
+from tacit.rng import Rng
+
+__all__ = ["AssignmentInference"]
+
+
+class AssignmentInference(Linking):
+    """Somebody who knows many people of the release gives each a row of her own, and reads the secret off that row.
+
+    People are given rows as in ``assignment``. Whoever is found so has her secret read as it stands in the release;
+    whoever is not gets that of somebody alike. A row without a value gives the release's most frequent one.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    pairwise: ClassVar[bool] = True
+    together: ClassVar[int] = 10_000
+    main: ClassVar[str] = "by"
+    examples: ClassVar = ({}, {"by": "ranks"})
+    reference: ClassVar[str] = (
+        "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
+        "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"
+    )
+
+    secret: str | None = None
+    """The column sought; may be left out when exactly one released column is declared sensitive."""
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """For numbers: how far off a guess may be and still count, as a share of the true value."""
+    by: By = "values"
+    """What a pair of person and row costs: ``values`` (squared differences, standardized), ``ranks`` (of places in the
+    order), or ``likelihood`` (of the moves that the published steps make, learned by running them again)."""
+
+    @property
+    def setting(self) -> str:
+        return f"by {self.by}"
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        assert view.secret is not None
+        released = view.release.table.column(view.secret)
+        present = released.drop_nulls()
+        if len(present) == 0:
+            raise NotApplicable(f"The released column `{view.secret}` is empty.")
+        found = given_together(view, self.by, rng, progress)
+        common = present.mode(maintain_order=True).head(1)
+        value = released.gather(found.row).fill_null(common[0])
+        return Guesses(
+            value=value.alias(view.secret),
+            made=np.ones(len(value), dtype=np.bool_),
+            confidence=np.minimum(found.share, 0.999),
+            detail={"columns": list(found.columns)},
+            tried=len(value),
+        )

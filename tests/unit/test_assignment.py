@@ -1,0 +1,112 @@
+"""Everybody given a row at once: finds more than one by one, and reads secrets off the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Scene, battery, examine, one_to_one, risk
+from tacit.attack.attacks.assignment import Assignment
+from tacit.attack.attacks.assignment_inference import AssignmentInference
+from tacit.attack.attacks.distance_linkage import DistanceLinkage
+from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.attacks.simulation import Simulation
+from tacit.data.table import Table
+from tacit.protect.methods.rank_swap import RankSwap
+from tacit.protect.pipeline import protect
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Schema
+
+COUNT = 400
+
+
+def numbers(seed: int = 1) -> Dataset:
+    draw = np.random.default_rng(seed)
+    table = pl.DataFrame({name: np.exp(draw.normal(size=COUNT)) for name in "abcd"}).with_columns(
+        ill=pl.Series(draw.choice(["flu", "none", "asthma"], COUNT)), pay=pl.Series(np.exp(draw.normal(8, 1, COUNT)))
+    )
+    roles = {**dict.fromkeys("abcd", "quasi"), "ill": "sensitive", "pay": "sensitive"}
+    return Dataset.of(Table(frame=table), Schema(columns={name: Column(role=role) for name, role in roles.items()}))
+
+
+def shuffled(original: Dataset, frame: pl.DataFrame, manifest: dict[str, object]) -> Scene:
+    order = np.random.default_rng(2).permutation(frame.height)
+    release = Release(table=Table(frame=frame[order]), manifest=manifest)
+    return Scene(original=original, release=release, lineage=Lineage(order))
+
+
+def noisy() -> Scene:
+    """Somebody else's release: noise of four tenths of a deviation, and not a word about it."""
+    original = numbers()
+    draw = np.random.default_rng(3)
+    frame = original.table.frame.with_columns(
+        pl.col(name) + 0.4 * original.table.column(name).std() * draw.normal(size=COUNT)  # type: ignore[operator]
+        for name in "abcd"
+    )
+    return shuffled(original, frame, {})
+
+
+def test_more_are_found_together_than_one_by_one() -> None:
+    scene = noisy()
+    alone = risk(examine(DistanceLinkage(), scene, rng=Rng(1)))
+    together = risk(examine(Assignment(), scene, rng=Rng(1)))
+    assert together.value > alone.high
+
+
+def test_simulated_moves_find_more_together() -> None:
+    original = numbers()
+    made = protect(original, steps=[RankSwap(p=15)], rng=Rng(5))
+    release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
+    scene = Scene(original=original, release=release, lineage=made.lineage)
+    alone = risk(examine(Simulation(rounds=50), scene, rng=Rng(1)))
+    together = risk(examine(Assignment(by="likelihood"), scene, rng=Rng(1)))
+    assert together.value > alone.high
+
+
+def test_the_secret_is_read_off_the_row() -> None:
+    scene = noisy()
+    found = risk(examine(Assignment(), scene, rng=Rng(1)))
+    for secret, tolerance in (("ill", 0.0), ("pay", 0.05)):
+        read = risk(examine(AssignmentInference(secret=secret, tolerance=tolerance), scene, rng=Rng(1)))
+        assert read.value >= found.value
+
+
+def test_nobody_shares_a_row_and_near_rows_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = noisy()
+    exact = examine(Assignment(), scene, rng=Rng(1))
+    monkeypatch.setattr(one_to_one, "_DENSE", 0)
+    near = examine(Assignment(), scene, rng=Rng(1))
+    assert abs(near.main.hits - exact.main.hits) <= 8
+
+
+def test_perturbed_categories_of_an_unknown_release_are_found() -> None:
+    draw = np.random.default_rng(4)
+    columns = {f"q{number}": draw.integers(0, 12, COUNT) for number in range(7)}
+    table = pl.DataFrame({name: [f"v{code}" for code in codes] for name, codes in columns.items()})
+    original = Dataset.of(Table(frame=table), Schema(columns={name: Column(role="quasi") for name in table.columns}))
+    blurred = {
+        name: [f"v{code}" for code in np.where(draw.random(COUNT) < 0.3, draw.integers(0, 12, COUNT), codes)]
+        for name, codes in columns.items()
+    }
+    scene = shuffled(original, pl.DataFrame(blurred), {})
+    assert risk(examine(Linkage(), scene, rng=Rng(1))).high < 0.3
+    strongest = max(risk(examine(attack, scene, rng=Rng(1))).value for attack in battery(scene))
+    assert strongest > 0.9
+
+
+def test_fewer_people_than_rows_and_more_people_than_rows() -> None:
+    scene = noisy()
+    few = examine(Assignment(), Scene(**{**vars(scene), "people": np.arange(7)}), rng=Rng(1))
+    assert few.main.tries == 7
+    rows = scene.release.table.frame.height // 2
+    assert scene.lineage is not None
+    half = Release(table=Table(frame=scene.release.table.frame.head(rows)), manifest={})
+    fewer = Scene(original=scene.original, release=half, lineage=Lineage(scene.lineage.rows[:rows]))
+    assert examine(Assignment(), fewer, rng=Rng(1)).main.tries == rows
+
+
+def test_the_battery_gives_everybody_a_row_where_values_may_have_been_perturbed() -> None:
+    names = [(attack.part_name(), attack.setting) for attack in battery(noisy())]
+    assert {("assignment", "by values"), ("assignment-inference", "by ranks")} <= set(names)
