@@ -320,6 +320,7 @@ def test_a_large_file_goes_through_duckdb_to_the_same_release(folder: Path, caps
         assert made[key] == large[key]
     assert large["attacks"][0]["risk"] == pytest.approx(large["steps"][0]["classes"] / large["rows"])
     manifest = Path("large/release.json").read_text()
+    assert json.loads(manifest)["columns"] == json.loads(Path("small/release.json").read_text())["columns"]
     assert "seed" not in manifest
     assert str(folder) not in manifest
     code, attacked = document(capsys, "attack", "large", "--original", "people.csv", "--attack", "linkage")

@@ -47,6 +47,38 @@ def test_dropped_rows_and_columns_count_in_full() -> None:
     assert dict(found.columns) == pytest.approx({"age": 0.5, "sex": 1.0})
 
 
+def test_a_made_up_row_is_no_substitute_for_a_dropped_one() -> None:
+    before = pl.DataFrame({"age": [20, 25, 30, 40]})
+    after = pl.DataFrame({"age": [20, 25, 40]})
+    two = Pair(
+        original=pair(before, before).original,
+        release=Release(table=Table(frame=after), manifest={}),
+        lineage=Lineage(np.array([0, 1, -1])),
+    )
+    found = run("ncp", two)
+    assert found.detail["dropped"] == 2
+    assert found.value == pytest.approx(2 / 5)
+
+
+@pytest.mark.parametrize("weight", [None, 0.0, float("nan"), float("inf")])
+def test_weights_that_are_none_give_a_reason(weight: float | None) -> None:
+    frame = pl.DataFrame({"age": [1, 1, 2], "w": [5.0, 5.0, 5.0]})
+    released = frame.with_columns(w=pl.Series([5.0, 5.0, weight]))
+    for name in ("individual-risk", "household-risk"):
+        found = run(name, pair(frame.with_columns(h=1), released.with_columns(h=1), w="weight", h="household"))
+        assert found.value is None
+        assert "positive" in found.reason
+
+
+def test_a_row_without_a_household_stands_alone() -> None:
+    frame = pl.DataFrame({"age": [1, 2, 3, 4], "w": [4.0] * 4, "h": [7, 7, None, None]})
+    found = run("household-risk", pair(frame, frame, w="weight", h="household"))
+    one = run("individual-risk", pair(frame, frame, w="weight", h="household")).value
+    assert one is not None
+    assert found.detail["households"] == 3
+    assert found.value == pytest.approx((2 * (1 - (1 - one) ** 2) + 2 * one) / 4)
+
+
 def test_perturbed_columns_have_no_penalty() -> None:
     before = pl.DataFrame({"age": [20, 25, 30, 40]})
     found = run("ncp", pair(before, before.with_columns(pl.col("age") + 0.5)))

@@ -80,6 +80,24 @@ def test_households_swap_as_a_whole() -> None:
     assert after["town"].sort().equals(table.table.frame["town"].sort())
 
 
+def test_members_of_households_agree_with_their_partners() -> None:
+    """The table of the swapped column by strata stays exact, though the members of a household differ in them."""
+    draw = np.random.default_rng(1)
+    home = np.repeat(np.arange(120), 2)
+    sex = draw.choice(["F", "M"], 240)
+    roles = {"home": Role.HOUSEHOLD, "sex": Role.PLAIN}
+    table = data(roles=roles, home=home, sex=sex, town=draw.integers(0, 9, 120)[home])
+    after = run(Swap(rate=0.8, household="home", columns=("town",), strata=("sex",)), table).table.frame
+    before = table.table.frame
+
+    def crossed(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.group_by("sex", "town").len().sort("sex", "town")
+
+    assert (after["town"] != before["town"]).mean() > 0.3
+    assert crossed(after).equals(crossed(before))
+    assert after.group_by("home").agg(pl.col("town").n_unique())["town"].max() == 1
+
+
 def test_risky_records_are_swapped_first_and_within_strata() -> None:
     job = ["common"] * 90 + [f"rare {n}" for n in range(10)]
     table = data(roles={"s": Role.PLAIN, "i": Role.PLAIN}, job=job, s=["a", "b"] * 50, i=range(100))

@@ -13,6 +13,7 @@ import pytest
 from tacit.attack.notation import Known, reader
 from tacit.data.table import Table
 from tacit.errors import BadParameter, NotApplicable, Unmet
+from tacit.protect.methods.generalize import Generalize
 from tacit.protect.methods.local_recode import LocalRecode
 from tacit.protect.methods.mondrian import Mondrian
 from tacit.protect.methods.suppress_cells import SuppressCells
@@ -311,3 +312,13 @@ def test_types_stay_and_mixed_meanings_are_refused() -> None:
     table = data(crowd().table.frame, **wild, illness=Column(role=Role.SENSITIVE))
     with pytest.raises(NotApplicable, match="k-anonymity alone"):
         run(SuppressCells(), table, LDiversity(l=2, kind="distinct"))
+
+
+@pytest.mark.parametrize("values", [["x"] * 6, [None] * 6])
+def test_a_table_without_differences_stays_as_it_is(values: list[str | None]) -> None:
+    frame = pl.DataFrame({"a": values, "b": [1] * 6}, schema_overrides={"a": pl.String})
+    columns = {name: Column(role=Role.QUASI) for name in frame.columns}
+    data = Dataset.of(Table(frame=frame), Schema(columns=columns))
+    for step in (LocalRecode(), Mondrian(), SuppressCells(), Generalize()):
+        change = step.apply(data, Context(rng=Rng(1), models=(KAnonymity(k=3),)))
+        assert change.table.frame.equals(frame)

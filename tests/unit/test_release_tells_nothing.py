@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,46 @@ def test_a_category_that_was_suppressed_is_in_no_dictionary(tmp_path: Path) -> N
         told = texts(tmp_path / "release")
         assert "Aton" in told
         assert not [word for word in ("Zanzibar", "Nowhere", "424242") if word in told]
+
+
+def test_no_file_of_the_owner_is_named(tmp_path: Path) -> None:
+    """Key, population, hierarchy and outside file: what they hold is used, where they lie is nobody's business."""
+    frame = people().with_columns(name=pl.int_range(300).cast(pl.String) + "-Doe")
+    house = tmp_path / "secret-house"
+    house.mkdir()
+    for name in ("population", "voters"):
+        frame.select("town", "age", "name").write_csv(house / f"{name}.csv")
+    towns = [f"{town};{land};*" for town, land in zip(sorted(set(frame["town"])), "NNSS", strict=True)]
+    (house / "towns.csv").write_text("\n".join(towns) + "\n")
+    recipe = {
+        **RECIPE,
+        "columns": {
+            **RECIPE["columns"],  # type: ignore[dict-item]
+            "name": "identifier",
+            "town": {"role": "quasi", "hierarchy": {"file": str(house / "towns.csv")}},
+        },
+        "models": [{"k-anonymity": {"k": 5}}, {"k-map": {"k": 5, "population": str(house / "population.csv")}}],
+        "steps": [{"pseudonymize": {"key": str(house / "names.key")}}, *RECIPE["steps"]],  # type: ignore[misc]
+        "attacks": [{"linkage": {"auxiliary": str(house / "voters.csv")}}],
+    }
+    done = protect(recipe, frame)
+    assert done.protected.holds
+    done.save(tmp_path / "release")
+    told = texts(tmp_path / "release")
+    secrets = ("secret-house", "names.key", "voters.csv", "424242", "-Doe", (house / "names.key").read_text().strip())
+    assert not [word for word in secrets if word in told]
+    assert "secret-house" in texts(tmp_path / "release-private")
+    manifest = json.loads((tmp_path / "release" / "release.json").read_text())
+    assert [set(verdict) for verdict in manifest["verdicts"]] == [{"model", "state", "wanted"}] * 2
+    private = {"suppressed", "suppressed_whole", "classes", "smallest", "score", "nodes_checked"}
+    assert not private & {key for step in manifest["steps"] for key in step}
+    assert private & {key for step in done.to_plain()["steps"] for key in step} == private
+
+
+def test_what_must_stay_is_for_the_owner_alone(tmp_path: Path) -> None:
+    protect(RECIPE, people()).save(tmp_path / "release")
+    assert stat.S_IMODE((tmp_path / "release-private").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "release-private" / "lineage.parquet").stat().st_mode) == 0o600
 
 
 def test_a_large_release_without_rows_is_no_risk_of_zero() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,61 @@ def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
     with pytest.raises(WrongKind, match="1 of its values") as refusal:
         at_scale(tmp_path, broken, step, force=True)
     assert "abc" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (Kind.INTEGER, [1.0, 2.0], 3.7),
+        (Kind.INTEGER, ["1", "2"], "3.7"),
+        (Kind.DATE, [datetime(2020, 1, 1), datetime(2020, 1, 2)], datetime(2020, 1, 3, 10, 30)),
+        (Kind.DATE, ["2020-01-01", "2020-01-02"], "2020-01-03 10:30:00"),
+        (Kind.BOOLEAN, [0, 1], 2),
+        (Kind.BOOLEAN, ["Yes", "n"], "maybe"),
+    ],
+)
+def test_nothing_is_rounded_or_cut_to_fit_a_kind(kind: Kind, good: list[Any], bad: Any, tmp_path: Path) -> None:
+    """What memory refuses is refused by an engine, which would round 3.7 to 4 by itself."""
+    schema = Schema(columns={"x": Column(role=Role.QUASI, kind=kind)})
+
+    def run(values: list[Any]) -> Any:
+        frame = pl.DataFrame({"x": values})
+        frame.write_parquet(tmp_path / "x.parquet")
+        told: Any = Dataset.of(Table(frame=frame), schema)
+        protect_file(schema=schema, steps=[Generalize()], models=[KAnonymity(k=2)], source=tmp_path / "x.parquet",
+                     target=tmp_path / "out.parquet", rng=Rng(1), force=True)  # fmt: skip
+        return told.table.frame["x"]
+
+    expected = run(good * 2)
+    assert pl.read_parquet(tmp_path / "out.parquet")["x"].sort().equals(expected.sort())
+    values = [*good * 2, bad, bad]
+    with pytest.raises(WrongKind, match="2 of its 6 values"):
+        run(values)
+    pl.DataFrame({"x": values}).write_parquet(tmp_path / "x.parquet")
+    with pytest.raises(WrongKind, match="2 of its values"):
+        protect_file(schema=schema, steps=[Generalize()], models=[KAnonymity(k=2)], source=tmp_path / "x.parquet",
+                     target=tmp_path / "out.parquet", rng=Rng(1), force=True)  # fmt: skip
+
+
+@pytest.mark.parametrize("weight", [0.0, float("nan"), float("inf"), None])
+def test_weights_are_positive_numbers(weight: float | None, tmp_path: Path) -> None:
+    frame = people().with_columns(w=pl.when(pl.int_range(pl.len()) == 5).then(pl.lit(weight)).otherwise(1.0))
+    frame.write_parquet(tmp_path / "x.parquet")
+    schema = Schema(columns={**SCHEMA.columns, "w": Column(role=Role.WEIGHT)})
+    with pytest.raises(BadParameter, match="positive"):
+        protect_file(schema=schema, steps=[Generalize()], models=MODELS, source=tmp_path / "x.parquet",
+                     target=tmp_path / "out.parquet", rng=Rng(1))  # fmt: skip
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_two_populations_are_one_too_many(tmp_path: Path) -> None:
+    for name, rows in (("a", 3000), ("b", 2000)):
+        people(rows).drop("name", "illness").write_parquet(tmp_path / f"{name}.parquet")
+    models = tuple(KMap(k=4, population=tmp_path / f"{name}.parquet") for name in "ab")
+    for run in (lambda: in_memory(people(), Generalize(), models=models),
+                lambda: at_scale(tmp_path, people(), Generalize(), models=models)):  # fmt: skip
+        with pytest.raises(BadParameter, match="different populations"):
+            run()
 
 
 def test_a_population_and_a_metric_with_a_target_work_too(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ def test_every_combination_is_a_candidate_with_a_recipe() -> None:
     names = [candidate.name for candidate in plan.candidates]
     assert names[:4] == ["rank-swap p=1", "rank-swap p=30", "microaggregate k=2", "microaggregate k=20"]
     assert plan.seeds == (3, 4)
+    assert Plan.parse({**PLAN, "seed": 0}).seeds == (0, 1)
     recipe = Recipe.parse(plan.recipe_of(plan.candidates[1]).to_plain())
     assert recipe.steps[0].to_plain()["p"] == 30
     assert recipe.seed == 3

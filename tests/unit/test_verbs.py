@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.attack import Discloses, Outcome, risk
+from tacit.attack.outcome import Arm
+from tacit.data import Table, write
 from tacit.errors import BadParameter, NotApplicable, OutOfTime, Unmet, WrongKind
 from tacit.recipe import Limits, Recipe
 from tacit.verbs import judge_limits
@@ -111,6 +115,55 @@ def test_a_limit_that_nothing_was_judged_against_is_not_met() -> None:
     [entry] = judge_limits(Limits(risk=0.5), [NotApplicable("does not apply")])
     assert entry["met"] is False
     assert entry["value"] is None
+
+
+def test_a_limit_is_held_against_what_may_be_not_what_was_seen() -> None:
+    """3 of 40 people found: 7.5 %, and up to 20 % by the interval."""
+    seen = Outcome(
+        attack="linkage", discloses=Discloses.IDENTITY, main=Arm(hits=3, tries=40), baseline=Arm(hits=0, tries=40)
+    )
+    high = risk(seen).high
+    assert 0.19 < high < 0.21
+    [entry] = judge_limits(Limits(risk=0.09), [seen])
+    assert (entry["value"], entry["met"]) == (high, False)
+    assert judge_limits(Limits(risk=0.21), [seen])[0]["met"]
+    learned = replace(seen, discloses=Discloses.ATTRIBUTE, main=Arm(hits=32, tries=40), baseline=Arm(hits=30, tries=40))
+    # 80 % right where a blind guess is right in 75 %: up to 90 %, and beyond the guess up to 58 % of the rest
+    [entry] = judge_limits(Limits(attribute=0.3), [learned])
+    assert entry["value"] == pytest.approx((risk(learned).high - 0.75) / 0.25)
+    assert entry["value"] > 0.5
+    assert not entry["met"]
+
+
+def test_the_worst_attack_counts() -> None:
+    arms = [Arm(hits=hits, tries=1000) for hits in (5, 300, 10)]
+    outcomes = [
+        Outcome(attack=f"attack {n}", discloses=Discloses.IDENTITY, main=arm, baseline=Arm(hits=0, tries=1000))
+        for n, arm in enumerate(arms)
+    ]
+    [entry] = judge_limits(Limits(risk=0.09), outcomes)
+    assert (entry["attack"], entry["met"]) == ("attack 1", False)
+
+
+def test_a_release_may_lie_in_a_database(tmp_path: Path) -> None:
+    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    path = tmp_path / "released.duckdb"
+    write(Table(frame=done.data), path)
+    [found] = tacit.measure(  # type: ignore[operator]
+        f"duckdb:///{path}?table=data", original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema
+    )
+    [same] = tacit.measure(  # type: ignore[operator]
+        done.data, original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema
+    )
+    assert found.value == same.value >= 4
+
+
+def test_a_release_does_not_take_the_place_of_where_you_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    with pytest.raises(BadParameter, match="the folder you are in"):
+        done.save(".")
+    assert not list(tmp_path.iterdir())
 
 
 def test_attacks_repeat_by_seed(tmp_path: Path) -> None:

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
 from tacit.progress import SILENT, Progress, Tick
 
-__all__ = ["emit_json", "force_option", "json_option", "listed", "note", "progress", "seed_option", "typed_path"]
+__all__ = [
+    "NUMBER",
+    "emit_json",
+    "force_option",
+    "json_option",
+    "listed",
+    "note",
+    "progress",
+    "seed_option",
+    "typed_path",
+]
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
@@ -29,6 +39,25 @@ typed_path = click.Path(path_type=Path)
 def emit_json(document: Any) -> None:
     """Print the one JSON document of a command."""
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+class _Number(click.ParamType[Any]):
+    """A number kept as it was written: 0.1 is one tenth."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from tacit.errors import BadParameter
+        from tacit.exact import rational
+
+        try:
+            rational(value)
+        except BadParameter:
+            self.fail("is not a number such as 0.05 or 1/3.", param, ctx)
+        return value
+
+
+NUMBER = _Number()
 
 
 def listed(names: tuple[str, ...]) -> list[str]:

@@ -11,15 +11,15 @@ from tacit.cli._console import emit_json, json_option, note, typed_path
 
 @click.command("check")
 @click.argument("release", type=typed_path)
-@click.option("--original", type=typed_path, default=None, help="The data it was made of: the reference distribution.")
-@click.option("--population", type=typed_path, default=None, help="The population table, for models that count people.")
+@click.option("--original", default=None, help="The data it was made of: the reference distribution.")
+@click.option("--population", default=None, help="The population table, for models that count people.")
 @click.option("--recipe", type=typed_path, default=None, help="Roles and models, for a release without a manifest.")
 @click.option("--earlier", type=typed_path, multiple=True, help="An earlier release of the same people; repeatable.")
 @json_option
 def command(
     release: Path,
-    original: Path | None,
-    population: Path | None,
+    original: str | None,
+    population: str | None,
     recipe: Path | None,
     earlier: tuple[Path, ...],
     as_json: bool,

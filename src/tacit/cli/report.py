@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli._console import emit_json, force_option, json_option, typed_path
+from tacit.cli._console import force_option, json_option, typed_path
 
 
 @click.command("report")
@@ -46,4 +46,4 @@ def command(release: Path, audience: str, out: Path, force: bool, as_json: bool)
         return
     with replacing(out, force=force) as temporary:
         write_report(told, temporary, audience=told.audience)
-    emit_json({"report": str(out)}) if as_json else click.echo(f"Report: {out.resolve()}")
+    click.echo(f"Report: {out.resolve()}")

@@ -40,7 +40,6 @@ class Rule:
     convert: Callable[[pl.Expr], pl.Expr]
     sql: str
     """DuckDB expression; ``{}`` is the column."""
-    sql_type: str
     sql_check: str = ""
     """DuckDB condition that a value fits; without one, the pattern is matched, which takes much longer."""
     arrow: str = ""
@@ -87,7 +86,7 @@ def _moment(pattern: str, form: str, *, zone: bool = False) -> Rule:
     kind = "TIMESTAMPTZ" if zone else "TIMESTAMP"
     sql = f"TRY_CAST({{}} AS {kind})"
     arrow = "" if zone else "timestamp[us]"
-    return Rule(kind="datetime", pattern=pattern, convert=convert, arrow=arrow, sql=sql, sql_type=kind)
+    return Rule(kind="datetime", pattern=pattern, convert=convert, arrow=arrow, sql=sql)
 
 
 INTEGER = Rule(
@@ -96,7 +95,6 @@ INTEGER = Rule(
     pattern="0|-?[1-9][0-9]{0,17}",
     convert=lambda column: column.cast(pl.Int64, strict=False),
     sql="TRY_CAST({} AS BIGINT)",
-    sql_type="BIGINT",
     sql_check="(CAST(TRY_CAST({0} AS BIGINT) AS VARCHAR) = {0} AND abs(TRY_CAST({0} AS BIGINT)) < 1000000000000000000)",
     quick=are_whole,
 )
@@ -106,7 +104,6 @@ NUMBER = Rule(
     pattern=rf"-?(?:(?:{_WHOLE}(?:\.[0-9]*)?|\.[0-9]+){_EXPONENT}|[Ii]nf)",
     convert=lambda column: column.cast(pl.Float64, strict=False),
     sql="TRY_CAST({} AS DOUBLE)",
-    sql_type="DOUBLE",
     quick=are_numbers,
 )
 COMMA = Rule(
@@ -114,7 +111,6 @@ COMMA = Rule(
     pattern=rf"-?(?:{_WHOLE}?,[0-9]+{_EXPONENT}|{_WHOLE})",
     convert=lambda column: column.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False),
     sql="TRY_CAST(replace({}, ',', '.') AS DOUBLE)",
-    sql_type="DOUBLE",
 )
 RULES: tuple[Rule, ...] = (
     INTEGER,
@@ -124,7 +120,6 @@ RULES: tuple[Rule, ...] = (
         pattern="true|false|True|False|TRUE|FALSE",
         convert=lambda column: pl.when(column.is_in([*_TRUE, *_FALSE])).then(column.str.len_bytes() == len("true")),
         sql="(lower({}) = 'true')",
-        sql_type="BOOLEAN",
         sql_check="({} IN ('true', 'false', 'True', 'False', 'TRUE', 'FALSE'))",
         quick=lambda column, values: True,
     ),
@@ -135,7 +130,6 @@ RULES: tuple[Rule, ...] = (
         convert=lambda column: column.str.to_date("%Y-%m-%d", strict=False, cache=False),
         arrow="date32",
         sql="TRY_CAST({} AS DATE)",
-        sql_type="DATE",
         sql_check="(length({0}) = 10 AND CAST(TRY_CAST({0} AS DATE) AS VARCHAR) = {0})",
         quick=are_days,
     ),
@@ -150,7 +144,6 @@ RULES: tuple[Rule, ...] = (
         pattern=_CLOCK,
         convert=lambda column: column.str.to_time("%H:%M:%S%.f", strict=False),
         sql="TRY_CAST({} AS TIME)",
-        sql_type="TIME",
     ),
 )
 """Tried in this order; the first that every value fits wins."""

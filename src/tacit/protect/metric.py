@@ -95,8 +95,6 @@ class LossMetric(Part):
     """Without suppression, a coarser table never scores lower than a finer one."""
     by_width: ClassVar[bool] = False
     """Prices of numbers depend on the width of their range."""
-    by_level: ClassVar[bool] = False
-    """Prices depend on the level, so it has no meaning for partitions whose values have none."""
 
     @property
     def target(self) -> str | None:

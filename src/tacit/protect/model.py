@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -112,9 +112,6 @@ class Rule(ABC):
 
 class PrivacyModel(Part):
     """A condition on a table: it holds, fails, or could not be checked."""
-
-    wants: ClassVar[frozenset[str]] = frozenset()
-    """What the table must offer beside quasi-identifiers: "sensitive", "population"."""
 
     @abstractmethod
     def bind(self, table: Classes) -> Rule:

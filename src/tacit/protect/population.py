@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from tacit.data import read
-from tacit.errors import ColumnsDiffer, NotApplicable
+from tacit.errors import BadParameter, ColumnsDiffer, NotApplicable
 from tacit.protect.classes import Classes
 from tacit.schema import Dataset, Schema
 
-__all__ = ["people_per_class", "read_population"]
+if TYPE_CHECKING:
+    from tacit.protect.model import PrivacyModel
+
+__all__ = ["people_per_class", "read_population", "shared_population"]
 
 
 @lru_cache(maxsize=2)
@@ -34,6 +39,14 @@ def read_population(path: Path, data: Dataset) -> pl.DataFrame:
         )
     schema = Schema(columns={name: data.schema.columns[name] for name in data.quasi})
     return pl.DataFrame([schema.columns[name].cast(frame.get_column(name)) for name in data.quasi])
+
+
+def shared_population(models: Sequence[PrivacyModel], data: Dataset) -> pl.DataFrame | None:
+    """The population that the models name, None if none does; two different ones cannot be searched with at once."""
+    frames = [frame for model in models if (frame := model.population_frame(data)) is not None]
+    if len(frames) > 1 and not all(frame.equals(frames[0]) for frame in frames):
+        raise BadParameter("generalize: the models name different populations.", fix="Use one population for all.")
+    return frames[0] if frames else None
 
 
 def people_per_class(table: Classes, model: str) -> npt.NDArray[np.int64]:

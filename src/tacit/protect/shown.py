@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from tacit.data.columnar import quoted_name
+
 __all__ = ["Counts", "Shown", "look"]
 
 Counts = Mapping[str | None, int]
@@ -54,7 +56,7 @@ def look(
     import duckdb
 
     jokers = [name for name in quasi if (missing or {}).get(name, "category") != "category"]
-    keys = [f"CAST({_name(name)} AS VARCHAR)" for name in quasi]
+    keys = [f"CAST({quoted_name(name)} AS VARCHAR)" for name in quasi]
     hidden = " AND ".join(
         f"({key} IS NOT DISTINCT FROM '*'" + (f" OR {key} IS NULL)" if name in jokers else ")")
         for name, key in zip(quasi, keys, strict=True)
@@ -65,7 +67,7 @@ def look(
         base.register("release_rows", written.to_arrow())
         columns = ", ".join(f"{key} AS q{i}" for i, key in enumerate(keys))
         names = ", ".join(f"q{i}" for i in range(len(quasi)))
-        values = "".join(f", CAST({_name(name)} AS VARCHAR) AS s{i}" for i, name in enumerate(sensitive))
+        values = "".join(f", CAST({quoted_name(name)} AS VARCHAR) AS s{i}" for i, name in enumerate(sensitive))
         base.execute(f"CREATE TABLE every AS SELECT {columns}{values}, ({hidden}) AS hidden FROM release_rows")
         if base.execute("SELECT bool_and(hidden) FROM every").fetchone() == (True,):
             base.execute("UPDATE every SET hidden = false")
@@ -130,7 +132,7 @@ def _ordered(values: list[str | None], listed: Iterable[str | None], *, words: b
 
 def _population(base: Any, population: pl.DataFrame, quasi: Sequence[str], count: int) -> tuple[tuple[int, ...], bool]:
     base.register("population_rows", population.to_arrow())
-    same = " AND ".join(f"c.q{i} IS NOT DISTINCT FROM CAST(p.{_name(n)} AS VARCHAR)" for i, n in enumerate(quasi))
+    same = " AND ".join(f"c.q{i} IS NOT DISTINCT FROM CAST(p.{quoted_name(n)} AS VARCHAR)" for i, n in enumerate(quasi))
     rows = base.execute(
         f"SELECT c.id, count(*) FROM population_rows p LEFT JOIN class c ON {same} GROUP BY ALL"
     ).fetchall()
@@ -142,7 +144,3 @@ def _population(base: Any, population: pl.DataFrame, quasi: Sequence[str], count
         else:
             people[place] = int(n)
     return tuple(people), absent
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'

@@ -7,6 +7,7 @@ report. ``release-private/`` holds what its owner needs to defend it: the secret
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def load_release(path: Any) -> Release:
         return Release(table=read(path), manifest={})
     place = Path(path)
     if not place.is_dir():
-        return Release(table=read(place), manifest={})
+        return Release(table=read(path), manifest={})  # as it was written: a path would swallow slashes of a URL
     try:
         manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -139,8 +140,9 @@ def load_release(path: Any) -> Release:
 def write_lineage(lineage: Lineage, folder: Path) -> Path:
     """Store the secret row map in a private folder."""
     path = folder / LINEAGE
-    pl.DataFrame({"original_row": lineage.rows}).write_parquet(path)
-    path.chmod(0o600)
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # closed to others from the first byte on
+    with os.fdopen(number, "wb") as file:
+        pl.DataFrame({"original_row": lineage.rows}).write_parquet(file)
     return path
 
 

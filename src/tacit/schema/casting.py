@@ -11,17 +11,18 @@ from tacit.schema.numerals import read_numbers
 if TYPE_CHECKING:
     from tacit.schema.column import Kind
 
-__all__ = ["date_format", "fit", "read_dates"]
+__all__ = ["BOOLEANS", "date_format", "fit", "read_dates"]
 
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y")
 _CLOCKS = (" %H:%M:%S%.f", "T%H:%M:%S%.f", " %H:%M", "T%H:%M", "T%H:%M:%S%.fZ")
 FORMATS = (*_DAYS, *(day + clock for day in _DAYS for clock in _CLOCKS))
 """Ways to write a day or a moment. Years have four digits: two do not say which century."""
 
-_BOOLEANS = {
+BOOLEANS = {
     **dict.fromkeys(("true", "yes", "y", "t", "1"), True),
     **dict.fromkeys(("false", "no", "n", "f", "0"), False),
 }
+"""Words for yes and no, in lower case."""
 
 
 def read_dates(texts: pl.Series, written: str) -> pl.Series:
@@ -68,7 +69,7 @@ def fit(series: pl.Series, kind: Kind) -> pl.Series:
             return series.cast(pl.String)
         case "boolean":
             lower = series.cast(pl.String).str.to_lowercase()
-            return lower.replace_strict(_BOOLEANS, default=None, return_dtype=pl.Boolean)
+            return lower.replace_strict(BOOLEANS, default=None, return_dtype=pl.Boolean)
         case "integer" if text or series.dtype.is_numeric() or series.dtype == pl.Boolean:
             if text:
                 whole = series.cast(pl.String).str.strip_chars().cast(pl.Int64, strict=False)

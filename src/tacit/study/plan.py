@@ -110,7 +110,7 @@ def _plan(recipe: Recipe, document: Located) -> Plan:
             add(("study", "candidates", number), str(refusal))
     seeds = plain.get("seeds", 1)
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 1000:
-        start = recipe.seed or 1
+        start = 1 if recipe.seed is None else recipe.seed
         seeds = list(range(start, start + seeds))
     if not isinstance(seeds, list) or not all(isinstance(s, int) and s >= 0 for s in seeds) or not seeds:
         add(("study", "seeds"), "must be a count from 1 to 1000, or a list of whole numbers")

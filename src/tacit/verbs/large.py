@@ -11,11 +11,12 @@ from typing import Any
 
 from tacit.data import scan
 from tacit.data.atomic import replacing_folder, sha256
+from tacit.data.columnar import quoted_name
 from tacit.errors import BadParameter, PolicyNotMet, Unmet
 from tacit.progress import SILENT, Progress
 from tacit.protect.scale import ProtectedFile, protect_file
 from tacit.recipe import Limits, Recipe
-from tacit.release.folder import MANIFEST, PRIVATE, private_folder, write_manifest
+from tacit.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing, write_manifest
 from tacit.report import Account, report_json, write_report
 from tacit.rng import Rng
 from tacit.schema import Role
@@ -48,6 +49,7 @@ def protect_large(
     source = data if data is not None else (recipe.source.location if recipe.source else None)
     if source is None:
         raise BadParameter("The recipe names no data and none was given.", fix="Add `data:` to it, or name a file.")
+    refuse_existing(target, force=force)
     with ExitStack() as stack:
         private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
         public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
@@ -66,7 +68,8 @@ def protect_large(
         )
         sizes = _class_sizes(done, recipe)
         limits = _limits(recipe.limits, sizes)
-        undeclared = [name for name in scan(done.path).columns if name not in recipe.schema.columns]
+        released = list(scan(done.path).columns)
+        undeclared = [name for name in released if name not in recipe.schema.columns]
         document = _document(done, sizes, limits, target, undeclared)
         failed = [f"{v.model} {v.state}" for v in done.verdicts if not v.holds]
         failed += [f"limit of {entry['limit']} {entry['wanted']}" for entry in limits if not entry["met"]]
@@ -76,7 +79,7 @@ def protect_large(
                 fix="Change the recipe, or ask for it all the same with --unmet.",
                 document={**document, "release": None, "private": None},
             )
-        account = _account(recipe, done, document)
+        account = _account(recipe, done, released, document)
         told = replace(account, files={done.path.name: sha256(done.path)})
         write_report(told, public / "report.html", audience="external")
         (public / PRIVATE).write_text(report_json(told, "external") + "\n", encoding="utf-8")
@@ -89,12 +92,17 @@ def protect_large(
 
 
 def _class_sizes(done: ProtectedFile, recipe: Recipe) -> dict[str, float]:
-    """Classes, rows and the smallest class of the written file, by one GROUP BY of its own."""
+    """Classes, rows and the smallest class of the written file, by one GROUP BY of its own.
+
+    Rows that show ``*`` in every quasi-identifier are suppressed and form no class, unless all do.
+    """
     found = scan(done.path)
-    quasi = ", ".join('"' + name.replace('"', '""') + '"' for name in recipe.schema.names(Role.QUASI))
+    quasi = [quoted_name(name) for name in recipe.schema.names(Role.QUASI)]
+    hidden = " AND ".join(f"CAST({name} AS VARCHAR) IS NOT DISTINCT FROM '*'" for name in quasi)
     statement = (
-        "SELECT count(*), coalesce(sum(n), 0), coalesce(min(n), 0), coalesce(sum(n) FILTER (n = 1), 0) "
-        f"FROM (SELECT count(*) AS n FROM {found.expression} GROUP BY {quasi})"
+        "SELECT count(*), coalesce(sum(n), 0), coalesce(min(n), 0), coalesce(sum(n) FILTER (n = 1), 0) FROM "
+        f"(SELECT count(*) AS n, {hidden} AS hidden FROM {found.expression} GROUP BY {', '.join(quasi)} "
+        "QUALIFY NOT hidden OR count(*) OVER () = 1)"
     )
     with found.connect() as connection:
         row = connection.execute(statement).fetchone()
@@ -160,8 +168,7 @@ def _document(
     }
 
 
-def _account(recipe: Recipe, done: ProtectedFile, document: Mapping[str, Any]) -> Account:
-    released = [name for name in recipe.schema.columns if recipe.schema.column(name).role is not Role.IDENTIFIER]
+def _account(recipe: Recipe, done: ProtectedFile, released: list[str], document: Mapping[str, Any]) -> Account:
     manifest = manifest_of(
         recipe, columns=released, rows=done.rows, steps=[dict(step) for step in done.steps], verdicts=done.verdicts
     )

@@ -36,7 +36,12 @@ def weighted_risk(pair: Pair, fraction: float | None, formula: str) -> Weighted:
     if fraction is not None:
         weights = np.full(released.rows, 1 / fraction)
     elif columns:
-        weights = released.table.column(columns[0]).cast(float).to_numpy()
+        weights = released.table.column(columns[0]).cast(float, strict=False).to_numpy()
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise NotApplicable(
+                f"The weights in `{columns[0]}` of the release are not all positive numbers.",
+                fix="Release the weights, or give the sampling `fraction`.",
+            )
     else:
         raise NotApplicable(
             "The release has no sampling weights, so nothing is known about the population.",

@@ -22,7 +22,7 @@ class HouseholdRisk(Measure):
     """The mean probability that at least one member of a row's household is linked, from the sampling weights.
 
     One minus the product over the household of one minus the individual risk. The household is read from the release,
-    or, where the release dropped the column, from the original by the row map.
+    or, where the release dropped the column, from the original by the row map. Rows without one stand alone.
     """
 
     about: ClassVar[About] = About.DISCLOSURE
@@ -40,14 +40,17 @@ class HouseholdRisk(Measure):
         household = _household(pair)
         found = weighted_risk(pair, self.fraction, self.formula)
         frame = pl.DataFrame({"house": household[found.rows], "safe": np.log1p(-np.minimum(found.risk, 1 - 1e-15))})
-        risk = 1 - np.exp(frame.select(pl.col("safe").sum().over("house")).to_series().to_numpy())
+        # a row without a household is one by itself
+        alone, together = pl.col("house").is_null(), pl.col("safe").sum().over("house")
+        safe = frame.select(pl.when(alone).then(pl.col("safe")).otherwise(together)).to_series().to_numpy()
+        risk = 1 - np.exp(safe)
         return Measurement(
             measure=self.part_name(),
             value=float(risk.mean()),
             detail={
                 "expected": float(risk.sum()),
                 "largest": float(risk.max()),
-                "households": frame["house"].n_unique(),
+                "households": frame["house"].drop_nulls().n_unique() + frame["house"].null_count(),
                 "individual": float(found.risk.mean()),
             },
         )

@@ -37,7 +37,7 @@ class Contingency(Measure):
     """Most columns in a table: 1, 2 or 3."""
     cells: Annotated[int, Field(ge=2, le=50)] = 8
     """The most cells per column."""
-    most: Annotated[int, Field(ge=1)] = 100
+    most: Annotated[int, Field(ge=2)] = 100
     """The most tables of each order."""
 
     def of(self, pair: Pair, rng: Rng, progress: Progress = SILENT) -> Measurement:

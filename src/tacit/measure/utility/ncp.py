@@ -42,7 +42,7 @@ class Ncp(Measure):
             raise NotApplicable(
                 "No column is declared quasi-identifier.", fix="Give columns the role `quasi` in the recipe."
             )
-        dropped = max(0, original.rows - pair.release.table.rows)
+        dropped = _dropped(pair)
         found: dict[str, float] = {}
         perturbed: list[str] = []
         with progress.task("ncp", len(original.quasi)) as tick:
@@ -64,6 +64,13 @@ class Ncp(Measure):
         return Measurement(
             measure=self.part_name(), value=sum(found.values()) / len(found), columns=found, detail=detail
         )
+
+
+def _dropped(pair: Pair) -> int:
+    """How many people were left out: by the row map, because made-up rows take no one's place."""
+    if pair.lineage is None or (pair.lineage.rows < 0).all():
+        return max(0, pair.original.rows - pair.release.table.rows)
+    return int((pair.lineage.release_row(pair.original.rows) < 0).sum())
 
 
 def penalties(pair: Pair, name: str) -> Floats | None:

@@ -60,8 +60,6 @@ def _rotate_blocks(
     mean = values.mean(axis=1, keepdims=True)
     inner = np.einsum("sa,bsd->bad", basis, values - mean, optimize=True)
     skew = _skew(count, size - 1, random)
-    if size == 2:
-        return
     skew *= _strength(size - 1, min(ratio * size / (size - 1), 3.9))  # the mean of the block does not move
     eye = np.eye(size - 1)
     turned = np.linalg.solve(eye - skew, (eye + skew) @ inner)

@@ -85,7 +85,7 @@ class AddCounterfeits(Step):
 
 
 def _made_up(series: pl.Series, count: int, random: np.random.Generator) -> pl.Series:
-    """Values of the form of the column's own that belong to nobody; missing where no form is known."""
+    """Values of the form of the column's own, which may be somebody's by chance; missing where no form is known."""
     known = series.drop_nulls()
     if len(known) and series.dtype == pl.String:
         sample = known.sample(min(len(known), 1000), seed=int(random.integers(2**31)))

@@ -16,6 +16,7 @@ from tacit.protect.classes import Classes, compress, number_rows
 from tacit.protect.lattice.range import Range
 from tacit.protect.lattice.space import Node, Space
 from tacit.protect.metric import LossMetric, MetricName, metric_of
+from tacit.protect.population import shared_population
 from tacit.protect.step import Context, Step
 from tacit.release import Change
 from tacit.schema import Dataset
@@ -200,11 +201,8 @@ def _compressed(data: Dataset, context: Context, metric: LossMetric) -> Classes:
                 fix="Declare them `missing: category`, or fill them first. `tacit check` judges such tables exactly.",
                 column=name,
             )
-    frames = [frame for model in context.models if (frame := model.population_frame(data)) is not None]
-    if len(frames) > 1 and not all(frame.equals(frames[0]) for frame in frames):
-        raise BadParameter("generalize: the models name different populations.", fix="Use one population for all.")
     track = tuple(dict.fromkeys((*data.sensitive, *([metric.target] if metric.target is not None else []))))
-    return compress(data, track=track, population=frames[0] if frames else None)
+    return compress(data, track=track, population=shared_population(context.models, data))
 
 
 def _passing_with_stars(

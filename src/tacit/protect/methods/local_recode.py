@@ -61,7 +61,8 @@ class LocalRecode(Step):
         table, home = with_spares(table, data, conditions.least)
         conditions = Conditions(table, context.models, method=self.part_name())
         prices = metric.lay(table, self.weights)
-        if all(not level.any() for column in prices.cells for level in column):
+        varies = any(len(ladder.leaves) > 1 for ladder in table.ladders)
+        if varies and all(not level.any() for column in prices.cells for level in column):
             raise NotApplicable(
                 f"The metric `{metric.part_name()}` puts no price on cells, so it cannot guide local recoding.",
                 fix="Use `loss`, `ncp`, `precision` or `entropy`.",

@@ -114,8 +114,15 @@ class Swap(Masking):
         homes = split(frame, (self.household,))
         start = homes.offsets[:-1]
         size = np.diff(homes.offsets)
-        first = homes.order[start]
-        alike = pl.DataFrame({"size": size, "stratum": np.zeros(len(size)) if stratum is None else stratum[first]})
+        # members trade places one by one, so every one of them must agree with its partner
+        members = pl.DataFrame(
+            {
+                "home": np.repeat(np.arange(len(size)), size),
+                "stratum": np.zeros(data.rows) if stratum is None else stratum[homes.order],
+            }
+        )
+        joined = members.group_by("home", maintain_order=True).agg(pl.col("stratum").cast(pl.String).str.join(","))
+        alike = joined.select("stratum", size=pl.Series(size))
         return _Units(
             rows=homes.order,
             start=start,

@@ -16,7 +16,6 @@ class Height(LossMetric):
     With nothing suppressed this is the sum of the levels, the measure of the first k-anonymity algorithms.
     """
 
-    by_level: ClassVar[bool] = True
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193"
 
     def price(

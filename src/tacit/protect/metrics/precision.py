@@ -16,7 +16,6 @@ class Precision(LossMetric):
     It asks only how many levels were climbed, not how many values each level merges.
     """
 
-    by_level: ClassVar[bool] = True
     reference: ClassVar[str] = "Sweeney (2002), doi:10.1142/S021848850200165X"
 
     def price(

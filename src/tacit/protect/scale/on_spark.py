@@ -121,7 +121,7 @@ def _local(memory: str, threads: int | None, temporary: Path | None) -> Any:
     builder = (
         SparkSession.builder.master(f"local[{threads or '*'}]")
         .appName("tacit")
-        .config("spark.driver.memory", memory.lower().replace("b", ""))
+        .config("spark.driver.memory", memory.lower().replace("ib", "").replace("b", ""))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")

@@ -7,7 +7,6 @@ of the rows is ever held here.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from tacit.protect.methods.pseudonymize import Pseudonymize
 from tacit.protect.methods.remove import Remove
 from tacit.protect.metric import metric_of
 from tacit.protect.model import PrivacyModel
+from tacit.protect.population import shared_population
 from tacit.protect.scale import statements
 from tacit.protect.scale.counted import Coded, Counted, compressed, packed, refuse_overlap, shown, tracked_columns
 from tacit.protect.scale.engine import Engine, open_engine
@@ -214,9 +214,7 @@ def protect_file(
         coded, raised = found.narrowed(coded, general.highest, combinations)
         counts = found.count(schema, coded, [found.coded(name, schema) for name in track])
         refuse_overlap(counts)
-        sample = counts.sample()
-        frames = [frame for model in models if (frame := model.population_frame(sample)) is not None]
-        table = compressed(counts, frames[0] if frames else None)
+        table = compressed(counts, shared_population(models, counts.sample()))
         position = list(steps).index(general)
         context = Context(rng=rng.child(position, general.part_name()), models=tuple(models), progress=progress)
         chosen = general.model_copy(update={"lowest": {**general.lowest, **raised}})
@@ -386,8 +384,8 @@ def _secret(rng: Rng, rows: int, identifiers: Identifiers) -> pl.DataFrame:
 def _refuse_bad_weights(source: _Source, schema: Schema) -> None:
     for name in schema.names(Role.WEIGHT):
         i = source.columns.index(name)
-        # NaN is larger than every number to both engines
-        sound = f"c{i} > 0 AND c{i} <= {sys.float_info.max!r}"
+        # NaN and infinity times nothing is no number; a comparison would be left out by the file's own statistics
+        sound = f"c{i} > 0 AND c{i} * 0 = 0"
         asked = f"SELECT COUNT(*) AS n FROM ({source.base}) AS b WHERE c{i} IS NULL OR NOT ({sound})"
         if source.engine.query(asked, "checking the weights").item():
             raise BadParameter(f"Weight column `{name}` must hold positive numbers and no gaps.", column=name)

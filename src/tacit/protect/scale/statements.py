@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tacit.data.columnar import quoted_name
 from tacit.schema import Kind
+from tacit.schema.casting import BOOLEANS
 
 __all__ = [
     "Plan",
@@ -20,7 +22,6 @@ __all__ = [
     "distinct",
     "estimated",
     "failed_casts",
-    "named",
     "text",
     "transformed",
 ]
@@ -35,11 +36,6 @@ _TYPES = {
 }
 
 
-def named(column: str) -> str:
-    """A column name, quoted."""
-    return '"' + column.replace('"', '""') + '"'
-
-
 def text(value: str) -> str:
     """A text, quoted."""
     return "'" + value.replace("'", "''") + "'"
@@ -50,7 +46,7 @@ def blanked(source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence
 
     def hits(name: str) -> Iterator[str]:
         number = kinds[name] in (Kind.INTEGER, Kind.NUMBER)
-        day = f"CAST({named(name)} AS DATE)" if kinds[name] is Kind.DATETIME else named(name)
+        day = f"CAST({quoted_name(name)} AS DATE)" if kinds[name] is Kind.DATETIME else quoted_name(name)
         stored = f"TRIM(CAST({day} AS VARCHAR))"
         for code in codes.get(name, ()):
             low, high = code if isinstance(code, tuple) else (code, code)
@@ -59,15 +55,37 @@ def blanked(source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence
             if not number and (isinstance(low, str) or low == high):
                 yield f"{stored} = {text(str(low).strip(' '))}"
             else:
-                cell = named(name) if number else f"TRY_CAST({stored} AS DOUBLE)"
+                cell = quoted_name(name) if number else f"TRY_CAST({stored} AS DOUBLE)"
                 ends = [f"{cell} {sign} {end}" for sign, end in ((">=", low), ("<=", high)) if math.isfinite(end)]
                 yield f"({' AND '.join(ends) or f'{cell} IS NOT NULL'})"
 
     def value(name: str) -> str:
         found = " OR ".join(hits(name))
-        return f"CASE WHEN {found} THEN NULL ELSE {named(name)} END AS {named(name)}" if found else named(name)
+        return (
+            f"CASE WHEN {found} THEN NULL ELSE {quoted_name(name)} END AS {quoted_name(name)}"
+            if found
+            else quoted_name(name)
+        )
 
     return f"(SELECT {', '.join(map(value, kinds))} FROM {source} AS m)" if codes else source
+
+
+def _cast(cell: str, kind: Kind) -> str:
+    """The cell in that kind, NULL where it does not fit. As in memory, nothing is rounded or cut."""
+    plain = f"TRY_CAST({cell} AS {_TYPES[kind]})"
+    match kind:
+        case Kind.BOOLEAN:
+            words = f"LOWER(CAST({cell} AS VARCHAR))"
+            meant = {
+                answer: [text(word) for word, said in BOOLEANS.items() if said is answer] for answer in (True, False)
+            }
+            return " ".join(["CASE", *(f"WHEN {words} IN ({', '.join(meant[a])}) THEN {a!s}" for a in meant), "END"])
+        case Kind.INTEGER:
+            return f"CASE WHEN TRY_CAST({cell} AS DOUBLE) = {plain} THEN {plain} END"
+        case Kind.DATE:
+            return f"CASE WHEN TRY_CAST({cell} AS TIMESTAMP) = CAST({plain} AS TIMESTAMP) THEN {plain} END"
+        case _:
+            return plain
 
 
 def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats: Collection[str] = ()) -> str:
@@ -78,7 +96,7 @@ def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats:
     """
 
     def value(name: str) -> str:
-        cell = f"TRY_CAST({named(name)} AS {_TYPES[casts[name]]})" if name in casts else named(name)
+        cell = _cast(quoted_name(name), casts[name]) if name in casts else quoted_name(name)
         return f"CASE WHEN {cell} = 0 THEN 0 ELSE {cell} END" if name in floats else cell
 
     chosen = [f"{value(name)} AS c{i}" for i, name in enumerate(columns)]
@@ -88,9 +106,8 @@ def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats:
 def failed_casts(source: str, casts: Mapping[str, Kind]) -> str:
     """Per column to be cast: how many values do not fit its declared kind."""
     asked = [
-        f"COUNT(CASE WHEN {named(name)} IS NOT NULL AND TRY_CAST({named(name)} AS {_TYPES[kind]}) IS NULL THEN 1 END)"
-        f" AS f{i}"
-        for i, (name, kind) in enumerate(casts.items())
+        f"COUNT(CASE WHEN {cell} IS NOT NULL AND ({_cast(cell, kind)}) IS NULL THEN 1 END) AS f{i}"
+        for i, (cell, kind) in enumerate((quoted_name(name), kind) for name, kind in casts.items())
     ]
     return f"SELECT {', '.join(asked)} FROM {source}"
 
@@ -184,7 +201,7 @@ def transformed(source: str, plan: Plan, *, order: str | None) -> str:
         if plan.fate and (i in plan.starred or i in plan.partly):
             fates = [*([1] if i in plan.starred else []), *([2] if i in plan.partly else [])]
             value = f"CASE WHEN f.fate IN ({', '.join(map(str, fates))}) THEN '*' ELSE r.r{i} END"
-        final.append(f"{value} AS {named(plan.columns[i])}")
+        final.append(f"{value} AS {quoted_name(plan.columns[i])}")
     statement = f"SELECT {', '.join(final)} FROM ({rows}) AS r"
     if plan.fate:
         on = " AND ".join(f"r.r{i} IS NOT DISTINCT FROM f.k{i}" for i in plan.quasi)
