@@ -102,6 +102,9 @@ def test_nobody_is_sampled_where_all_groups_count(items: str) -> None:
     some = plan(f"SELECT city, {items} FROM t GROUP BY city", catalog(groups=2))
     assert "hash(" not in additive(every, 7)
     assert "hash(" in additive(some, 7)
+    for wanted, limit in ((True, 2), (False, 3)):
+        made = plan("SELECT city, MEDIAN(x), COUNT(DISTINCT n) FROM t GROUP BY city", catalog(groups=limit))
+        assert [("hash(g" in sql) for sql in statements(made, 7)] == [wanted, wanted]
     engine = running(rows(), catalog())
     people = {city: rows().filter(pl.col("city") == city)["person"].n_unique() for city in "abc"}
     assert {"abc"[row[0]]: row[-1] for row in engine.run(additive(every, 7)).open(PERMIT)} == people

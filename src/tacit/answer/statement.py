@@ -113,8 +113,7 @@ def additive(strategy: Strategy, secret: int, listed: Listed = written_out) -> s
     source = _source(question, columns, listed)
     if strategy.bounding == "row":
         return _grouped([*sums, "COUNT(*)"], f"({source})", keys)
-    # Nobody is in more groups than there are.
-    every = not keys or (question.groups is not None and strategy.groups >= question.groups)
+    every = _everywhere(strategy)
     passes = not every and strategy.bounding == "sample" and keys == ["g"] and strategy.groups <= _FEW
     views, kept = _passes(source, strategy.groups, secret) if passes else ("", source)
     each = _each(strategy, kept, ["u", *keys], sums)
@@ -126,6 +125,12 @@ def additive(strategy: Strategy, secret: int, listed: Listed = written_out) -> s
         each = f"SELECT * FROM ({ranked}) WHERE place <= {strategy.groups}"
     totals = [*(f"COALESCE(SUM(m{i}), 0)" for i, _ in chosen), "COUNT(*)"]
     return (f"WITH {views} " if views else "") + _grouped(totals, f"({each})", keys)
+
+
+def _everywhere(strategy: Strategy) -> bool:
+    """Whether units count in all of their groups: nobody is in more groups than there are."""
+    groups = strategy.question.groups
+    return groups is not None and strategy.groups >= groups
 
 
 def _common(share: Share) -> list[str]:
@@ -311,7 +316,7 @@ def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, list
         order = f"hash({column}, twin, u, {secret}), {column}, twin"
     few = f"SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS turn FROM ({source})"
     kept = f"SELECT * FROM ({few}) WHERE turn <= {strategy.rows}"
-    if keys:
+    if keys and not _everywhere(strategy):
         rank = f"dense_rank() OVER (PARTITION BY u ORDER BY hash({', '.join(keys)}, u, {secret}), {', '.join(keys)})"
         kept = f"SELECT * FROM (SELECT *, {rank} AS place FROM ({kept})) WHERE place <= {strategy.groups}"
     return kept
