@@ -15,7 +15,8 @@ from tacit.answer.question import ask
 from tacit.answer.statement import additive
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
-from tacit.errors import DatabaseFailed
+from tacit.engines.spark_sql import SparkWriter
+from tacit.errors import DatabaseFailed, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
@@ -66,8 +67,7 @@ def test_people_of_a_union_stay_apart_however_their_ids_are_stored() -> None:
 @pytest.mark.parametrize("sql", [
     "SELECT COUNT(*) FROM (SELECT id FROM t UNION ALL SELECT id FROM b) AS x "
     "JOIN (SELECT b.id AS id FROM b JOIN t ON t.id = b.id) AS y ON x.id = y.id",
-    "SELECT COUNT(*) FROM (SELECT t.id AS id, b.k AS k FROM t JOIN b ON t.id = b.id) AS x "
-    "JOIN (SELECT b.id AS id, t.k AS k FROM b JOIN t ON t.id = b.id) AS y ON x.id = y.id",
+    "SELECT COUNT(*) FROM (SELECT t.id AS id, b.k AS k FROM t JOIN b ON t.id = b.id) AS x JOIN b ON x.id = b.id",
     "SELECT COUNT(*) FROM (SELECT id FROM t UNION ALL SELECT id FROM b UNION ALL SELECT id FROM t) AS x "
     "JOIN t ON t.id = x.id",
 ])  # fmt: skip
@@ -192,3 +192,58 @@ def test_what_cannot_be_opened_is_told_without_values(tmp_path: Path) -> None:
     with pytest.raises(DatabaseFailed, match="cannot read table `t`") as told:
         one(tmp_path / "t.parquet", c=column("category"))
     assert "Chandler" not in str(told.value)
+
+
+# --- questions that take for ever, for one person alone ---------------------------------------------------------------
+
+
+def repeated(levels: int, joins: int, name: str) -> str:
+    """One person's row, repeated by unions and joined with itself."""
+    views = ["a0 AS (SELECT id, name, flu FROM t)"]
+    views += [f"a{i + 1} AS (SELECT * FROM a{i} UNION ALL SELECT * FROM a{i})" for i in range(levels)]
+    others = "".join(f" JOIN a{levels} AS x{j} ON x0.id = x{j}.id" for j in range(1, joins))
+    return f"WITH {', '.join(views)} SELECT COUNT(*) FROM a{levels} AS x0{others} WHERE x0.name = '{name}' AND x0.flu"
+
+
+def test_nobodys_row_can_be_repeated_until_a_question_runs_out_of_time() -> None:
+    """A join of unions of one row with itself ran out of time if that one person had the flu, and was answered else."""
+    columns = {"id": column("integer"), "name": column("category"), "flu": column("boolean")}
+    frame = pl.DataFrame({"id": [1, 2], "name": ["ann", "bob"], "flu": [True, False]})
+    asked = session({"t": (frame, columns)}, unit="id")
+    for levels, joins in ((6, 7), (3, 3), (7, 1), (0, 4), (2, 3), (5, 2)):
+        for name in ("ann", "bob"):
+            with pytest.raises(QueryRefused):
+                asked.ask(repeated(levels, joins, name), epsilon=1)
+    assert asked.ledger.balance(dataset="d").spent.size == 0
+    for levels, joins in ((6, 1), (1, 2), (2, 2), (0, 3)):
+        assert exact(asked, repeated(levels, joins, "ann"))[0][0] == 1
+
+
+def test_people_counted_in_many_subqueries_are_joined_freely() -> None:
+    frame = pl.DataFrame({"id": [1, 1, 2], "n": [1, 2, 3]})
+    asked = session({"t": (frame, {"id": column("integer"), "n": column("integer", low=0, high=9)})}, unit="id")
+    one_row = "(SELECT id, COUNT(*) AS c FROM t GROUP BY id)"
+    joins = "".join(f" JOIN {one_row} AS x{i} ON x{i}.id = t.id" for i in range(6))
+    assert exact(asked, f"SELECT COUNT(DISTINCT t.id) FROM t{joins} WHERE x0.c = 2")[0][0] == 1
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT SUM(" + "CLIP(" * 20 + "n" + ", 0, 1)" * 20 + ") FROM t",
+    "SELECT COUNT(*) FROM t WHERE " + "n = CASE n WHEN 1 THEN NULLIF(" * 30 + "n" + ", n) ELSE n END" * 30,
+    "SELECT COUNT(*) AS a0, " + ", ".join(f"a{i} + a{i} AS a{i + 1}" for i in range(40)) + " FROM t",
+    "WITH a0 AS (SELECT n FROM t), "
+    + ", ".join(f"a{i + 1} AS (SELECT n FROM a{i} UNION ALL SELECT n FROM a{i})" for i in range(60))
+    + " SELECT COUNT(*) FROM a60",
+])  # fmt: skip
+def test_questions_that_grow_as_they_are_read_are_refused_at_once(sql: str) -> None:
+    asked = one(pl.DataFrame({"n": [1]}), n=column("integer", low=0, high=9))
+    with pytest.raises(QueryRefused):
+        asked.explain(sql, epsilon=1)
+
+
+def test_spark_is_not_asked_to_try_all_ways_to_match() -> None:
+    writer = SparkWriter({"t": {"s": "text"}})
+    assert "LIKE" in writer.write("SELECT COUNT(*) FROM t WHERE s LIKE '%a%b%c%'")
+    for pattern in ("%_" * 20 + "z", "%a%b%c%d%"):
+        with pytest.raises(QueryRefused, match="more than"):
+            writer.write(f"SELECT COUNT(*) FROM t WHERE s LIKE '{pattern}'")

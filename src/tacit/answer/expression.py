@@ -20,6 +20,9 @@ from tacit.schema import Kind
 
 __all__ = ["Columns", "Reader"]
 
+_LONGEST = 100_000
+"""Characters of engine SQL. Some forms repeat their operand, and nested they would fill the memory."""
+
 
 class Columns:
     """The columns a part of the query can see, by table alias and name."""
@@ -62,7 +65,10 @@ class Reader:
                 "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
                 "LENGTH.",
             )  # fmt: skip
-        return rule(self, node)
+        made = rule(self, node)
+        if len(made.sql) > _LONGEST:
+            raise self.no(node, "This expression is too long.", "Compute its parts in a subquery, and name them.")
+        return made
 
     def condition(self, node: Any) -> Scalar:
         """A scalar that is true or false."""

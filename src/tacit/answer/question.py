@@ -23,6 +23,7 @@ __all__ = ["Key", "Question", "Target", "ask", "statement_of"]
 
 _LONGEST = 20_000
 _MOST_GROUPS = 100_000
+_MOST_PARTS = 4_000
 _TAIL = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
     r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
@@ -139,6 +140,7 @@ class _Builder:
     measurements: list[Measurement] = field(default_factory=list)
     grouped: list[Scalar] = field(default_factory=list)
     aliases: dict[str, Any] = field(default_factory=dict)
+    parts: int = 0
 
     def no(self, node: Any, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
@@ -230,6 +232,9 @@ class _Builder:
 
     def output(self, node: Any) -> Output:
         kind = type(node).__name__
+        self.parts += 1
+        if self.parts > _MOST_PARTS:
+            raise self.no(node, "What is shown has too many parts.", "A name counts as what it stands for.")
         if kind == "Paren":
             return self.output(node.this)
         if kind == "Column" and not node.table and node.name.lower() in self.aliases:

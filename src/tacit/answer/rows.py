@@ -43,6 +43,16 @@ class Rows(ABC):
         return self.children()[0].copies
 
     @property
+    def fan(self) -> int:
+        """How many rows one row of each table can become by being repeated."""
+        return self.children()[0].fan
+
+    @property
+    def loose(self) -> int:
+        """How many tables' rows of one unit are put side by side, each with each."""
+        return self.children()[0].loose
+
+    @property
     def ids(self) -> str:
         """The table as whose ids the unit is stored; empty where it is a text, out of tables that may store it in
         different ways."""
@@ -74,6 +84,14 @@ class Scan(Rows):
     @property
     def by_row(self) -> bool:
         return self.unit is None
+
+    @property
+    def fan(self) -> int:
+        return 1
+
+    @property
+    def loose(self) -> int:
+        return 1
 
     @property
     def ids(self) -> str:
@@ -168,6 +186,14 @@ class Pair(Rows):
     def children(self) -> tuple[Rows, ...]:
         return (self.left, self.right)
 
+    @property
+    def fan(self) -> int:
+        return self.left.fan * self.right.fan
+
+    @property
+    def loose(self) -> int:
+        return self.left.loose + self.right.loose
+
     def columns(self) -> tuple[str, ...]:
         return (*self.left.columns(), *self.right.columns())
 
@@ -194,6 +220,14 @@ class Stack(Rows):
 
     def children(self) -> tuple[Rows, ...]:
         return (self.first, self.second)
+
+    @property
+    def fan(self) -> int:
+        return self.first.fan + self.second.fan
+
+    @property
+    def loose(self) -> int:
+        return max(self.first.loose, self.second.loose)
 
     @property
     def ids(self) -> str:
@@ -223,6 +257,14 @@ class PerUnit(Rows):
 
     def children(self) -> tuple[Rows, ...]:
         return (self.child,)
+
+    @property
+    def fan(self) -> int:
+        return self.child.fan if self.keys else 1
+
+    @property
+    def loose(self) -> int:
+        return self.child.loose if self.keys else 0
 
     def columns(self) -> tuple[str, ...]:
         return (*(name for name, _ in self.keys), *(name for name, _ in self.items))

@@ -22,6 +22,12 @@ __all__ = ["Limits", "Relation", "Sources", "rows_of"]
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_"}
 
 
+_MOST_TABLES = 64
+_MOST_LOOSE = 3
+_FAN = 64
+"""A unit's row may be repeated so often by UNION ALL, a quarter as often for each table it is joined with. Who could
+repeat one person's row at will could make a question run out of time for that person alone, and see it do so."""
+
 Limits = tuple[int | None, int | None, int | None]
 
 
@@ -43,6 +49,7 @@ class Sources:
         self.catalog = catalog
         self.text = text
         self._count = 0
+        self._tables = 0
 
     def _name(self) -> str:
         self._count += 1
@@ -105,6 +112,10 @@ class Sources:
             return replace(inner, columns=inner.columns.under(node.alias_or_name))
         for table in self.catalog.private.values():
             if table.name.lower() == name:
+                self._tables += 1
+                if self._tables > _MOST_TABLES:
+                    raise self.no(node, f"A question reads private tables at most {_MOST_TABLES} times.",
+                                  "A subquery in WITH counts each time that it is named.")  # fmt: skip
                 return self._scan(table, node.alias_or_name)
         for public in self.catalog.public.values():
             if public.name.lower() == name:
@@ -239,6 +250,7 @@ class Sources:
                 by_unit = True
             else:
                 rest.append(Scalar(sql=f"({a.sql} = {b.sql})", kind=Kind.BOOLEAN))
+        self._spare(both.rows, join)
         if not by_unit:
             raise self.no(join, "Two private tables are joined on their privacy unit.",
                           "Add `AND a.unit = b.unit`; a join of different people would mix their data.")  # fmt: skip
@@ -300,7 +312,18 @@ class Sources:
                 (alias, name, replace(a, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit))
             )
         limits = _wider(first.limits, second.limits)
-        return Relation(rows=Stack(first=first.rows, second=second.rows), columns=Columns(items), limits=limits)
+        rows = Stack(first=first.rows, second=second.rows)
+        self._spare(rows, node)
+        return Relation(rows=rows, columns=Columns(items), limits=limits)
+
+    def _spare(self, rows: Rows, node: Any) -> None:
+        """Refuse what makes too many rows out of one person's."""
+        if rows.loose > _MOST_LOOSE:
+            raise self.no(node, f"At most {_MOST_LOOSE} private tables are joined row by row.",
+                          "Join subqueries that GROUP BY the unit alone: they have one row per person.")  # fmt: skip
+        if rows.fan * 4 ** max(0, rows.loose - 1) > _FAN:
+            raise self.no(node, "One person's row would be repeated too often here.",
+                          "Use fewer parts in UNION ALL, and join fewer private tables with it.")  # fmt: skip
 
     def _per_unit(self, node: Any, relation: Relation) -> Relation:
         reader = self.reader(relation)

@@ -19,6 +19,8 @@ _CASES = {
     "lower": (string.ascii_uppercase, string.ascii_lowercase), "upper": (string.ascii_lowercase, string.ascii_uppercase)
 }  # fmt: skip
 _SHORT = 40
+_TRIES = 4
+"""Java tries all ways to match a pattern, which for many `%` takes years on a text that does not fit it."""
 _WHOLE = f"{2.0**52!r}D"
 """From here on every float is a whole number."""
 
@@ -158,6 +160,8 @@ class SparkWriter(Writer):
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
         if fold:
             return self.like(self.function("lower", a), folded(pattern), fold=False)
+        if pattern.count("%") > _TRIES:
+            raise self.no(f"LIKE with more than {_TRIES} `%` in its pattern")
         return f"({a} LIKE {self.text(pattern.replace(chr(92), chr(92) * 2))})"
 
     def whole_division(self, a: str, b: str, kind: str) -> str:

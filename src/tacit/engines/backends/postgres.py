@@ -153,7 +153,9 @@ def _columns(connection: Any, place: str) -> Columns:
     description = connection.execute(f"SELECT * FROM {place} LIMIT 0".encode()).description or []
     registry = connection.adapters.types
     known = {column.name: registry.get(column.type_code) for column in description}
-    return {name: _KINDS.get(info.name if info else "", "other") for name, info in known.items()}
+    # An array is registered with the type of what is in it.
+    plain = {column.name for column in description if known[column.name] and known[column.name].oid == column.type_code}
+    return {name: _KINDS.get(info.name, "other") if name in plain else "other" for name, info in known.items()}
 
 
 def _load(connection: Any, name: str, source: Any) -> None:
