@@ -75,9 +75,7 @@ def command(
     begun = time.monotonic()
     made = load_release(release)
     if not made.manifest and not (knows or secrets or recipe):
-        note(
-            "This release says nothing about the roles of its columns: name some with --knows and --secret, or --recipe."
-        )
+        note("This release says nothing about roles of columns: name some with --knows and --secret, or --recipe.")
     beside = load_lineage(release) if release.is_dir() else None
     outcomes = attack(
         made,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,8 +92,8 @@ def _write_metadata(table: Table, data: str, out: Path, *, force: bool, as_json:
     from tacit.answer.metadata import propose as propose_metadata
     from tacit.data import replacing
 
-    name = Path(data).stem
-    text = propose_metadata(table, data=_from_recipe(data, out), dataset=name)
+    place, name = _askable(data, out)
+    text = propose_metadata(table, data=place, dataset=name)
     if str(out) == "-":
         click.echo(text, nl=False)
         return
@@ -100,8 +101,63 @@ def _write_metadata(table: Table, data: str, out: Path, *, force: bool, as_json:
         temporary.write_text(text, encoding="utf-8")
     if as_json:
         emit_json({"metadata": str(out)})
-    else:
-        note(f"Written: {out}. Complete it, then: tacit query {out} 'SELECT COUNT(*) FROM {name}' --epsilon ...")
+        return
+    ledger = out.parent / f"{name}-ledger.db"
+    note(f"Written: {out}. Say in it what one person is (`unit`) and what values are possible (`domain`). Then:")
+    note(f"  tacit ledger cap {_word(str(ledger))} --dataset {name} --epsilon ...      # the budget, once")
+    question = f"'SELECT COUNT(*) FROM {name}'"
+    note(f"  tacit query {_word(str(out))} {question} --epsilon ...      # with --explain it is free")
+
+
+def _askable(data: str, out: Path) -> tuple[str, str]:
+    """How metadata name the table, and a name that SQL reads without quotes; what cannot be asked is refused."""
+    from tacit.data.url import file_and_options, is_url, parse_url
+    from tacit.engines.choice import is_address, without_password
+    from tacit.errors import NotThatFormat, UnknownFormat
+
+    if is_address(data):
+        table = parse_url(data).table
+        if table is None:
+            raise UnknownFormat("Questions are asked of a table, not of a query.", fix="Name it: ...?table=NAME.")
+        return f"{without_password(data)}#{table}", _name(table.rpartition(".")[2])
+    path, options = file_and_options(data)
+    if is_url(data) or options or not _read_by_engines(Path(path)):
+        copy = f"{Path(path).stem}.parquet"
+        raise NotThatFormat(
+            "Private questions are answered from Parquet files, from plain CSV files (UTF-8, commas, decimal points)"
+            f" and from PostgreSQL; {Path(path).name} is none of these.",
+            fix=f"Make a copy: python -c \"import tacit; tacit.write(tacit.read('{data}'), '{copy}')\"",
+        )
+    return _from_recipe(data, out), _name(Path(path).stem)
+
+
+def _read_by_engines(path: Path) -> bool:
+    from tacit.data.formats.csv import MISSING
+    from tacit.data.text import decode, sniff
+
+    mark = {".csv": ",", ".tsv": "\t"}.get(path.suffix.lower())
+    if mark is None:
+        return path.suffix.lower() == ".parquet"
+    with path.open("rb") as file:
+        head = file.read(1 << 20)
+    whole = head[: head.rfind(b"\n") + 1 or len(head)]
+    if decode(whole) != "utf-8":
+        return False
+    found = sniff(whole, delimiter=None, header=None, missing=MISSING, name=path.name)
+    return found.header and (found.delimiter == mark or len(found.names) == 1)
+
+
+def _name(text: str) -> str:
+    """Letters, digits and underscores, so that SQL needs no quotes."""
+    plain = re.sub(r"\W+", "_", text).strip("_").lower() or "data"
+    return plain if plain[0].isalpha() else f"t_{plain}"
+
+
+def _word(text: str) -> str:
+    """A path as a shell reads it back."""
+    import shlex
+
+    return shlex.quote(text)
 
 
 def _from_recipe(data: str, out: Path) -> str:

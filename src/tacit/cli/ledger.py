@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tacit.cli._console import emit_json, force_option, json_option, note, typed_path
+from tacit.cli._console import NUMBER, emit_json, force_option, json_option, note, typed_path
 
 
 @click.group("ledger")
@@ -14,13 +14,26 @@ def command() -> None:
     """The ledger of privacy budgets: LEDGER is a SQLite file or a postgresql:// address."""
 
 
+def _is_file(ledger: str) -> bool:
+    return "://" not in ledger
+
+
+def _existing(ledger: str) -> str:
+    """A ledger that is there: only `cap` makes one."""
+    from tacit.data.sources import require_file
+
+    if _is_file(ledger):
+        require_file(Path(ledger))
+    return ledger
+
+
 @command.command("cap")
 @click.argument("ledger")
 @click.option("--dataset", default="", help="The data set; with --analyst, that analyst's share of it.")
 @click.option("--analyst", default="", help="The analyst; without --dataset, over all data sets.")
-@click.option("--epsilon", default=None, help="The cap in epsilon.")
-@click.option("--rho", default=None, help="The cap in rho (zero-concentrated privacy) instead.")
-@click.option("--delta", default="0", show_default=True, help="The cap on the sum of all deltas.")
+@click.option("--epsilon", type=NUMBER, default=None, help="The cap in epsilon.")
+@click.option("--rho", type=NUMBER, default=None, help="The cap in rho (zero-concentrated privacy) instead.")
+@click.option("--delta", type=NUMBER, default="0", show_default=True, help="The cap on the sum of all deltas.")
 @click.option("--by", default="owner", show_default=True, help="Who sets it.")
 @json_option
 def cap(
@@ -33,6 +46,10 @@ def cap(
     if (epsilon is None) == (rho is None):
         raise click.UsageError("Give either --epsilon or --rho.")
     loss = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
+    if not (dataset or analyst):
+        raise click.UsageError("Say for whom: --dataset, --analyst, or both.")
+    if _is_file(ledger) and not Path(ledger).exists():
+        note(f"A new ledger: {ledger}")
     entry = Ledger.open(ledger).set_cap(loss, dataset=dataset, analyst=analyst, by=by)
     if as_json:
         emit_json(entry.to_plain())
@@ -47,7 +64,7 @@ def show(ledger: str, as_json: bool) -> None:
     """Show every budget: its cap, what is spent and what is left."""
     from tacit.dp.ledger import Ledger
 
-    book = Ledger.open(ledger)
+    book = Ledger.open(_existing(ledger))
     accounts: dict[tuple[str, str], None] = {}
     for entry in book.entries():
         accounts[(entry.dataset, entry.analyst)] = None
@@ -79,7 +96,7 @@ def verify(ledger: str, last: str | None, as_json: bool) -> None:
     """Check the chain of hashes and every total; print the last hash, to be noted down elsewhere."""
     from tacit.dp.ledger import Ledger
 
-    found = Ledger.open(ledger).verify(last=last)
+    found = Ledger.open(_existing(ledger)).verify(last=last)
     if as_json:
         emit_json({"verified": True, "last": found})
     else:
@@ -99,7 +116,7 @@ def export(ledger: str, out: Path | None, force: bool) -> None:
 
     from tacit.dp.ledger import Ledger
 
-    lines = (json.dumps(entry.to_plain()) for entry in Ledger.open(ledger).entries())
+    lines = (json.dumps(entry.to_plain()) for entry in Ledger.open(_existing(ledger)).entries())
     if out is None:
         for line in lines:
             click.echo(line)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli._console import emit_json, json_option, note, typed_path
+from tacit.cli._console import NUMBER, emit_json, json_option, note, typed_path
 
 if TYPE_CHECKING:
     from tacit.answer import Answer
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 @click.command("query")
 @click.argument("metadata", type=typed_path)
 @click.argument("sql")
-@click.option("--epsilon", default=None, help="What the answer may cost. Smaller is more private and less exact.")
-@click.option("--delta", default="0", show_default=True, help="Needed for Gaussian noise and for private keys.")
-@click.option("--rho", default=None, help="The cost in zero-concentrated privacy instead of epsilon.")
+@click.option(
+    "--epsilon", type=NUMBER, default=None, help="What the answer may cost. Smaller is more private and less exact."
+)
+@click.option(
+    "--delta", type=NUMBER, default="0", show_default=True, help="Needed for Gaussian noise and for private keys."
+)
+@click.option("--rho", type=NUMBER, default=None, help="The cost in zero-concentrated privacy instead of epsilon.")
 @click.option("--rows", type=click.IntRange(min=1), default=None, help="Rows of one unit that count within a group.")
 @click.option("--groups", type=click.IntRange(min=1), default=None, help="Groups in which one unit counts.")
 @click.option("--bounding", type=click.Choice(["sample", "clip"]), default=None, help="How that is enforced.")
@@ -90,5 +94,14 @@ def _show(answer: Answer) -> None:
 def _cell(value: Any, low: float | None, high: float | None) -> str:
     if value is None:
         return "no answer"
-    shown = f"{value:,.6g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-    return shown if low is None or high is None else f"{shown}  ({low:,.4g} to {high:,.4g})"
+    shown = _digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+    return shown if low is None or high is None else f"{shown}  ({_digits(low, 4)} to {_digits(high, 4)})"
+
+
+def _digits(value: float, most: int) -> str:
+    """So many digits that count, and no powers of ten where a person would write the number out.
+
+    >>> _digits(13012.4, 4), _digits(0.012345, 4), _digits(1.5e20, 4)
+    ('13,012', '0.01234', '1.5e+20')
+    """
+    return f"{value:,.0f}" if 10**most <= abs(value) < 1e15 else f"{value:,.{most}g}"

@@ -1,0 +1,95 @@
+"""From a file to the first private answer, with the commands that are printed on the way."""
+
+import re
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tacit.cli import main
+from tacit.cli.init import _askable, _name
+from tacit.cli.query import _digits
+from tacit.errors import UnknownFormat
+
+PEOPLE = pl.DataFrame({"city": ["Bonn", "Ely"] * 50, "age": list(range(20, 70)) * 2})
+
+
+def test_the_printed_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PEOPLE.write_parquet("people 2025.parquet")
+    assert main(["init", "people 2025.parquet", "--query"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  tacit ")]
+    assert len(lines) == 2
+    for line in lines:
+        words = shlex.split(line.replace("...", "1"), comments=True)[1:]
+        assert main(words) == 0, line
+        assert main([*words, "--explain"] if words[0] == "query" else words) == 0
+    shown = capsys.readouterr()
+    assert re.search(r"\d+  \(\d", shown.out)
+    assert "A new ledger: people_2025-ledger.db" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("p.csv", b"city;age\nBonn;3\nEly;4\n"),
+        ("p.csv", "city,age\nKöln,3\nEly,4\n".encode("cp1252")),
+        ("p.jsonl", b'{"city": "Bonn"}\n'),
+    ],
+)
+def test_a_file_that_cannot_be_asked_is_refused_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert main(["init", str(tmp_path / name), "--query", "--out", str(tmp_path / "q.yaml")]) == 2
+    said = capsys.readouterr().err
+    assert not (tmp_path / "q.yaml").exists()
+    copy = re.search(r'python -c "(.*)"', said)
+    assert copy is not None
+    exec(copy[1].replace("'p.parquet'", repr(str(tmp_path / "p.parquet"))))
+    assert main(["init", str(tmp_path / "p.parquet"), "--query", "--out", str(tmp_path / "q.yaml")]) == 0
+
+
+def test_a_table_of_a_server_is_named_as_metadata_name_it() -> None:
+    found = _askable("postgresql://me:secret@db.example/clinic?table=public.Visits", Path("q.yaml"))
+    assert found == ("postgresql://me@db.example/clinic#public.Visits", "visits")
+    with pytest.raises(UnknownFormat, match="table, not of a query"):
+        _askable("postgresql://db.example/clinic?query=SELECT 1", Path("q.yaml"))
+
+
+def test_names_and_numbers() -> None:
+    assert [_name(text) for text in ("Orders 2025", "2025", "--", "Größe (m)")] == [
+        "orders_2025",
+        "t_2025",
+        "data",
+        "größe_m",
+    ]
+    assert [_digits(number, 4) for number in (13012.4, -99999.5, 0.0, 59.86, 1.5e20)] == [
+        "13,012",
+        "-100,000",
+        "0",
+        "59.86",
+        "1.5e+20",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ledger", "show", "{}/none.db"], "There is no file"),
+        (["ledger", "verify", "{}/none.db"], "There is no file"),
+        (["ledger", "export", "{}/none.db"], "There is no file"),
+        (["ledger", "cap", "{}/none.db", "--epsilon", "1"], "Say for whom"),
+        (["ledger", "cap", "{}/none.db", "--epsilon", "two", "--dataset", "d"], "--epsilon"),
+        (["query", "{}/none.yaml", "SELECT 1", "--delta", "x"], "--delta"),
+    ],
+)
+def test_wrong_words_make_no_ledger(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert main([word.format(tmp_path) for word in words]) == 2
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
