@@ -69,6 +69,26 @@ def test_pipelines_bare_values_and_names_that_repeat() -> None:
     assert len(plan.candidates[0].steps) == 2
 
 
+def test_columns_are_in_a_name_only_where_they_tell_candidates_apart() -> None:
+    common = {"rank-swap": {"p": {"try": [2, 5]}, "columns": ["x", "y"]}}
+    names = [c.name for c in Plan.parse({**PLAN, "study": {"candidates": [common]}}).candidates]
+    assert names == ["rank-swap p=2", "rank-swap p=5"]
+    other = {"rank-swap": {"p": 2, "columns": ["z"]}}
+    names = [c.name for c in Plan.parse({**PLAN, "study": {"candidates": [common, other]}}).candidates]
+    assert names == ["rank-swap columns=[x, y], p=2", "rank-swap p=5", "rank-swap p=2, columns=[z]"]
+
+
+def test_the_page_is_for_every_screen() -> None:
+    text = page(run_study(Plan.parse(PLAN), table(), workers=1))
+    start, _, shown = text.rpartition("<figure>")
+    assert '<html lang="en">' in start
+    assert 'name="viewport"' in start
+    assert start.count("<title>") - start.count("<title>Chart") == 1
+    assert "prefers-color-scheme:dark" in start
+    assert "class='wide'" in shown
+    assert shown.count("<h2>") == 1
+
+
 @pytest.mark.parametrize(
     ("study", "words"),
     [
@@ -95,7 +115,7 @@ def test_map_frontier_and_recommendation() -> None:
     low, high = by_name["rank-swap p=30"], by_name["rank-swap p=1"]
     assert low.risk is not None and high.risk is not None and low.risk < high.risk  # noqa: PT018
     assert low.loss is not None and high.loss is not None and low.loss > high.loss  # noqa: PT018
-    missing = by_name["noise variance_ratio=0.1, columns=['nowhere']"]
+    missing = by_name["noise variance_ratio=0.1"]
     assert missing.risk is None
     assert "nowhere" in missing.reason
     for point in study.frontier:

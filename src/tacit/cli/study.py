@@ -61,16 +61,19 @@ def command(
 def _show(study: object, best: object) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from tacit.study import Point, Study
 
     assert isinstance(study, Study)
-    table = Table(title="Risk and utility", title_justify="left")
-    for head in ("candidate", "risk", "at most", "loss", ""):
-        table.add_column(head, justify="right" if head in ("risk", "at most", "loss") else "left")
+    loss = f"loss ({study.plan.utility})"
+    table = Table(title="Risk and utility", title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for head in ("candidate", "risk", "at most", loss, ""):
+        table.add_column(head, justify="right" if head in ("risk", "at most", loss) else "left")
     for point in sorted(study.points, key=lambda p: (p.risk is None, p.risk or 0.0, p.loss or 0.0)):
         remark = "recommended" if isinstance(best, Point) and point.candidate.name == best.candidate.name else ""
         remark = remark or ("efficient" if point.efficient else point.reason)
-        numbers = ("" if value is None else f"{value:.4g}" for value in (point.risk, point.risk_high, point.loss))
-        table.add_row(point.candidate.name, *numbers, remark)
+        numbers = ["" if value is None else f"{value:.1%}" for value in (point.risk, point.risk_high)]
+        numbers.append("" if point.loss is None else f"{point.loss:.3g}")
+        table.add_row(Text(point.candidate.name), *numbers, remark)
     Console().print(table)

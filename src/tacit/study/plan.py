@@ -13,6 +13,7 @@ A study file is a recipe with one more key. Values to try stand in ``{try: [...]
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -98,7 +99,7 @@ def _plan(recipe: Recipe, document: Located) -> Plan:
     for key in plain:
         if key not in _KEYS:
             add(("study", key), "unknown key. " + did_you_mean(str(key), _KEYS))
-    candidates: list[Candidate] = []
+    candidates: list[tuple[str, Candidate]] = []
     listed = plain.get("candidates")
     if not isinstance(listed, list) or not listed:
         add(("study", "candidates"), "must be a list of steps to try")
@@ -169,44 +170,49 @@ def _with_risk(recipe: Recipe, wanted: object, add: Any) -> tuple[Recipe, str | 
     return recipe, None
 
 
-def _expand(entry: object) -> list[Candidate]:
-    """All combinations of the values to try in one entry: a step, or a list of steps that run in order."""
+def _expand(entry: object) -> list[tuple[str, Candidate]]:
+    """All combinations of the values to try in one entry (a step, or a list of steps that run in order), each with a
+    longer name for the case that the short one is not its own."""
     steps = entry if isinstance(entry, list) else [entry]
-    options: list[list[tuple[str, Any, str]]] = []
+    options: list[list[tuple[str, Any, str, str]]] = []
     for step in steps:
         if isinstance(step, str):
             step = {step: None}
         if not isinstance(step, Mapping) or len(step) != 1:
             raise ValueError("a candidate is a step such as {rank-swap: {p: {try: [2, 5]}}}, or a list of steps")
         [(name, setting)] = step.items()
-        options.append([(str(name), value, words) for value, words in _combinations(str(name), setting)])
+        options.append([(str(name), value, *words) for value, *words in _combinations(str(name), setting)])
     candidates = []
     for chosen in product(*options):
         parts = []
-        for name, setting, _ in chosen:
+        for name, setting, _, _ in chosen:
             part = registry("method").get(name).build(setting)
             assert isinstance(part, Step)
             parts.append(part)
-        title = " + ".join(f"{name} {words}".strip() for name, _, words in chosen)
-        candidates.append(Candidate(name=title, steps=tuple(parts)))
+        short, full = (" + ".join(f"{names[0]} {names[at]}".strip() for names in chosen) for at in (2, 3))
+        candidates.append((full, Candidate(name=short, steps=tuple(parts))))
     return candidates
 
 
-def _combinations(name: str, setting: object) -> list[tuple[Any, str]]:
-    """Every setting that the values to try span, with the words that tell it from the others."""
+def _combinations(name: str, setting: object) -> list[tuple[Any, str, str]]:
+    """Every setting that the values to try span, with the words that tell it from the others, and with all words.
+
+    Lists that are not tried, such as the columns to mask, are mostly the same for all.
+    """
     main = registry("method").get(name).main
     if _is_try(setting) and main is not None:
         setting = {main: setting}
     if not isinstance(setting, Mapping):
-        return [(setting, "" if setting is None else str(setting))]
+        words = "" if setting is None else _short(setting)
+        return [(setting, words, words)]
     varied = {key: value["try"] for key, value in setting.items() if _is_try(value)}
     fixed = {key: value for key, value in setting.items() if key not in varied}
     made = []
     for values in product(*varied.values()):
-        words = ", ".join(
-            f"{key}={_short(value)}" for key, value in [*fixed.items(), *zip(varied, values, strict=True)]
-        )
-        made.append(({**fixed, **dict(zip(varied, values, strict=True))}, words))
+        tried = dict(zip(varied, values, strict=True))
+        plain = {key: value for key, value in fixed.items() if not isinstance(value, list | Mapping)}
+        short, full = (", ".join(f"{k}={_short(v)}" for k, v in (known | tried).items()) for known in (plain, fixed))
+        made.append(({**fixed, **tried}, short, full))
     return made
 
 
@@ -219,14 +225,16 @@ def _is_try(value: object) -> bool:
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _named(candidates: list[Candidate]) -> tuple[Candidate, ...]:
+def _named(candidates: list[tuple[str, Candidate]]) -> tuple[Candidate, ...]:
+    short = Counter(candidate.name for _, candidate in candidates)
+    told = [replace(c, name=full) if short[c.name] > 1 else c for full, c in candidates]
     seen: dict[str, int] = {}
     named = []
-    for candidate in candidates:
+    for candidate in told:
         seen[candidate.name] = seen.get(candidate.name, 0) + 1
         count = seen[candidate.name]
         named.append(candidate if count == 1 else replace(candidate, name=f"{candidate.name} ({count})"))
