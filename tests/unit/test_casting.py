@@ -104,3 +104,11 @@ def test_a_weight_is_a_positive_number(weight):
 def test_a_domain_ends_at_numbers(ends):
     with pytest.raises(ValueError, match="finite"):
         Domain(low=ends[0], high=ends[1])
+
+
+def test_bytes_can_only_be_removed():
+    table = Table(frame=pl.DataFrame({"face": [b"\xff", b"\x00"], "age": [1, 2]}))
+    for columns in ({"age": Column(role=Role.QUASI)}, {"face": Column(role=Role.QUASI)}):
+        with pytest.raises(WrongKind, match="`face` holds bytes"):
+            Dataset.of(table, Schema(columns=columns))
+    assert Dataset.of(table, Schema(columns={"face": Column(role=Role.IDENTIFIER)})).rows == 2

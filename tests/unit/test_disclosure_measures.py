@@ -70,6 +70,18 @@ def test_weights_that_are_none_give_a_reason(weight: float | None) -> None:
         assert "positive" in found.reason
 
 
+@pytest.mark.parametrize("meaning", ["wildcard", "suppressed"])
+def test_an_original_that_says_nothing(meaning: str) -> None:
+    frame = pl.DataFrame({"age": pl.Series([None] * 3, dtype=pl.Int64)})
+    schema = Schema(columns={"age": Column(role=Role.QUASI, missing=meaning)})  # type: ignore[arg-type]
+    original = Dataset.of(Table(frame=frame), schema)
+    empty = Pair(original=original, release=Release(table=original.table, manifest={}))
+    for name in ("class-sizes", "uniqueness", "prosecutor"):
+        found = run(name, empty)
+        assert found.value is None
+        assert "suppressed" in found.reason
+
+
 def test_a_row_without_a_household_stands_alone() -> None:
     frame = pl.DataFrame({"age": [1, 2, 3, 4], "w": [4.0] * 4, "h": [7, 7, None, None]})
     found = run("household-risk", pair(frame, frame, w="weight", h="household"))

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from tacit.data.table import Table
+from tacit.errors import BadParameter
 from tacit.protect.methods.add_counterfeits import AddCounterfeits
 from tacit.protect.methods.categorize import Categorize
 from tacit.protect.methods.merge_rare import MergeRare
@@ -233,3 +234,23 @@ def test_counterfeits_are_not_told_by_their_pseudonyms() -> None:
     assert fake["code"].str.contains("^[0-9a-f]{8}$").all()
     assert not set(fake["code"]) & set(codes)
     assert fake["home"].is_between(0, 499).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "matrix"),
+    [
+        ([True] * 200, {"true": {"true": 0.5, "false": 0.5}, "false": {"false": 1.0}}),
+        ([1] * 200, {"1": {"1": 0.5, "2": 0.5}, "2": {"2": 1.0}}),
+        (["a"] * 200, {"a": {"a": 0.5, "b": 0.5}, "b": {"b": 1.0}}),
+    ],
+)
+def test_a_matrix_may_lead_to_a_category_that_nobody_has_yet(values: list[Any], matrix: dict[str, Any]) -> None:
+    table = data(x=values)
+    after = run(Pram(matrix={"x": matrix}), table).table.frame["x"]
+    assert after.dtype == table.table.frame["x"].dtype
+    assert 0.3 < (after != table.table.frame["x"]).mean() < 0.7
+
+
+def test_a_matrix_of_another_kind_is_refused() -> None:
+    with pytest.raises(BadParameter, match="whole numbers"):
+        run(Pram(matrix={"x": {"1": {"1": 0.5, "one": 0.5}, "one": {"one": 1.0}}}), data(x=[1, 1]))

@@ -70,6 +70,10 @@ def test_lineage_composes_and_inverts() -> None:
     assert second.rows.tolist() == [0, -1, 4]
     assert second.release_row(5).tolist() == [0, -1, -1, -1, 2]
     assert "4" not in repr(second)
+    mine = pl.Series([1, 0]).to_numpy().copy()
+    Lineage(mine)
+    mine[0] = 7  # the caller's own array is left as it was, and free
+    assert mine.tolist() == [7, 0]
 
 
 def test_remove_refuses_unknown_columns() -> None:

@@ -118,6 +118,15 @@ def test_a_csv_file_gives_the_same_release(tmp_path: Path) -> None:
     assert_alike(read(done.path).frame, read(tmp_path / "expected.csv").frame)
 
 
+def test_words_for_no_value_survive_a_csv_file(tmp_path: Path) -> None:
+    """The town of Na and an empty text are values; only a gap is a gap."""
+    frame = pl.DataFrame({"q": ["a"] * 4, "t": ["NA", "", None, ' x, "y"'], "n": [1, None, 2, 3]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    protect_file(schema=Schema(columns={"q": Column(role=Role.QUASI)}), steps=[Generalize()], models=[KAnonymity(k=2)],
+                 source=tmp_path / "x.parquet", target=tmp_path / "out.csv", rng=Rng(1))  # fmt: skip
+    assert_alike(read(tmp_path / "out.csv").frame, frame)
+
+
 def test_pseudonyms_are_those_of_the_step_in_memory(tmp_path: Path) -> None:
     steps = (Pseudonymize(key=tmp_path / "secret.key"), Generalize(suppression=0.1))
     expected = in_memory(people(), *steps)

@@ -25,7 +25,7 @@ class Lineage:
     __slots__ = ("rows",)
 
     def __init__(self, rows: Rows) -> None:
-        self.rows = np.asarray(rows, dtype=np.int64)
+        self.rows = np.array(rows, dtype=np.int64)
         self.rows.setflags(write=False)
 
     @classmethod

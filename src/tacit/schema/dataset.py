@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 from tacit.data.table import Table
-from tacit.errors import BadParameter, EmptyTable
+from tacit.errors import BadParameter, EmptyTable, WrongKind
 from tacit.schema.column import Column, Kind, Role
 from tacit.schema.hierarchy import Ladder, root_only, with_missing
 
@@ -53,6 +53,13 @@ class Dataset:
             table.require([schema.unit])
         if table.rows == 0:
             raise EmptyTable("The table has no rows.", fix="There is nobody in it to protect.")
+        for name, dtype in table.frame.schema.items():
+            if dtype == pl.Binary and schema.column(name).role is not Role.IDENTIFIER:
+                raise WrongKind(
+                    f"Column `{name}` holds bytes, which no method can judge or protect.",
+                    fix="Give it the role `identifier`, which removes it, or leave it out of the data.",
+                    column=name,
+                )
         cast = [_one_zero(column.cast(table.column(name))) for name, column in schema.columns.items()]
         dataset = cls(table=table.with_frame(table.frame.with_columns(cast)), schema=schema)
         for name in schema.names(Role.WEIGHT):

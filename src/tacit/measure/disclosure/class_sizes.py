@@ -37,8 +37,8 @@ class ClassSizes(Measure):
             "classes": len(released.fit),
             "suppressed": released.suppressed,
             "histogram": histogram(released.fit, released.own),
-            "smallest_before": int(before.fit.min()),
-            "average_before": before.rows / len(before.fit),
+            "smallest_before": int(before.fit.min()) if len(before.fit) else None,
+            "average_before": before.rows / len(before.fit) if len(before.fit) else None,
             "classes_before": len(before.fit),
             "histogram_before": histogram(before.fit, before.own),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -136,9 +137,8 @@ class Pram(Masking):
                 raise BadParameter(f"pram: `{series.name}` has neither a matrix nor `keep`.")
             return TransitionMatrix.generated(categories, keep=self.keep, groups=self._groups(series.name, categories))
         found = {_text(value): value for value in categories}
-        absent = [label for label in given if label not in found]
-        if series.dtype == pl.String:
-            categories = sorted({*categories, *absent})
+        absent = [_parsed(label, series) for label in given if label not in found]
+        categories = sorted({*categories, *absent})
         labels = [_text(value) for value in categories]
         if set(labels) - set(given):
             raise BadParameter(
@@ -159,6 +159,18 @@ class Pram(Masking):
 
 def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parsed(label: str, series: pl.Series) -> Any:
+    """A category of the matrix that the column does not hold at present, in the column's type."""
+    if series.dtype == pl.Boolean and label in ("true", "false"):
+        return label == "true"
+    if series.dtype.is_integer() and re.fullmatch(r"-?\d+", label):
+        return int(label)
+    if series.dtype == pl.Boolean or series.dtype.is_integer():
+        kind = "true or false" if series.dtype == pl.Boolean else "whole numbers"
+        raise BadParameter(f"pram: the matrix of `{series.name}` has a category that is not of its kind, {kind}.")
+    return label
 
 
 def _joined(frame: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:

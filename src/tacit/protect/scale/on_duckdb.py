@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from tacit.data.columnar import quoted_path
+from tacit.data.columnar import quoted_name, quoted_path
 from tacit.data.scanning import scan
 from tacit.errors import DatabaseFailed, UnknownFormat, WriteFailed
 from tacit.progress import Progress
@@ -60,9 +60,16 @@ class _DuckDB(Engine):
             )
         with self._watched("writing"):
             try:
-                self._connection.execute(f"COPY ({statement}) TO {quoted_path(path)} ({_FORMATS[suffix]})")
+                options = _FORMATS[suffix] + (self._quotes(statement) if suffix == ".csv" else "")
+                self._connection.execute(f"COPY ({statement}) TO {quoted_path(path)} ({options})")
             except duckdb.Error as failure:
                 raise _refusal(failure, "writing") from None
+
+    def _quotes(self, statement: str) -> str:
+        """Quotes around all text, so that the word NA is not taken for a gap, which stands without."""
+        shown = self._connection.sql(statement)
+        texts = [quoted_name(name) for name, kind in zip(shown.columns, shown.types, strict=True) if kind == "VARCHAR"]
+        return f", FORCE_QUOTE ({', '.join(texts)})" if texts else ""
 
     @contextmanager
     def _watched(self, title: str) -> Iterator[None]:
