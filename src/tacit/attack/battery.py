@@ -58,6 +58,8 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     together = _together(scene, known, exact, steps)
     if exact or not known:
         add("linkage")
+        if "add-counterfeits" in steps:
+            add("counterfeits")
     for name in scene.original.sensitive:
         if name in released.columns and name not in known:
             near = {"tolerance": _NEAR} if _amount(scene.original.table.column(name), released.column(name)) else {}
@@ -96,9 +98,7 @@ def _together(scene: Scene, known: tuple[str, ...], exact: tuple[str, ...], step
     """By what everybody is given a row at once: where values were, or may have been, perturbed, and rows are few."""
     if not known or scene.release.table.rows > _TOGETHER or (steps and len(exact) == len(known)):
         return ()
-    if not steps:
-        return ("values", "ranks")
-    return ("values", "likelihood") if steps & SIMULATED else ("values", "ranks")
+    return ("values", "ranks", "likelihood") if steps & SIMULATED else ("values", "ranks")
 
 
 def _moved(scene: Scene, columns: set[str]) -> bool:

@@ -11,6 +11,7 @@ import polars as pl
 
 from tacit.attack.attack import View
 from tacit.attack.matching import Match, match
+from tacit.attack.trust import trust_in_rows
 from tacit.errors import NotApplicable
 
 __all__ = ["Votes", "near", "reach_of"]
@@ -30,7 +31,7 @@ class Votes:
     matched: Match
     _starts: Ints
     _values: Ints
-    _counts: Ints
+    _counts: Floats | Ints
 
     @classmethod
     def of(cls, view: View, *, in_release: bool = False) -> Votes:
@@ -47,7 +48,9 @@ class Votes:
         sorted_codes = codes[matched.order]
         classes = np.repeat(np.arange(len(matched.starts) - 1), np.diff(matched.starts))
         held = sorted_codes >= 0
-        keys, counts = np.unique(classes[held] * len(index) + sorted_codes[held], return_counts=True)
+        keys, place = np.unique(classes[held] * len(index) + sorted_codes[held], return_inverse=True)
+        trust = trust_in_rows(view)
+        counts = np.bincount(place, weights=None if trust is None else trust[matched.order][held])
         return cls(
             index=index,
             prior=prior,
