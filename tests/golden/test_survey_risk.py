@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,21 @@ def test_wildcards_are_counted_in_every_class_they_fit() -> None:
         {"low": 2, "high": 2, "classes": 1, "rows": 1},
         {"low": 3, "high": 4, "classes": 2, "rows": 3},
     ]
+
+
+def test_log_linear_risk_by_hand() -> None:
+    """Nine rows in two columns; the one unique row's cell has 3 x 3 / 9 = 1 expected row, 4 in a population of 36.
+
+    Given the row itself, the others of its cell are Poisson with mean 4 x (1 - 1/4) = 3: it is alone with probability
+    e^-3, and 1 / F is 1 / (1 + others) on average.
+    """
+    cells = [(0, 1)] * 2 + [(1, 0)] * 2 + [(0, 0)] + [(2, 2)] * 4
+    frame = pl.DataFrame(cells, schema=["a", "b"], orient="row")
+    found = run("log-linear-risk", pair(frame, ("a", "b")), fraction=0.25)
+    chances = [math.exp(-3) * 3**others / math.factorial(others) for others in range(60)]
+    assert found.detail["sample_uniques"] == 1
+    assert found.detail["tau1"] == pytest.approx(math.exp(-3))
+    assert found.detail["tau2"] == pytest.approx(sum(chance / (1 + others) for others, chance in enumerate(chances)))
 
 
 def test_log_linear_risk_orders_by_dependence() -> None:

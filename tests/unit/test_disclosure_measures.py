@@ -8,6 +8,7 @@ import pytest
 
 from tacit.data.table import Table
 from tacit.measure import Measurement, Pair, judge
+from tacit.measure.disclosure._classes import classes
 from tacit.measure.disclosure.prosecutor import against_population
 from tacit.measure.measure import Measure
 from tacit.registry import registry
@@ -80,6 +81,27 @@ def test_an_original_that_says_nothing(meaning: str) -> None:
         found = run(name, empty)
         assert found.value is None
         assert "suppressed" in found.reason
+
+
+def test_blanks_fit_every_class_that_they_could_be() -> None:
+    """Counts and weights against a plain comparison of every two rows, with blanks that match in two of three columns."""
+    draw = np.random.default_rng(4)
+    for rows in (1, 7, 60):
+        cells = draw.choice(["x", "y", "z", None], (rows, 3), p=[0.3, 0.3, 0.2, 0.2])
+        weights = draw.uniform(1, 9, rows)
+        frame = pl.DataFrame(dict(zip("abc", cells.T.tolist(), strict=True)), schema=dict.fromkeys("abc", pl.String))
+        found = classes(frame, ("a", "b", "c"), {"a": "wildcard", "b": "suppressed"}, weights)
+
+        def agree(one: list[str | None], other: list[str | None]) -> bool:
+            joker = [None in pair for pair in zip(one[:2], other[:2], strict=True)]
+            return all(a == b or j for a, b, j in zip(one, other, [*joker, False], strict=True))
+
+        lines = cells.tolist()
+        for row, line in enumerate(lines):
+            fits = [agree(line, other) for other in lines]
+            label = found.label[row]
+            assert found.fit[label] == sum(fits)
+            assert found.weight[label] == pytest.approx(weights[fits].sum())
 
 
 def test_a_row_without_a_household_stands_alone() -> None:

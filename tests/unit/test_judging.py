@@ -18,6 +18,7 @@ from tacit.data.table import Table
 from tacit.protect.classes import Classes, Groups
 from tacit.protect.model import PrivacyModel
 from tacit.protect.models.alpha_k import AlphaK
+from tacit.protect.models.average_risk import AverageRisk
 from tacit.protect.models.beta_likeness import BetaLikeness
 from tacit.protect.models.delta_disclosure import DeltaDisclosure
 from tacit.protect.models.delta_presence import DeltaPresence
@@ -110,6 +111,8 @@ def test_altered_sensitive_values_are_compared_with_the_release_itself() -> None
     original = table([("1", "F", "a"), ("1", "F", "b")])
     altered = table([("1", "F", "x"), ("1", "F", "y")])
     assert TCloseness(t=0.1).check(altered, original=original).holds
+    apart = table([("1", "F", "x"), ("2", "F", "y")])
+    assert not TCloseness(t=0.4).check(apart, original=original).holds
 
 
 def test_healthy_values_may_be_certain() -> None:
@@ -137,6 +140,21 @@ def test_a_ratio_that_reaches_delta_is_one_too_many() -> None:
     for delta, state in ((1.0, State.FAILS), (1.001, State.HOLDS)):
         assert DeltaDisclosure(delta=delta).check(table(rows)).state is state
         assert verify([{"delta-disclosure": {"delta": delta}}], shown)[0].state is state
+
+
+def test_the_average_counts_every_class() -> None:
+    """Three classes in four rows: 3/4, which is met by a limit of 3/4 and by no smaller one."""
+    rows: list[tuple[str | None, str | None, str]] = [
+        ("1", "F", "a"),
+        ("2", "F", "a"),
+        ("3", "F", "a"),
+        ("3", "F", "b"),
+    ]
+    shown = look(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
+    for limit, state in ((0.75, State.HOLDS), (0.74, State.FAILS)):
+        verdict = AverageRisk(limit=limit).check(table(rows))
+        assert (verdict.worst, verdict.state) == (0.75, state)
+        assert verify([{"average-risk": {"limit": limit}}], shown)[0].state is state
 
 
 def test_every_sensitive_column_counts() -> None:

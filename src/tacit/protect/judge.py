@@ -12,7 +12,8 @@ import polars as pl
 
 from tacit.data.table import Table
 from tacit.errors import HierarchyGap, NotApplicable
-from tacit.protect.classes import Classes, Groups, compress, number_rows
+from tacit.protect.classes import Classes, Groups, compress
+from tacit.protect.crowding import crowd_sums
 from tacit.release import State, Verdict
 from tacit.schema import Column, Dataset, Role, Schema
 from tacit.schema.hierarchy import ROOT, Ladder, root_only, with_missing
@@ -198,36 +199,12 @@ def crowds(table: Classes, data: Dataset, *, columns: Iterable[str]) -> Groups:
     own = table.groups(columns=columns)
     if not empty.any():
         return own
-    masks, mask_of = np.unique(empty, axis=0, return_inverse=True)
-    sizes = np.zeros_like(own.sizes)
-    people = None if own.population is None else np.zeros_like(own.population)
-    histograms = {name: np.zeros_like(matrix) for name, matrix in own.histograms.items()}
+    names = tuple(own.histograms)
+    counted = [own.sizes, *own.histograms.values(), *([] if own.population is None else [own.population])]
     widths = [len(ladder.leaves) for ladder in table.ladders]
-    for a in range(len(masks)):
-        for b in range(len(masks)):
-            shared = np.flatnonzero(~masks[a] & ~masks[b])
-            ours, theirs = np.flatnonzero(mask_of == a), np.flatnonzero(mask_of == b)
-            both = np.concatenate([ours, theirs])
-            if len(shared):
-                number, count = number_rows([table.codes[both, i] for i in shared], [widths[i] for i in shared])
-            else:
-                number, count = np.zeros(len(both), dtype=np.intp), 1
-            here, there = number[: len(ours)], number[len(ours) :]
-
-            def spread(
-                values: npt.NDArray[np.int64],
-                here: npt.NDArray[np.intp] = here,
-                there: npt.NDArray[np.intp] = there,
-                theirs: npt.NDArray[np.intp] = theirs,
-                count: int = count,
-            ) -> npt.NDArray[np.int64]:
-                total = np.zeros((count, *values.shape[1:]), dtype=np.int64)
-                np.add.at(total, there, values[theirs])
-                return total[here]
-
-            sizes[ours] += spread(own.sizes)
-            if people is not None and own.population is not None:
-                people[ours] += spread(own.population)
-            for name, matrix in own.histograms.items():
-                histograms[name][ours] += spread(matrix)
-    return Groups(sizes=sizes, histograms=histograms, population=people)
+    sizes, *rest = crowd_sums(table.codes, widths, empty, counted)
+    return Groups(
+        sizes=sizes,
+        histograms=dict(zip(names, rest, strict=False)),
+        population=None if own.population is None else rest[-1],
+    )

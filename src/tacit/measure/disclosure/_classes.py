@@ -11,6 +11,7 @@ import polars as pl
 
 from tacit.errors import NotApplicable
 from tacit.measure.measure import Pair
+from tacit.protect.crowding import crowd_sums
 from tacit.schema import ROOT, Dataset
 
 __all__ = ["Classes", "classes", "quasi_of", "released_classes"]
@@ -105,24 +106,9 @@ def classes(
 def _with_jokers(
     distinct: pl.DataFrame, joker: list[str], count: Ints, total: npt.NDArray[np.float64]
 ) -> tuple[Ints, npt.NDArray[np.float64]]:
-    """Add to each class the rows of the classes it is compatible with, one class with blanks at a time."""
-    codes, blank = [], []
-    for name in distinct.columns:
-        column = distinct[name]
-        code = column.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-        codes.append(code)
-        blank.append(column.is_null().to_numpy() if name in joker else np.zeros(len(code), dtype=np.bool_))
-    code, gap = np.column_stack(codes), np.column_stack(blank)
-    fit, mass = count.copy(), total.copy()
-    gappy = np.flatnonzero(gap.any(axis=1))
-    done = np.zeros(len(count), dtype=np.bool_)
-    for number in gappy:
-        agrees = ((code == code[number]) | gap | gap[number]).all(axis=1)
-        agrees[number] = False
-        others = agrees & ~done
-        fit[number] += count[others].sum()
-        mass[number] += total[others].sum()
-        fit[others] += count[number]
-        mass[others] += total[number]
-        done[number] = True
+    """Add to each class the rows of the classes it is compatible with."""
+    codes = [column.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for column in distinct.iter_columns()]
+    blank = [distinct[name].is_null().to_numpy() & (name in joker) for name in distinct.columns]
+    widths = [int(code.max(initial=0)) + 1 for code in codes]
+    fit, mass = crowd_sums(np.column_stack(codes), widths, np.column_stack(blank), [count, total])
     return fit, mass
