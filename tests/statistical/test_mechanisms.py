@@ -37,6 +37,7 @@ from tacit.dp.mechanisms.quantile import Quantile
 from tacit.dp.mechanisms.quantiles import Quantiles
 from tacit.dp.mechanisms.randomized_response import RandomizedResponse
 from tacit.dp.mechanisms.report_noisy_max import ReportNoisyMax
+from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from tacit.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
 from tacit.dp.mechanisms.sparse_vector import SparseVector
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
@@ -75,7 +76,7 @@ class Audit:
 def receipt(mechanism: Mechanism) -> Any:
     return (
         issue(approximate(10**9, 1), entry=1)
-        if not isinstance(mechanism, Gaussian)
+        if not isinstance(mechanism, Gaussian) or isinstance(mechanism, RoundedGaussian)
         else issue(mechanism.loss(10**6), entry=1)
     )
 
@@ -107,6 +108,16 @@ def gaussian_pmf(variance: float) -> Pmf:
         ys = np.arange(-reach, reach + 1)
         weight = np.exp(-(ys**2) / (2 * variance * theta**2))
         return dict(zip((ys + value).tolist(), (weight / weight.sum()).tolist(), strict=True))
+
+    return pmf
+
+
+def rounded_normal_pmf(variance: float) -> Pmf:
+    def pmf(value: int, theta: float) -> dict[int, float]:
+        deviation = variance**0.5 * theta
+        ys = np.arange(-int(9 * variance**0.5 + 5), int(9 * variance**0.5 + 6))
+        chance = stats.norm.sf((np.abs(ys) - 0.5) / deviation) - stats.norm.sf((np.abs(ys) + 0.5) / deviation)
+        return dict(zip((ys + value).tolist(), chance.tolist(), strict=True))
 
     return pmf
 
@@ -243,6 +254,26 @@ AUDITS = {
         base=0,
         near=20,
         far=40,
+        count=200_000,
+        delta=0.01,
+    ),
+    "rounded-gaussian": Audit(
+        make=lambda t: RoundedGaussian(variance=exact(9 * t * t), delta="0.01"),
+        draw=vector,
+        pmf=rounded_normal_pmf(9.0),
+        base=0,
+        near=3,
+        far=6,
+        count=200_000,
+        delta=0.01,
+    ),
+    "rounded-gaussian, small": Audit(
+        make=lambda t: RoundedGaussian(variance=exact(t * t), delta="0.01"),
+        draw=vector,
+        pmf=rounded_normal_pmf(1.0),
+        base=0,
+        near=1,
+        far=2,
         count=200_000,
         delta=0.01,
     ),

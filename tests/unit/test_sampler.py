@@ -10,7 +10,15 @@ import pytest
 from scipy import stats
 
 from tacit.dp import entropy, sampler
-from tacit.dp.sampler import bernoulli, bernoulli_exp, coarser, discrete_gaussian, discrete_laplace, race
+from tacit.dp.sampler import (
+    bernoulli,
+    bernoulli_exp,
+    coarser,
+    discrete_gaussian,
+    discrete_laplace,
+    race,
+    rounded_normal,
+)
 from tacit.errors import BadParameter
 
 
@@ -130,3 +138,39 @@ def _same(a: np.ndarray, b: np.ndarray) -> float:
     edge = int(np.quantile(np.abs(both), 0.995))
     table = [np.bincount(np.clip(x, -edge, edge) + edge, minlength=2 * edge + 1) for x in (a, b)]
     return float(stats.chi2_contingency(np.array(table)).pvalue)
+
+
+@pytest.mark.usefixtures("fixed_bytes")
+@pytest.mark.parametrize(("margin", "count"), [(None, 200_000), (0.2, 4_000)])
+@pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(7, 3), Fraction(50)])
+def test_rounded_normals(variance: Fraction, margin: float | None, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a bracket so wide that many draws are decided by drawing more bits of both uniform numbers."""
+    if margin is not None:
+        monkeypatch.setattr(sampler, "_MARGIN", margin)
+    drawn, deviation = rounded_normal(variance, count), float(variance) ** 0.5
+    support = np.arange(-int(4 * deviation) - 1, int(4 * deviation) + 2)
+    chance = stats.norm.cdf((support + 0.5) / deviation) - stats.norm.cdf((support - 0.5) / deviation)
+    kept = chance * count >= 10
+    observed = np.array([(drawn == y).sum() for y in support[kept]])
+    distance = ((observed - count * chance[kept]) ** 2 / (count * chance[kept])).sum()
+    assert stats.chi2.sf(distance, kept.sum()) > 1e-6
+    wrong = stats.norm.cdf((support + 0.5) / deviation / 0.9) - stats.norm.cdf((support - 0.5) / deviation / 0.9)
+    distance = ((observed - count * wrong[kept]) ** 2 / (count * wrong[kept])).sum()
+    assert margin is not None or stats.chi2.sf(distance, kept.sum()) < 1e-6
+
+
+@pytest.mark.parametrize(("k", "prefix"), [(0, (1 << 52) - 1), (0, 0), (3, 12345), (1, (1 << 53) - 1)])
+def test_the_rate_of_a_normal_is_bracketed_closer_and_closer(k: int, prefix: int) -> None:
+    centre, variance = Fraction(5, 4), Fraction(5)
+    more = sampler._normal_rate(k, prefix, centre, variance)
+    first, second = more(), more()
+    assert first[0] <= second[0] <= second[1] <= first[1]
+    assert second[1] - second[0] < Fraction(1, 1 << 150)
+    v = Fraction(prefix, 1 << 53) - Fraction(1, 2)
+    assert abs(second[0] - ((k + v - centre) ** 2 + centre * (1 + 2 * v)) / (2 * variance)) < Fraction(1, 1 << 50)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 5), Fraction(1 << 101)])
+def test_normals_too_small_or_too_large_are_refused(variance: Fraction) -> None:
+    with pytest.raises(BadParameter):
+        rounded_normal(variance, 1)

@@ -209,14 +209,16 @@ def _delta_exponent(rho: float, epsilon: float, order: float) -> float:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    low, high = 1.0 + 1e-9, max(2.0, (epsilon + rho) / rho + 2)
+    """The order that proves the smallest delta, by Newton's method on the derivative, (2a - 1)·rho - epsilon +
+    ln(1 - 1/a): it grows and is concave, so that from below no step goes too far."""
+    order = max((epsilon / rho + 1) / 2, 1 + 1e-9)
     for _ in range(70):
-        a, b = low + (high - low) * 0.382, low + (high - low) * 0.618
-        if _delta_exponent(rho, epsilon, a) < _delta_exponent(rho, epsilon, b):
-            high = b
-        else:
-            low = a
-    return (low + high) / 2
+        left = epsilon - (2 * order - 1) * rho - log1p(-1 / order)
+        step = left / (2 * rho + 1 / (order * (order - 1)))
+        if step <= 1e-13 * order:
+            break
+        order += step
+    return order
 
 
 @lru_cache(maxsize=1024)

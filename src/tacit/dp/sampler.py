@@ -24,12 +24,14 @@ from tacit.errors import BadParameter
 
 __all__ = [
     "LARGEST_VARIANCE",
+    "SMALLEST_NORMAL",
     "bernoulli",
     "bernoulli_exp",
     "coarser",
     "discrete_gaussian",
     "discrete_laplace",
     "race",
+    "rounded_normal",
 ]
 
 Ints = npt.NDArray[np.int64]
@@ -62,11 +64,15 @@ def bernoulli(chance: Fraction, count: int) -> Flags:
     return np.array([below_big(chance.denominator) < chance.numerator for _ in range(count)], dtype=np.bool_)
 
 
-def bernoulli_exp(rates: Floats, exact: Callable[[int], Fraction]) -> Flags:
+Rate = Fraction | Callable[[], tuple[Fraction, Fraction]]
+"""A rational, or two around a number of which every call reveals more."""
+
+
+def bernoulli_exp(rates: Floats, exact: Callable[[int], Rate]) -> Flags:
     """One coin per rate x >= 0 that shows True with chance exp(-x).
 
-    ``rates`` are floats whose exp(-x) errs by less than the margin; ``exact(i)`` gives the i-th rate as a rational and
-    is asked for only when the float cannot decide.
+    ``rates`` are floats whose exp(-x) errs by less than the margin; ``exact(i)`` gives the i-th rate and is asked for
+    only when the float cannot decide.
     """
     prefix = _prefixes(len(rates))
     with np.errstate(under="ignore"):
@@ -78,14 +84,14 @@ def bernoulli_exp(rates: Floats, exact: Callable[[int], Fraction]) -> Flags:
     return yes
 
 
-def _below_exp(prefix: int, rate: Fraction) -> bool:
+def _below_exp(prefix: int, rate: Rate) -> bool:
     known = _PRECISION
     while True:
         prefix, known = _reveal(prefix, known)
-        low, high = exp_bracket(-rate, digits=20 + known // 3)
-        if Fraction(prefix + 1, 1 << known) <= low:
+        least, most = rate() if callable(rate) else (rate, rate)
+        if Fraction(prefix + 1, 1 << known) <= exp_bracket(-most, digits=20 + known // 3)[0]:
             return True
-        if Fraction(prefix, 1 << known) >= high:
+        if Fraction(prefix, 1 << known) >= exp_bracket(-least, digits=20 + known // 3)[1]:
             return False
 
 
@@ -115,6 +121,7 @@ def _whole_exponential(prefix: int) -> int:
 
 
 LARGEST_VARIANCE = 1 << 100
+SMALLEST_NORMAL = Fraction(1, 4)
 _LARGEST = 1 << 54
 _FINEST = 1 << 20
 
@@ -184,6 +191,56 @@ def discrete_gaussian(variance: Fraction, count: int) -> Ints:
         parts.append(drawn[bernoulli_exp(distance * distance / spread, exact)][:missing])
         missing -= len(parts[-1])
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def rounded_normal(variance: Fraction, count: int) -> Ints:
+    """Integers y: a normal variable of that variance, rounded to the nearest.
+
+    A whole number k, proposed with chance proportional to exp(-abs(k) / step), and a uniform v in -1/2 .. 1/2 make a
+    number k ± v, which is kept with chance exp(-((abs(k) + v - c)² + c·(1 + 2v)) / (2·variance)), c = variance / step.
+    Multiplied out, its density is proportional to exp(-(abs(k) + v)² / (2·variance)), and k is what it rounds to. Of v,
+    as of all uniform numbers here, as many bits are drawn as the decision takes.
+    """
+    if variance < SMALLEST_NORMAL:
+        raise BadParameter("the noise would be smaller than half a grid step.", fix="Use a finer grid.")
+    if variance > LARGEST_VARIANCE:
+        raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a coarser grid.")
+    step = isqrt(variance.numerator // variance.denominator) + 1
+    centre = variance / step
+    near, spread = float(centre), float(2 * variance)
+    parts: list[Ints] = []
+    missing = count
+    while missing > 0:
+        drawn = discrete_laplace(Fraction(step), 2 * missing + 32)
+        within = _prefixes(len(drawn))
+        v = within / _FULL - 0.5
+        distance = np.abs(drawn) + v - near
+
+        def exact(i: int, drawn: Ints = drawn, within: Floats = within) -> Rate:
+            return _normal_rate(abs(int(drawn[i])), int(within[i]), centre, variance)
+
+        parts.append(drawn[bernoulli_exp((distance * distance + near * (1 + 2 * v)) / spread, exact)][:missing])
+        missing -= len(parts[-1])
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _normal_rate(k: int, prefix: int, centre: Fraction, variance: Fraction) -> Callable[[], tuple[Fraction, Fraction]]:
+    """The rate of a number ``k`` + v of which the first bits of v + 1/2 are known; every call draws more of them."""
+    known = _PRECISION
+
+    def rate(v: Fraction) -> Fraction:
+        return ((k + v - centre) ** 2 + centre * (1 + 2 * v)) / (2 * variance)
+
+    def more() -> tuple[Fraction, Fraction]:
+        nonlocal prefix, known
+        prefix, known = _reveal(prefix, known)
+        ends = [Fraction(prefix + i, 1 << known) - Fraction(1, 2) for i in (0, 1)]
+        rates = [rate(v) for v in ends]
+        if k == 0 and ends[0] <= 0 <= ends[1]:  # the rate falls to v = 0 and rises from there
+            rates.append(rate(Fraction(0)))
+        return min(rates), max(rates)
+
+    return more
 
 
 def race(distances: Ints, rate: Fraction, sizes: Ints | None = None) -> int:
