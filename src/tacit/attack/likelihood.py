@@ -19,7 +19,7 @@ from numba import njit
 from tacit.attack.attack import View
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
-from tacit.attack.rerun import mask_again
+from tacit.attack.rerun import mask_again, people_like
 from tacit.errors import NotApplicable
 from tacit.progress import Progress, silenced
 from tacit.protect.step import Step
@@ -36,6 +36,8 @@ _TIED = 0.1
 """Moves of two columns that correlate by no more than this are taken as independent."""
 _MOVES = 200_000
 """From about so many simulated rows correlations are taken."""
+_VARIED = 60
+"""So many files are made up at most to learn how a method without randomness moves values."""
 _AROUND = 20
 """Moves from one in so many of all cells on either side are like those from a cell."""
 PORTION = 50_000_000
@@ -73,11 +75,10 @@ class Likelihood:
         # Without steps every round is the same.
         wanted = (rounds or int(np.clip(-(-400_000 // stand_in.rows), 1, 400))) if steps else 1
         counts, moves, made = moves_of(usable, stand_in, steps, rng, progress, wanted)
-        if steps and made < wanted:
-            counts = tuple(
-                _blended(count) if scale.edges is not None else count
-                for scale, count in zip(usable, counts, strict=True)
-            )
+        varied = min(_VARIED, wanted - made)
+        if varied > 0:
+            counts, moves = _varied_moves(usable, counts, stand_in, steps, rng, progress, varied)
+            made += varied
         return cls(scales=usable, counts=counts, joint=Joint.of(usable, counts, moves), rounds=made)
 
     @property
@@ -126,6 +127,36 @@ def moves_of(
             if number == 1 and all(map(np.array_equal, *moves)):
                 return counts, moves, 2
     return counts, moves, rounds
+
+
+def _varied_moves(
+    scales: Sequence[Scale],
+    counts: Sequence[Floats],
+    stand_in: Dataset,
+    steps: Sequence[Step],
+    rng: Rng,
+    progress: Progress,
+    rounds: int,
+) -> tuple[tuple[Floats, ...], list[tuple[Ints, Ints]]]:
+    """For a method without randomness: mostly how it moves people like those of the file, a different set each time.
+
+    On the file itself it does the same always. That is the truth where the file is the original, and nearly worthless
+    where it is not quite: so it counts for a tenth.
+    """
+    found = [np.zeros_like(count) for count in counts]
+    moves: list[tuple[Ints, Ints]] = []
+    for number in range(rounds):
+        own = rng.child("varied", number)
+        frame = people_like(stand_in.table.frame, stand_in.rows, own)
+        others = Dataset(table=stand_in.table.with_frame(frame), schema=stand_in.schema)
+        more, moved, _ = moves_of(scales, others, steps, own, progress, 1)
+        moves += moved
+        for total, count in zip(found, more, strict=True):
+            total += count
+    usual = [_around(total) if scale.edges is not None else total for scale, total in zip(scales, found, strict=True)]
+    return tuple(
+        0.1 * count / count.sum() + 0.9 * total / total.sum() for count, total in zip(counts, usual, strict=True)
+    ), moves
 
 
 class Scale:
@@ -222,32 +253,27 @@ def _normal_scores(counts: Floats) -> Floats:
     return found
 
 
-def _blended(counts: Floats) -> Floats:
-    """Counts of moves, half of them replaced by what is usual around: a move's distance, from the cells nearby.
-
-    For a method without randomness, which moves few rows from each cell and always in the same way. On a file that is
-    not quite the original it would have moved others.
-    """
+def _around(counts: Floats) -> Floats:
+    """Counts of moves, replaced by those of the same distance from the cells nearby, on average."""
     size = len(counts) - 1  # the last cell is "missing"
     cell = np.arange(size)
+    distance = cell[None, :] - cell[:, None] + size
     slanted = np.zeros((size, 2 * size))
-    slanted[cell[:, None], cell[None, :] - cell[:, None] + size] = counts[:size, :size]
+    slanted[cell[:, None], distance] = counts[:size, :size]
     width = max(1, size // _AROUND)
     total = np.vstack([np.zeros((1, 2 * size)), np.cumsum(slanted, axis=0)])
     first, last = np.maximum(cell - width, 0), np.minimum(cell + width + 1, size)
-    usual = ((total[last] - total[first]) / (last - first)[:, None])[
-        cell[:, None], cell[None, :] - cell[:, None] + size
-    ]
-    blended = counts.copy()
-    blended[:size, :size] = (counts[:size, :size] + usual) / 2
-    return blended
+    usual = (total[last] - total[first]) / (last - first)[:, None]
+    found = counts.copy()
+    found[:size, :size] = usual[cell[:, None], distance]
+    return found
 
 
 def _advantage(counts: Floats) -> Floats:
     """Log of how much more likely a cell is after this cell than after any, with a floor for moves never seen."""
     total = counts.sum()
     before, after = counts.sum(axis=1, keepdims=True), counts.sum(axis=0, keepdims=True)
-    expected = before * after / max(total, 1.0)
+    expected = before * after / (total if total > 0 else 1.0)
     # A pinch of independence keeps moves that were never simulated possible, but costly.
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(expected > 0, (counts + 0.02 * expected) / (expected * 1.02), 1.0)
@@ -256,7 +282,7 @@ def _advantage(counts: Floats) -> Floats:
 
 def _bits(counts: Floats) -> float:
     """What one look at this column tells about a person, in bits (mutual information of before and after)."""
-    share = counts / max(counts.sum(), 1.0)
+    share = counts / (counts.sum() or 1.0)
     outer = share.sum(axis=1, keepdims=True) * share.sum(axis=0, keepdims=True)
     held = share > 0
     return float((share[held] * np.log2(share[held] / outer[held])).sum())

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit.attack.attack import View
+from tacit.attack.features import points
 from tacit.errors import NotApplicable, OutOfTime, TacitError
 from tacit.progress import SILENT, Progress
 from tacit.protect.step import Context, Step
@@ -17,20 +18,31 @@ from tacit.registry import registry
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
 
-__all__ = ["SIMULATED", "like_the_release", "mask_again", "proxy", "runnable_steps", "steps_on"]
+__all__ = [
+    "SIMULATED",
+    "companions",
+    "like_the_release",
+    "mask_again",
+    "people_like",
+    "proxy",
+    "runnable_steps",
+    "steps_on",
+]
 
 SIMULATED = frozenset(
     {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code", "recode"}
 )
 """Methods that move values and can be run again by whoever knows their parameters."""
 
+_LIKE = 5
+"""Made-up people are like somebody and one of so many who are nearest."""
 _SILENT_STEPS = frozenset({"remove", "pseudonymize"})
 """Steps that leave the values of quasi-identifiers alone."""
 
 
 def runnable_steps(view: View) -> list[Step]:
     """The published steps, made runnable on the columns the intruder knows; refused when there are none."""
-    found = steps_on(view, view.knows)
+    found = steps_on(view, (*view.knows, *companions(view)), moving=view.knows)
     if not found:
         raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
     return found
@@ -66,10 +78,66 @@ def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, An
     return parameters
 
 
+def companions(view: View) -> tuple[str, ...]:
+    """Released columns that the intruder does not know and that were aggregated together with some that he knows.
+
+    Without them the groups would come out otherwise.
+    """
+    found: list[str] = []
+    for step in view.steps:
+        for names, _ in step.get("groups", ()) if step["step"] == "microaggregate" else ():
+            if set(names) & set(view.knows):
+                found += [name for name in names if name not in view.knows and name in view.release.table.columns]
+    return tuple(dict.fromkeys(found))
+
+
 def proxy(view: View) -> Dataset:
-    """A file like the original: the intruder's own, when it is large enough to be like it, else the release."""
-    many = view.targets.height >= max(200, view.release.table.rows // 2)
-    return _stand_in(view, view.targets, view.knows) if many else like_the_release(view, view.knows)
+    """A file like the original: the intruder's own, when it is large enough to be like it, else the release.
+
+    Columns that were aggregated together with known ones are read off the nearest row.
+    """
+    columns = (*view.knows, *companions(view))
+    if view.targets.height >= max(200, view.release.table.rows // 2):
+        return _stand_in(view, _completed(view, columns), columns)
+    return like_the_release(view, columns)
+
+
+def _completed(view: View, columns: tuple[str, ...]) -> pl.DataFrame:
+    """The people sought with the columns that the intruder does not know filled in from the nearest row."""
+    missing = [name for name in columns if name not in view.knows]
+    if not missing:
+        return view.targets
+    from scipy.spatial import cKDTree
+
+    found = points(view)
+    nearest: npt.NDArray[np.int64] = cKDTree(found.released).query(found.targets, workers=-1)[1]
+    return pl.concat(
+        [view.targets.select(view.knows), view.release.table.frame[nearest].select(missing)], how="horizontal"
+    )
+
+
+def people_like(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFrame:
+    """So many made-up people, each somewhere between a person and one of those nearest to her."""
+    from scipy.spatial import cKDTree
+
+    draw = rng.generator
+    names = [name for name in people.columns if people[name].dtype.is_numeric()]
+    first = draw.integers(people.height, size=count)
+    if not names:
+        return people[first]
+    level = people.select(pl.col(names).cast(pl.Float64).fill_null(strategy="mean").fill_null(0.0)).to_numpy()
+    spread = level.std(axis=0)
+    scaled = level / np.where(spread > 0, spread, 1.0)
+    near = cKDTree(scaled).query(scaled, k=min(_LIKE + 1, people.height), workers=-1)[1][:, 1:]
+    other = near[first, draw.integers(near.shape[1], size=count)]
+    way = pl.Series(draw.random(count))
+    left, right = people[first], people[other]
+    made = [left[name] + (right[name] - left[name]) * way for name in names]
+    whole = [
+        series.round().cast(people[name].dtype) if people[name].dtype.is_integer() else series
+        for name, series in zip(names, made, strict=True)
+    ]
+    return left.with_columns(series.alias(name) for name, series in zip(names, whole, strict=True))
 
 
 def like_the_release(view: View, columns: tuple[str, ...]) -> Dataset:

@@ -15,7 +15,7 @@ from tacit.attack.best_row import PIECE
 from tacit.attack.channel import Channel
 from tacit.attack.features import points
 from tacit.attack.likelihood import PORTION, Likelihood, fill
-from tacit.attack.rerun import SIMULATED, proxy, steps_on
+from tacit.attack.rerun import SIMULATED, companions, proxy, steps_on
 from tacit.attack.votes import near, reach_of
 from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress, portions
@@ -69,7 +69,7 @@ class SimulationInference(Linking):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None
-        steps = steps_on(view, view.knows)
+        steps = steps_on(view, (*view.knows, *companions(view)), moving=view.knows)
         if not steps and not steps_on(view, (*view.knows, view.secret), moving=(view.secret,)):
             raise NotApplicable("No published step changes values, so there is nothing to simulate.")
         amount = self.tolerance > 0 and view.release.table.column(view.secret).dtype.is_numeric()
