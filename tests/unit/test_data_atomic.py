@@ -56,7 +56,16 @@ def test_an_existing_file_needs_force(tmp_path: Path) -> None:
     assert place.read_text() == "new"
 
 
-def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", full)
+        with replacing(tmp_path / "out.csv") as temporary:
+            temporary.write_text("first")
+        assert (tmp_path / "out.csv").read_text() == "first"
+        (tmp_path / "out.csv").unlink()
     place = tmp_path / "out.csv"
     with pytest.raises(OutputExists), replacing(place) as temporary:  # noqa: PT012
         temporary.write_text("mine")

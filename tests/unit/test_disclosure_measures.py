@@ -84,7 +84,7 @@ def test_an_original_that_says_nothing(meaning: str) -> None:
 
 
 def test_blanks_fit_every_class_that_they_could_be() -> None:
-    """Counts and weights against a plain comparison of every two rows, with blanks that match in two of three columns."""
+    """Counts and weights against a comparison of every two rows, with blanks that match in two of three columns."""
     draw = np.random.default_rng(4)
     for rows in (1, 7, 60):
         cells = draw.choice(["x", "y", "z", None], (rows, 3), p=[0.3, 0.3, 0.2, 0.2])

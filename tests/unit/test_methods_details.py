@@ -22,7 +22,7 @@ from tacit.protect.methods.swap import Swap
 from tacit.protect.methods.synthesize import Synthesize
 from tacit.protect.methods.top_bottom_code import TopBottomCode
 from tacit.protect.step import Context, Step
-from tacit.protect.transition import published_transitions
+from tacit.protect.transition import TransitionMatrix, published_transitions
 from tacit.release import Change
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Role, Schema
@@ -254,3 +254,15 @@ def test_a_matrix_may_lead_to_a_category_that_nobody_has_yet(values: list[Any], 
 def test_a_matrix_of_another_kind_is_refused() -> None:
     with pytest.raises(BadParameter, match="whole numbers"):
         run(Pram(matrix={"x": {"1": {"1": 0.5, "one": 0.5}, "one": {"one": 1.0}}}), data(x=[1, 1]))
+
+
+def test_weighted_counts_before_pram() -> None:
+    """Twice the weight is twice the count and twice its error; a weight of nothing counts nobody."""
+    matrix = TransitionMatrix.generated(["no", "yes"], keep=0.8)
+    masked = pl.Series(["yes"] * 38 + ["no"] * 62)
+    plain, twice = matrix.estimate(masked), matrix.estimate(masked, np.full(100, 2.0))
+    assert plain.counts == pytest.approx([70, 30])
+    assert twice.counts == pytest.approx([140, 60])
+    assert twice.standard_errors == pytest.approx(2 * plain.standard_errors)
+    only_yes = matrix.estimate(masked, np.repeat([1.0, 0.0], [38, 62]))
+    assert only_yes.counts.sum() == pytest.approx(38)

@@ -52,6 +52,18 @@ def _sync(path: Path) -> None:
         os.close(number)
 
 
+def _put(temporary: Path, place: Path) -> None:
+    """Put a file where there is none: a link, unlike a rename, never takes the place of one that appeared meanwhile."""
+    try:
+        os.link(temporary, place)
+    except FileExistsError:
+        _refuse_existing(place)
+    except OSError:  # a file system without links
+        if place.exists():
+            _refuse_existing(place)
+        os.replace(temporary, place)
+
+
 @contextmanager
 def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
     """Give a temporary name to write to; when the block ends well the file is renamed to ``path``.
@@ -70,9 +82,10 @@ def replacing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         try:
             yield temporary
             _sync(temporary)
-            if place.exists() and not force:
-                _refuse_existing(place)
-            os.replace(temporary, place)
+            if force:
+                os.replace(temporary, place)
+            else:
+                _put(temporary, place)
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)

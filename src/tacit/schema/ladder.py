@@ -169,10 +169,10 @@ class Ladder:
         columns = [level.text.fill_null("").to_list() for level in self.levels]
         return [list(line) for line in zip(*columns, strict=True)]
 
-    def to_csv(self, path: Path, *, delimiter: str = ";") -> None:
+    def to_csv(self, path: Path) -> None:
         """Write the ladder as a hierarchy file: no header, one line per leaf, last column the root."""
         with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(self.rows())
+            csv.writer(file, delimiter=";", lineterminator="\n").writerows(self.rows())
 
     @classmethod
     def from_labels(
@@ -180,27 +180,17 @@ class Ladder:
         column: str,
         leaves: pl.Series,
         labels: Sequence[Sequence[str | None] | pl.Series],
-        *,
-        bounds: Sequence[tuple[Sequence[float] | Floats, Sequence[float] | Floats] | None] | None = None,
     ) -> Ladder:
-        """Build from one list of labels per level above the leaves.
-
-        ``bounds[i]`` gives, per leaf, the (low, high) of its group at level ``i + 1``.
-        """
+        """Build from one list of labels per level above the leaves."""
         leaves = leaves.alias(column)
         levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
-        for number, names in enumerate(labels):
+        for names in labels:
             series = pl.Series("label", names, dtype=pl.String)
             distinct = series.unique(maintain_order=True)
             index = pl.DataFrame({"label": distinct, "code": np.arange(len(distinct), dtype=np.int32)})
             joined = series.to_frame().join(index, on="label", how="left", nulls_equal=True, maintain_order="left")
             codes = joined["code"].to_numpy()
-            low = high = None
-            given = bounds[number] if bounds is not None else None
-            if given is not None:
-                low, high = np.empty(len(distinct)), np.empty(len(distinct))
-                low[codes], high[codes] = given
-            levels.append(Level(codes=codes, labels=distinct.alias(column), low=low, high=high))
+            levels.append(Level(codes=codes, labels=distinct.alias(column)))
         return cls(column=column, leaves=leaves, levels=tuple(levels))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 import secrets
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,8 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from tacit.errors import BadParameter, FileMissing, WriteFailed
+from tacit.data import write_secret
+from tacit.errors import BadParameter, FileMissing, OutputExists, WriteFailed
 from tacit.params import InputFile
 from tacit.protect.step import Context, Step
 from tacit.release import Change
@@ -68,7 +68,7 @@ class Pseudonymize(Step):
             replaced.append(series.replace_strict(distinct, pseudonyms, default=None, return_dtype=pl.String))
             back[name] = dict(zip(pseudonyms, texts, strict=True))
         if self.map is not None:
-            _write_secret(self.map, json.dumps(back, ensure_ascii=False).encode())
+            _keep(self.map, json.dumps(back, ensure_ascii=False).encode())
         return Change(
             table=data.table.with_frame(data.table.frame.with_columns(replaced)),
             public={"columns": list(names)},
@@ -94,7 +94,7 @@ def _load_or_make(path: Path) -> tuple[Sealed[bytes], bool]:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except FileNotFoundError:
         key = secrets.token_bytes(_KEY_BYTES)
-        _write_secret(path, key.hex().encode() + b"\n")
+        _keep(path, key.hex().encode() + b"\n")
         return Sealed(key), True
     except (ValueError, UnicodeDecodeError):
         key = b""
@@ -108,18 +108,11 @@ def _load_or_make(path: Path) -> tuple[Sealed[bytes], bool]:
     return Sealed(key), False
 
 
-def _write_secret(path: Path, content: bytes) -> None:
-    """A new file that only its owner can read. One with the same content stays (a run that failed later on is made
-    again), any other is never replaced."""
+def _keep(path: Path, content: bytes) -> None:
+    """Write a secret to a new file. One with the same content stays (a run that failed later on is made again), any
+    other is never replaced."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        if path.is_file() and path.read_bytes() == content:
-            return
-        raise WriteFailed(f"{path} exists already and is not replaced.", fix="Move it away first.") from None
-    except OSError:
-        raise WriteFailed(f"{path} cannot be written.", fix="Check the folder and its permissions.") from None
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        write_secret(path, content)
+    except OutputExists:
+        if path.read_bytes() != content:
+            raise WriteFailed(f"{path} exists already and is not replaced.", fix="Move it away first.") from None

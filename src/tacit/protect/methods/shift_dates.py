@@ -22,9 +22,10 @@ class ShiftDates(Masking):
     """Moves all dates of a person by the same random number of days.
 
     Preserves the days between any two dates of the same person exactly (length of stay, age at treatment), and the
-    time of day. Does not preserve the order of events of different people, nor season and weekday (``weekdays`` keeps
-    the latter). Does not hide a sequence of dates: who knows three of a person's intervals finds them in the file,
-    and one date known for certain gives away the shift of all others.
+    time of day (of a column with a time zone the one in UTC: clocks may change in between). Does not preserve the order
+    of events of different people, nor season and weekday (``weekdays`` keeps the latter). Does not hide a sequence of
+    dates: who knows three of a person's intervals finds them in the file, and one date known for certain gives away the
+    shift of all others.
 
     The shift is uniform over -days..days without 0. Missing values stay missing. A stand-in for "no date" that all rows
     share (9999-12-31) would tell the shift: dates that a shift could take out of the calendar are refused.
