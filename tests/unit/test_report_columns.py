@@ -132,3 +132,17 @@ def test_odd_columns_still_add_up_to_one(before: pl.Series, after: pl.Series):
     found = picture(before, after)
     assert sum(bar.after for bar in found.bars) == pytest.approx(1)
     assert sum(bar.before or 0 for bar in found.bars) == pytest.approx(1)
+
+
+def test_codes_that_are_stored_as_floats_are_shown_as_codes():
+    codes = pl.DataFrame({"roof": [2.0, 4.0, 4.0, 9.0]})
+    [picture] = column_pictures(Table(frame=codes), Table(frame=codes), {})
+    assert [bar.label for bar in picture.bars] == ["2", "4", "9"]
+    assert picture.note == ""
+
+
+def test_large_numbers_are_told_in_millions():
+    pay = pl.DataFrame({"pay": [float(i) + 0.5 for i in range(0, 90_000_000, 1_000_000)]})
+    [picture] = column_pictures(Table(frame=pay), Table(frame=pay), {})
+    assert picture.bars[0].label == "0 to <10 million"
+    assert max(len(bar.label) for bar in picture.bars) <= 24

@@ -16,6 +16,7 @@ from report_sample import sample_account
 
 from tacit.errors import BadParameter, OutputExists
 from tacit.report import Account, Bar, ColumnPicture, report_html, report_json, write_report
+from tacit.report.figures import cost_figures
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 PRIVATE = {
@@ -341,3 +342,28 @@ def test_what_a_model_of_identity_does_not_promise_is_said():
 
 def test_the_same_account_gives_the_same_page():
     assert report_html(sample_account(), "internal") == report_html(sample_account(), "internal")
+
+
+def test_many_bars_are_cut_and_the_table_has_them_all() -> None:
+    values = {f"a{i} × b{i}": i / 100 for i in range(60)}
+    [figure] = cost_figures(sample_account(measures=({"measure": "correlations", "value": 0.1, "columns": values},)))
+    assert figure.head[0] == "Pair of columns"
+    assert len(figure.rows) == 60
+    assert "The 20 largest of 60 are shown." in figure.alternative
+    assert "a59 × b59" in str(figure.spec)
+    assert "a39 × b39" not in str(figure.spec)
+
+
+def test_the_recipe_on_the_page_says_nothing_empty() -> None:
+    seeded: dict[str, object] = {
+        "tacit": 1,
+        "seed": 7,
+        "columns": {"zip": {"role": "quasi"}},
+        "attacks": [],
+        "steps": [{"x": {"w": {}}}],
+    }
+    page = report_html(sample_account(recipe=seeded), "internal")
+    assert "attacks: []" not in page
+    assert "keep it to yourself" in page
+    del seeded["seed"]
+    assert "keep it to yourself" not in report_html(sample_account(recipe=seeded), "internal")

@@ -12,6 +12,7 @@ import polars as pl
 
 from tacit.data.infer import infer
 from tacit.data.missing import is_missing
+from tacit.data.narrow import integers_from_floats
 from tacit.data.sources import read as read_table
 from tacit.data.table import ColumnLabels, Table
 from tacit.profile.detectors import DETECTORS
@@ -26,6 +27,8 @@ from tacit.schema.numerals import Numerals, numerals_of, read_numbers
 __all__ = ["ColumnProposal", "Proposal", "propose"]
 
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER)
+_ONE_KIND_OF_NUMBER = ("sav", "dta", "xpt")
+"""Files that store 1 and 1.0 alike, and often do not say how a column is meant."""
 _MANY = 20
 """A quasi-identifier of numbers with more different values than this gets bands."""
 
@@ -151,6 +154,8 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT,
             )
             # not called by the column's name, which Polars might take for a pattern
             values = _as_read(table.column(name).alias("value"), placeholders)
+            if table.origin in _ONE_KIND_OF_NUMBER:
+                values = integers_from_floats(values.to_frame()).to_series()
             facts = Facts(name=name, series=values, label=labels.label or "", value_labels=labels.value_labels)
             columns.append(_column(facts, placeholders))
             read.append(values.alias(name))

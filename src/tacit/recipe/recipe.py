@@ -122,6 +122,8 @@ class Recipe:
 def _column_to_plain(column: Column, *, public: bool = False) -> dict[str, Any]:
     plain = column.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     plain["role"] = str(column.role)
+    if not column.missing_codes:
+        plain.pop("missing_codes", None)
     if column.hierarchy is not None:
         hierarchy = column.hierarchy
         plain["hierarchy"] = hierarchy.public() if public else {hierarchy.part_name(): hierarchy.to_plain()}

@@ -157,15 +157,24 @@ def _ranges(before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, 
         return _periods(before, after, most)
     known = after.drop_nulls().cast(pl.Float64)
     known = known.filter(known.is_finite())
-    distinct = known.n_unique()
-    if known.is_empty() or (before.dtype.is_integer() and after.dtype.is_integer() and distinct <= most):
-        if known.is_empty():
-            return None
-        order = [str(value) for value in after.drop_nulls().unique().sort().to_list()]
-        return _categories(_counts(before), _counts(after), most, order=order), ""
-    edges, labels, note = _edges(float(known.min()), float(known.max()), before.dtype.is_integer(), most)  # type: ignore[arg-type]
+    if known.is_empty():
+        return None
+    whole = [_whole(series) for series in (before, after)]
+    if whole[0] is not None and whole[1] is not None and known.n_unique() <= most:
+        order = [str(value) for value in whole[1].drop_nulls().unique().sort().to_list()]
+        return _categories(_counts(whole[0]), _counts(whole[1]), most, order=order), ""
+    edges, labels, note = _edges(float(known.min()), float(known.max()), whole[0] is not None, most)  # type: ignore[arg-type]
     sides = [_binned(series.cast(pl.Float64), edges, labels) for series in (before, after)]
     return _categories(sides[0], sides[1], most + 3, order=[BELOW, *labels, ABOVE]), note
+
+
+def _whole(series: pl.Series) -> pl.Series | None:
+    """The numbers as integers, if all of them are whole; codes are often stored as 1.0 and 2.0."""
+    if series.dtype.is_integer():
+        return series
+    values = series.cast(pl.Float64).fill_nan(None)
+    known = values.drop_nulls()
+    return values.cast(pl.Int64) if bool(((known.floor() == known) & (known.abs() < 2**53)).all()) else None
 
 
 def _edges(low: float, high: float, whole: bool, most: int) -> tuple[Floats, list[str], str]:
@@ -176,6 +185,10 @@ def _edges(low: float, high: float, whole: bool, most: int) -> tuple[Floats, lis
     edges: Floats = np.arange(math.floor(low / step), math.floor(high / step) + 2, dtype=np.float64) * step
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     labels = [f"{edge:,.{digits}f} to <{edge + step:,.{digits}f}" for edge in edges[:-1]]
+    for size, word in ((1e9, "billion"), (1e6, "million")):
+        if step >= size:  # written out, such numbers leave no room for the picture
+            labels = [f"{edge / size:,.0f} to <{(edge + step) / size:,.0f} {word}" for edge in edges[:-1]]
+            break
     return edges, labels, f"Shown in ranges of {step:,.{digits}f}."
 
 

@@ -15,6 +15,8 @@ from tacit.report.words import number, pairings, percent
 __all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
 
 WIDE, NARROW = 780, 360
+MOST = 20
+"""Bars of one picture; more are in the table below it."""
 SIZES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
 """Class sizes that are shown together: first and last. They are the ranges of the measure ``class-sizes``."""
 
@@ -201,14 +203,17 @@ def cost_figures(account: Account) -> tuple[Figure, ...]:
             continue
         drawn = [{"label": column, "value": value, "words": number(value)} for column, value in values.items()]
         worst = max(drawn, key=lambda row: row["value"])
+        what = "pair of columns" if all(" × " in column for column in values) else "column"
+        largest = sorted(range(len(drawn)), key=lambda place: -drawn[place]["value"])[:MOST]
+        shown = [drawn[place] for place in sorted(largest)]
         figures.append(
             Figure(
                 name=f"cost-{len(figures) + 1}",
                 title=measure_title(name),
-                alternative=f"{_capital(measure_title(name))} by column. The largest is {worst['label']}, "
-                f"{worst['words']}.",
-                spec=pictures.by_column(drawn),
-                head=("Column", "Value"),
+                alternative=f"{_capital(measure_title(name))} by {what}. The largest is {worst['label']}, "
+                f"{worst['words']}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
+                spec=pictures.by_column(shown),
+                head=(_capital(what), "Value"),
                 rows=tuple((row["label"], row["words"]) for row in drawn),
             )
         )

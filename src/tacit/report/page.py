@@ -158,7 +158,8 @@ def _steps(account: Account) -> list[dict[str, Any]]:
 def _abridged(value: Any, most: int = 60) -> Any:
     """Plain data with long tables cut: a hierarchy of ten thousand lines is in the manifest, not on the page."""
     if isinstance(value, Mapping):
-        return {key: _abridged(item, most) for key, item in value.items()}
+        # what is empty goes without saying
+        return {key: _abridged(item, most) for key, item in value.items() if item not in ({}, [], ())}
     if isinstance(value, list | tuple):
         kept = [_abridged(item, most) for item in value[:most]]
         return kept if len(value) <= most else [*kept, f"... {len(value) - most} more lines, see release.json"]
@@ -173,7 +174,7 @@ def _told(value: Any) -> str:
         case dict():
             return ", ".join(f"{key}: {_told(item)}" for key, item in value.items())
         case list() | tuple():
-            return ", ".join(_told(item) for item in value)
+            return ", ".join(f"({_told(item)})" if isinstance(item, list | tuple) else _told(item) for item in value)
         case int() | float():
             return words.number(value)
         case None:

@@ -90,7 +90,8 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     """
     rows = [row for row in rows if row.get("risk") is not None]
     both = len({row["when"] for row in rows}) > 1
-    limit = 230 if width > 500 else 110
+    tight = width > 500 and len({row["label"] for row in rows}) > _SEVERAL
+    limit = 280 if width > 500 else 124
     y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None, "scale": {"paddingInner": 0.25}}
     y |= {"axis": _labels([row["label"] for row in rows], limit)}
     if width <= 500:  # long labels take two lines rather than the picture's room
@@ -116,7 +117,7 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
             },
         },
         _tick("baseline", color=MUTED, thickness=2.5, size=14),
-        _tick("limit", color=INK, thickness=1.25, size=26),
+        _tick("limit", color=INK, thickness=1.25, size=18 if tight else 26),
         {
             "mark": {"type": "point", "filled": True, "size": 130, "opacity": 1},
             "encoding": {"x": {"field": "risk", "type": "quantitative"}, "color": colour, "shape": shape},
@@ -127,9 +128,11 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     ]
     for layer in layers:
         layer["encoding"] |= {"y": y, "yOffset": off}
-    return _spec(width, {"step": 25, "for": "offset"}, {"data": {"values": rows}, "layer": layers})
+    return _spec(width, {"step": 17 if tight else 25, "for": "offset"}, {"data": {"values": rows}, "layer": layers})
 
 
+_SEVERAL = 8
+"""More attacks than this stand closer to each other."""
 _MARKS = ("baseline", "limit")
 """What may stand on the axis beside a dot."""
 

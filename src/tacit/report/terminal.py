@@ -33,6 +33,8 @@ __all__ = [
 
 Plain = Mapping[str, Any]
 BAR = 20
+_FOR_EXPERTS = ("nodes", "nodes_checked", "suppressed_whole")
+"""Facts of a step that the report and the JSON document tell, but not the few lines here."""
 _MARKS = {"holds": ("✓", "green"), "met": ("✓", "green"), "fails": ("✗", "bold red"), "not met": ("✗", "bold red")}
 _ASCII = str.maketrans({"✓": "+", "✗": "x", "█": "#", "░": ".", "▏": "|", "–": "-", "→": ">", "×": "x", "│": "|"})
 
@@ -47,9 +49,9 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     for step in document.get("steps", ()):
         line.append(f"\n  {plain_text(title_of(str(step.get('step'))))}", style="bold")
         facts = [
-            f"{key} {_brief(value)}"
+            f"{title_of(key)} {_brief(value)}"
             for key, value in step.items()
-            if key not in ("step", "parameters", "truthful", "transitions")
+            if key not in ("step", "parameters", "truthful", "transitions", *_FOR_EXPERTS)
         ]
         line.append(f"  {plain_text('; '.join(facts))}" if facts else "")
     _print(out, line)
@@ -165,7 +167,7 @@ def giveaway_lines(attacks: Sequence[Plain]) -> Text:
     if not top:
         return Text()
     shares = ", ".join(f"{plain_text(name)} {percent(value, digits=0)}" for name, value in top)
-    return Text(f"Columns that give people away ({plain_text(attack_label(strongest))}): {shares}")
+    return Text(f"What gives people away ({plain_text(attack_label(strongest))}), each column's share: {shares}")
 
 
 def advice_lines(found: Sequence[Plain]) -> Text:
@@ -244,7 +246,7 @@ def _brief(value: Any) -> str:
         case int() | float():
             return number(value)
         case list() | tuple():
-            return ", ".join(map(_brief, value))
+            return ", ".join(f"({_brief(item)})" if isinstance(item, list | tuple) else _brief(item) for item in value)
         case _:
             return str(value)
 
