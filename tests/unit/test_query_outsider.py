@@ -15,6 +15,9 @@ from tacit.answer.question import ask
 from tacit.answer.statement import additive
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
+from tacit.engines.backends.postgres import Postgres
+from tacit.engines.backends.spark import Spark
+from tacit.engines.engine import Engine
 from tacit.engines.spark_sql import SparkWriter
 from tacit.errors import DatabaseFailed, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
@@ -27,7 +30,9 @@ def column(kind: str, **domain: Any) -> Column:
     return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)
 
 
-def session(tables: dict[str, tuple[Any, dict[str, Column]]], *, unit: str | None = None) -> Session:
+def session(
+    tables: dict[str, tuple[Any, dict[str, Column]]], *, unit: str | None = None, engine: Engine | None = None
+) -> Session:
     book = Ledger.open(":memory:")
     book.set_cap(approximate(10**8, "0.9"), dataset="d")
     limit = None if unit is None else 1
@@ -36,7 +41,8 @@ def session(tables: dict[str, tuple[Any, dict[str, Column]]], *, unit: str | Non
         for name, (_, own) in tables.items()
     }
     catalog = Catalog(dataset="d", private=private)
-    return Session(catalog, {name: data for name, (data, _) in tables.items()}, ledger=book, analyst="ana")
+    data = {name: data for name, (data, _) in tables.items()}
+    return Session(catalog, data, ledger=book, analyst="ana", engine=engine)
 
 
 def one(data: Any, **columns: Column) -> Session:
@@ -173,6 +179,22 @@ def test_dates_within_the_calendar_are_read_as_they_are(tmp_path: Path) -> None:
     assert exact(asked, "SELECT COUNT(*) FROM t WHERE at >= '9999-12-31 23:59:59.999999'")[0][0] == 1
 
 
+@pytest.mark.slow
+def test_no_date_makes_a_question_fail_on_spark(java: str, tmp_path: Path) -> None:
+    days = pl.Series([19_753, 2**31 - 1, -(2**31)], dtype=pl.Int32).cast(pl.Date)
+    moments = pl.Series([0, 2**63 - 1, -(2**63)], dtype=pl.Int64).cast(pl.Datetime("us"))
+    pl.DataFrame({"d": days, "at": moments}).write_parquet(tmp_path / "t.parquet")
+    columns = {"d": column("date"), "at": column("datetime")}
+    asked = session({"t": (tmp_path / "t.parquet", columns)}, engine=Spark(threads=1))
+    for name in columns:
+        for sql in TIME_QUESTIONS:
+            if name == "at" or "HOUR" not in sql:
+                assert isinstance(
+                    asked.ask(sql.replace("c)", f"{name})").replace("(c ", f"({name} "), epsilon=1).value, int
+                )
+    assert exact(asked, "SELECT COUNT(d), COUNT(at) FROM t") == [(1, 1, 3)]
+
+
 # --- columns without a type -------------------------------------------------------------------------------------------
 
 
@@ -247,3 +269,16 @@ def test_spark_is_not_asked_to_try_all_ways_to_match() -> None:
     for pattern in ("%_" * 20 + "z", "%a%b%c%d%"):
         with pytest.raises(QueryRefused, match="more than"):
             writer.write(f"SELECT COUNT(*) FROM t WHERE s LIKE '{pattern}'")
+
+
+def test_a_column_of_lists_is_not_taken_for_one_of_numbers(postgresql: str) -> None:
+    """Every question about it failed, at its full cost."""
+    import psycopg
+
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.listed (n int[])")
+    columns = {"n": column("integer", low=0, high=9)}
+    asked = session({"t": (f"{postgresql}#public.listed", columns)}, engine=Postgres())
+    with pytest.raises(QueryRefused):
+        asked.ask("SELECT SUM(n) FROM t", epsilon=1)
+    assert asked.ledger.balance(dataset="d").spent.size == 0

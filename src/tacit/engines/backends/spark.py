@@ -27,6 +27,9 @@ _KINDS = {
     "tinyint": "int", "smallint": "int", "int": "int", "bigint": "int", "float": "single", "double": "float",
     "string": "text", "date": "date", "timestamp_ntz": "time", "timestamp": "stored time", "boolean": "flag",
 }  # fmt: skip
+_MOMENTS = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+_CALENDAR = {"date": ("0001-01-01", "9999-12-31"), "timestamp": _MOMENTS, "timestamp_ntz": _MOMENTS}
+"""First and last value of stored types that are read."""
 _CANCELLATIONS = 50
 _SETTINGS = {
     "spark.sql.ansi.enabled": "false",
@@ -76,7 +79,7 @@ class _RunningSpark(Running):
         columns: dict[str, Columns] = {}
         try:
             for name, source in tables.items():
-                frame = self._frame(source)
+                frame = _within(self._frame(source))
                 frame.createOrReplaceTempView(SparkWriter({}).name(name))
                 columns[name] = {title: _kind(kind) for title, kind in frame.dtypes}
         except Exception as failure:
@@ -141,6 +144,20 @@ class _RunningSpark(Running):
             for name in self._tables:
                 self._session.catalog.dropTempView(name)
         self._session = None
+
+
+def _within(frame: Any) -> Any:
+    """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail."""
+    from pyspark.sql import functions
+
+    kept = []
+    for title, kind in frame.dtypes:
+        x = functions.col(SparkWriter({}).name(title))
+        if kind in _CALENDAR:
+            low, high = (functions.lit(end).cast(kind) for end in _CALENDAR[kind])
+            x = functions.when((x >= low) & (x <= high), x).alias(title)
+        kept.append(x)
+    return frame.select(kept)
 
 
 def _check(source: Any) -> None:
