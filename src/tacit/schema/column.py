@@ -91,6 +91,19 @@ class Domain(BaseModel):
         return self
 
 
+_MARKS = (
+    "Numbers are read as 1234.5, 1234,5, 1.234,5 or 1,234.5, all of a column alike and so that no mark can mean two"
+)
+_DAYS = (
+    "Dates are read as 1990-01-31, 31.01.1990, 31/01/1990 or 01/31/1990, all of a column alike and with day and month"
+)
+_WRITTEN = {
+    **dict.fromkeys(("integer", "number"), f"{_MARKS} things. "),
+    **dict.fromkeys(("date", "datetime"), f"{_DAYS} told apart by some value. "),
+}
+"""What a text has to look like to be of a kind."""
+
+
 class Column(BaseModel):
     """One column of the schema, as a recipe declares it."""
 
@@ -157,7 +170,8 @@ class Column(BaseModel):
             raise WrongKind(
                 f"Column `{series.name}` is declared {self.kind}, but {len(bad)} of its {len(series)} values are not "
                 f"(first in row {bad[0] + 1}).",
-                fix="Change its kind in the recipe, or clean the file.",
+                fix=f'{_WRITTEN.get(self.kind.value, "")}Values that mean "no answer" belong into missing_codes; else'
+                " change its kind in the recipe, or clean the file.",
                 column=series.name,
                 rows=tuple(bad.head(10).to_list()),
             )
