@@ -37,7 +37,9 @@ from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
 from tacit.dp.mechanisms.quantiles import Quantiles
+from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from tacit.dp.normal_curve import normal_epsilon
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.errors import BadParameter, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
@@ -396,14 +398,19 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
             delta += sum(naming_chance(noise, count) for count in alone(item, one, two))
         if isinstance(noise, Laplace):
             pay(far / float(noise.scale))
+        elif isinstance(noise, RoundedGaussian):
+            spent = normal_epsilon(Fraction(squared) / noise.variance, noise.delta)
+            assert spent <= item.loss.size * (1 + Fraction(1, 10**9))
+            assert noise.delta <= plan.cost.delta
+            epsilon += float(spent)
         else:
             rho += squared / (2 * float(noise.variance))
     if not in_rho and rho:
         gaussian = next(part for part in plan.parts if any(isinstance(d.mechanism, Gaussian) for d in plan.draws)
                         and part.delta > 0)  # fmt: skip
-        spent = concentrated(Fraction(rho)).at(gaussian.delta)
-        assert spent.size <= gaussian.size * (1 + Fraction(1, 10**9))
-        epsilon += float(spent.size)
+        joint = concentrated(Fraction(rho)).at(gaussian.delta)
+        assert joint.size <= gaussian.size * (1 + Fraction(1, 10**9))
+        epsilon += float(joint.size)
     return (rho if in_rho else epsilon), delta
 
 

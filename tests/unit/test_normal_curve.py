@@ -5,16 +5,22 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 from math import exp, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from tacit.answer import Catalog, PrivateTable
+from tacit.answer.choosing import choose
+from tacit.answer.question import ask
+from tacit.answer.strategy import Strategy
 from tacit.dp.loss import approximate, epsilon_at, rho_for
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from tacit.dp.normal_curve import _normal, normal_delta, normal_epsilon, squared_for
-from tacit.errors import BadParameter
+from tacit.errors import AnswerFailed, BadParameter
+from tacit.schema import Column, Domain, Kind, Role, Schema
 
 PAIRS = [
     ("1", "1e-6"),
@@ -74,9 +80,9 @@ def delta_of(variance: float, shift: list[int], epsilon: float) -> float:
 
     def chances(centre: int) -> np.ndarray:
         low, high = ((ys - centre + side) / variance**0.5 for side in (-0.5, 0.5))
-        return np.where(
-            ys > centre, stats.norm.sf(low) - stats.norm.sf(high), stats.norm.cdf(high) - stats.norm.cdf(low)
-        )
+        upper, lower = stats.norm.sf(low) - stats.norm.sf(high), stats.norm.cdf(high) - stats.norm.cdf(low)
+        found: np.ndarray = np.where(ys > centre, upper, lower)
+        return found
 
     here, there = np.ones(1), np.ones(1)
     for step in shift:
@@ -128,3 +134,44 @@ def test_losses_are_ordered() -> None:
 def test_no_noise_for_no_budget(epsilon: int, delta: str) -> None:
     with pytest.raises(BadParameter):
         squared_for(Fraction(epsilon), Fraction(delta))
+
+
+def plan(delta: str, items: str = "COUNT(*)") -> Strategy:
+    columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
+               "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
+    table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=2)
+    question = ask(f"SELECT k, {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table}))
+    return choose(question, approximate(1, delta), bounding="clip")
+
+
+def test_one_draw_has_the_exact_trade_and_several_add_up_in_rho() -> None:
+    [alone] = plan("1e-6").draws
+    assert isinstance(alone.mechanism, RoundedGaussian)
+    assert alone.loss <= approximate(1, "1e-6")
+    assert alone.loss.size > Fraction(999, 1000)
+    assert alone.mechanism.variance < Gaussian.for_budget(1, "1e-6", squared=alone.sensitivity).variance
+    several = plan("1e-6", "COUNT(*), SUM(x)").draws
+    assert [type(draw.mechanism) for draw in several] == [Gaussian, Gaussian]
+
+
+def test_a_delta_too_small_for_the_exact_trade_goes_through_rho() -> None:
+    [draw] = plan("1e-40").draws
+    assert type(draw.mechanism) is Gaussian
+
+
+def test_noise_below_a_grid_step_is_discrete() -> None:
+    assert type(RoundedGaussian.or_discrete(1, "1e-6")) is RoundedGaussian
+    assert type(RoundedGaussian.or_discrete(20, "1e-6")) is Gaussian
+    with pytest.raises(BadParameter):
+        RoundedGaussian(variance="1/5", delta="1e-6").steps()
+
+
+def test_a_plan_with_too_little_noise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = RoundedGaussian.or_discrete
+
+    def less(*cost: Any, squared: Fraction, grid: Fraction) -> Gaussian:
+        return honest(*cost, squared=squared * Fraction(999, 1000), grid=grid)
+
+    monkeypatch.setattr(RoundedGaussian, "or_discrete", less)
+    with pytest.raises(AnswerFailed):
+        plan("1e-6")

@@ -13,7 +13,9 @@ The one with the smaller noise at 95 % is taken. Counts, sums and means of the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Moments, Share, Sum
 from tacit.answer.output import Linear
@@ -29,6 +31,7 @@ from tacit.dp.mechanisms.laplace import Laplace
 from tacit.dp.mechanisms.partition_selection import PartitionSelection
 from tacit.dp.mechanisms.quantile import Quantile
 from tacit.dp.mechanisms.quantiles import Quantiles
+from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.errors import BadParameter, QueryRefused
 from tacit.exact import rational
@@ -182,10 +185,14 @@ def _plan(
     key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if selecting else Fraction(0)
     if gaussian:
         noise_delta = cost.delta - key_delta
-        rho = each * len(additive) if in_rho else rho_for(each * len(additive), noise_delta)
-        for i in additive:
-            draws.append(_gaussian_draw(question.measurements[i], i, rho / len(additive), rows, groups, bounding))
         joint = approximate(each * len(additive), noise_delta)
+        if not in_rho and len(additive) == 1:
+            noise = partial(RoundedGaussian.or_discrete, each, noise_delta)
+        else:  # several draws add up in rho
+            rho = joint.size if in_rho else rho_for(joint.size, noise_delta)
+            noise = partial(Gaussian.for_rho, rho / len(additive))
+        for i in additive:
+            draws.append(_gaussian_draw(question.measurements[i], i, noise, rows, groups, bounding))
         reserved.append(sequential(draw.loss for draw in draws[-len(additive) :]) if in_rho else joint)
     if selecting:
         mechanism = PartitionSelection(epsilon=epsilon(1) / groups, delta=key_delta / groups)
@@ -247,14 +254,12 @@ def _parts(measurement: Measurement) -> int:
     return measurement.parts if isinstance(measurement, Share) else 1
 
 
-def _gaussian_draw(measurement: Measurement, index: int, rho: Fraction, rows: int, groups: int, bounding: str) -> Draw:
-    grid = grid_of(measurement, bounding)
+def _gaussian_draw(
+    measurement: Measurement, index: int, noise: Callable[..., Gaussian], rows: int, groups: int, bounding: str
+) -> Draw:  # fmt: skip
     squared = groups * (measurement.reach(rows) * grid_of(measurement, "sample")) ** 2
-    mechanism = Gaussian.for_rho(rho, squared=squared, grid=grid)
+    mechanism = noise(squared=squared, grid=grid_of(measurement, bounding))
     return Draw(
         measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared),
         parts=_parts(measurement),
     )  # fmt: skip
-
-
-# --- the second route ---------------------------------------------------------------------------------------------

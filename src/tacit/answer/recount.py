@@ -10,7 +10,9 @@ from tacit.answer.strategy import Strategy
 from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure, sequential
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
+from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from tacit.dp.normal_curve import normal_epsilon
 from tacit.errors import AnswerFailed
 
 __all__ = ["recount"]
@@ -56,6 +58,12 @@ def recount(strategy: Strategy) -> None:
             worst = _worst(measurement, strategy.rows)
             grid = measurement.grid if isinstance(measurement, Sum) else 1
             match draw.mechanism:
+                case RoundedGaussian() as noise:
+                    change = sum((worst * grid) ** 2 for _ in range(strategy.groups))
+                    found, kind = (
+                        approximate(normal_epsilon(change / noise.variance, noise.delta), noise.delta),
+                        "gaussian",
+                    )
                 case Gaussian() as noise:
                     change = sum((worst * grid) ** 2 for _ in range(strategy.groups))
                     found, kind = concentrated(change / (2 * noise.variance)), "gaussian"

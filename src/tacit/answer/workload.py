@@ -31,9 +31,10 @@ from tacit.answer.rows import Filter, Rows, Scan
 from tacit.answer.scalar import Scalar
 from tacit.answer.statement import additive, value_sql
 from tacit.answer.strategy import Strategy
-from tacit.dp.loss import Loss, Measure, pure, rho_for
+from tacit.dp.loss import Loss, Measure, pure
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.mechanisms.laplace import Laplace
+from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from tacit.errors import AnswerFailed, BadParameter, QueryRefused
 from tacit.sealed import Sealed
 
@@ -108,7 +109,7 @@ def plan_workload(session: Session, queries: Sequence[str], cost: Loss, **limits
     plans = {name: _noise(measured, bounds, cost) for name, measured in options.items()}
     solvers = {name: _solver(matrix, measured, name) for name, measured in options.items()}
     errors = {
-        name: float(np.sqrt((solver**2).sum() * float(plans[name][0].variance) / len(matrix)))
+        name: float(np.sqrt((solver**2).sum() * _mean_square(plans[name][0]) / len(matrix)))
         for name, solver in solvers.items()
     }
     best = min(errors, key=lambda name: errors[name])
@@ -244,10 +245,14 @@ def _noise(measured: Matrix, bounds: Strategy, cost: Loss) -> tuple[Laplace | Ga
     if cost.measure is Measure.EPSILON:
         found.append((Laplace.for_epsilon(cost.size, sensitivity=weight * deep), Fraction(weight * deep)))
         if cost.delta > 0:
-            found.append((Gaussian.for_rho(rho_for(cost.size, cost.delta), squared=squared), squared))
+            found.append((RoundedGaussian.or_discrete(cost.size, cost.delta, squared=squared), squared))
     else:
         found.append((Gaussian.for_rho(cost.size, squared=squared), squared))
-    return min(found, key=lambda pair: float(pair[0].variance))
+    return min(found, key=lambda pair: _mean_square(pair[0]))
+
+
+def _mean_square(noise: Laplace | Gaussian) -> float:
+    return noise.mean_square if isinstance(noise, Gaussian) else noise.variance
 
 
 def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
@@ -263,6 +268,6 @@ def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
 def _intervals(solver: Matrix, mechanism: Laplace | Gaussian) -> Matrix:
     """Half widths at 95 %: exact for Gaussian noise, by simulation of the (public) noise for Laplace."""
     if isinstance(mechanism, Gaussian):
-        return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * float(mechanism.variance)))
+        return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * mechanism.mean_square))
     draws = np.random.default_rng(0).laplace(0.0, float(mechanism.scale), (5_000, solver.shape[1]))
     return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0))

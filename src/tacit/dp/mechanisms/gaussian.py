@@ -71,6 +71,11 @@ class Gaussian(Mechanism):
     def bias(self) -> float:
         return 0.0
 
+    @property
+    def mean_square(self) -> float:
+        """What the noise's square is on average, at most."""
+        return float(self.variance)
+
     def steps(self) -> Fraction:
         """The variance in squared grid steps; refused where that is more than can be drawn."""
         steps = self.variance / self.grid**2

@@ -67,6 +67,24 @@ class RoundedGaussian(Gaussian):
         high = NormalDist().inv_cdf(1 - chance / 2) if chance > 10**-14 else sqrt(2 * log(2 / chance))
         return sqrt(self.variance) * high * (1 + 1e-9) + float(self.grid) / 2
 
+    @classmethod
+    def or_discrete(cls, epsilon: Number, delta: Number, *, squared: Number = 1, grid: Number = 1) -> Gaussian:
+        """This noise, or discrete Gaussian noise where that is smaller: below one grid step, where rounding adds more
+        than the exact trade saves; and where that trade is not worked out."""
+        try:
+            normal = cls.for_budget(epsilon, delta, squared=squared, grid=grid)
+        except BadParameter:
+            return Gaussian.for_budget(epsilon, delta, squared=squared, grid=grid)
+        if normal.variance >= normal.grid**2:
+            return normal
+        return Gaussian.for_budget(epsilon, delta, squared=squared, grid=grid)
+
+    @property
+    def mean_square(self) -> float:
+        """Rounding adds a twelfth of a squared grid step, and a little less or more where the noise is not much larger
+        than a step."""
+        return float(self.variance + self.grid**2 / 12)
+
     def steps(self) -> Fraction:
         steps = super().steps()
         if steps < SMALLEST_NORMAL:
