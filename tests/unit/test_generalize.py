@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import tacit
 from tacit.data.table import Table
 from tacit.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from tacit.protect.classes import compress
@@ -322,3 +323,10 @@ def test_loss_of_a_column_without_choice_is_nothing() -> None:
     one = data.with_frame(data.table.frame.with_columns(pl.lit("F").alias("sex")))
     prices = Loss().lay(compress(one))
     assert prices.star[2] == 0.0
+
+
+def test_a_column_with_one_value_stays_as_it_is() -> None:
+    frame = pl.DataFrame({"town": ["Bonn"] * 40, "age": range(40)})
+    recipe = {"tacit": 1, "columns": {"town": "quasi", "age": "quasi"}, "models": [{"k-anonymity": 5}]}
+    done = tacit.protect({**recipe, "steps": ["generalize"]}, frame)
+    assert done.protected.done[0].change.public["levels"] == {"town": 0, "age": 1}

@@ -68,15 +68,26 @@ def search(
             tick(within.nodes - done)
     except KeyboardInterrupt:
         optimal = False
-    best = walk.best
+    best, judged = walk.best, space.judged
     bound = (best.score if best is not None else float("inf")) if optimal else walk.bound()
     return Found(
-        best=best,
+        best=finest(space, within, best) if optimal and best is not None else best,
         bound=bound,
         optimal=optimal or (best is not None and best.score <= bound),
-        judged=space.judged,
+        judged=judged,
         nodes=within.nodes,
     )
+
+
+def finest(space: Space, within: Range, best: Node) -> Node:
+    """The same score at finer levels where there are any: a column with one value need not become ``*``."""
+    for column, low in enumerate(within.low):
+        while best.levels[column] > low:
+            finer = space.judge([level - (i == column) for i, level in enumerate(best.levels)])
+            if not finer.meets or finer.score > best.score:
+                break
+            best = finer
+    return best
 
 
 class _Walk:
