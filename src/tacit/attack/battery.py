@@ -37,10 +37,11 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     Linkage and one attribute attack per sensitive column (one by a model where known columns were perturbed, one by
     simulation where a method that can be run again moved known columns or the sensitive one), distance linkage where
     numbers are known or nothing can be looked up, everybody given a row at once where values were or may have been
-    perturbed (up to 10,000 rows), membership where people outside are given, and every attack that exploits a published
-    step. An amount counts as found out when the guess is within 5 % of it. Where numbers may have been perturbed and it
-    is known whose rows are whose, distances are learned as well: from the people sought (the worst case), and from
-    three in ten others (an intruder who has found some already).
+    perturbed (up to 10,000 rows), singling out where no row can be judged to be somebody's, membership where people
+    outside are given, and every attack that exploits a published step. An amount counts as found out when the guess is
+    within 5 % of it. Where numbers may have been perturbed and it is known whose rows are whose, distances are learned
+    as well: from the people sought (the worst case), and from three in ten others (an intruder who has found some
+    already).
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -80,6 +81,9 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
     if any(free_text(held.column(name), released.column(name)) for name in known if name in held.columns):
         # Names may be written differently in the file of somebody who looks them up.
         add("probabilistic-linkage")
+    if known and (scene.made_up or (scene.release_row is None and not scene.truthful)):
+        # No row can be called anybody's, or nobody knows whose: copies of people show in descriptions that fit one.
+        add("singling-out")
     if scene.control is not None:
         add("membership")
     for kind in found:

@@ -106,9 +106,7 @@ def json_schema() -> dict[str, Any]:
         },
         "limits": {
             "type": "object",
-            "properties": {
-                name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.__dataclass_fields__
-            },
+            "properties": {name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.names()},
             "additionalProperties": False,
         },
     }

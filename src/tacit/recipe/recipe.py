@@ -40,10 +40,17 @@ class Limits:
     in the release (or, without such people, by the best blind guess)."""
     membership: float | None = None
     """The same for who is in the data at all."""
+    singling_out: float | None = None
+    """The same for descriptions that fit exactly one person; ``singling-out`` in a recipe."""
+
+    @classmethod
+    def names(cls) -> dict[str, str]:
+        """What each limit is called in a recipe, and the field that holds it."""
+        return {name.replace("_", "-"): name for name in cls.__dataclass_fields__}
 
     def items(self) -> dict[str, float]:
-        """The limits that are set."""
-        named = {"risk": self.risk, "attribute": self.attribute, "membership": self.membership}
+        """The limits that are set, by the names that a recipe gives them."""
+        named = {name: getattr(self, held) for name, held in self.names().items()}
         return {name: value for name, value in named.items() if value is not None}
 
 

@@ -165,13 +165,13 @@ def _limits(collect: _Collector, value: object) -> Limits:
     if not isinstance(value, dict):
         collect.add(("limits",), "must be a mapping such as {risk: 0.09}")
         return Limits()
-    known = tuple(Limits.__dataclass_fields__)
+    known = Limits.names()
     shares: dict[str, float] = {}
     for key, share in value.items():
         if key not in known:
-            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), known))
+            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), tuple(known)))
         elif isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             collect.add(("limits", key), "must be a share between 0 and 1")
         else:
-            shares[key] = share
+            shares[known[key]] = share
     return Limits(**shares)

@@ -13,6 +13,8 @@ _LIMITS = {
     "judged by the upper end of its interval.",
     "membership": "The share of people of whom any attack tells, beyond guessing, whether they are in the data, judged "
     "by the upper end of its interval.",
+    "singling-out": "The share of an attack's descriptions that fit exactly one person, beyond what descriptions of "
+    "shuffled columns do, judged by the upper end of its interval.",
 }
 
 _TITLES = {

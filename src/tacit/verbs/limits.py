@@ -19,7 +19,8 @@ def one_limit(share: float, outcomes: Sequence[Outcome | NotApplicable]) -> Limi
     kinds = {
         str(item.discloses) if isinstance(item, Outcome) else str(item.facts.get("discloses")) for item in outcomes
     }
-    return Limits(**{"risk" if kind == "identity" else kind: share for kind in kinds})
+    held = Limits.names()
+    return Limits(**{"risk" if kind == "identity" else held[kind]: share for kind in kinds})
 
 
 def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> list[dict[str, Any]]:

@@ -1,0 +1,82 @@
+"""Synthetic data that copies people is called out, and every kind of disclosure has its limit."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.attack import Scene, battery, examine, risk
+from tacit.data.table import Table
+from tacit.errors import NotApplicable
+from tacit.recipe import Recipe
+from tacit.release import Lineage, Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Schema
+from tacit.verbs import attack, judge_limits, one_limit
+
+COUNT = 300
+
+
+def people(seed: int = 1) -> pl.DataFrame:
+    draw = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "age": draw.integers(18, 90, COUNT),
+            "zip": [f"{code}" for code in draw.integers(10_000, 10_030, COUNT)],
+            "income": np.exp(draw.normal(10, 0.6, COUNT)).round(2),
+            "rent": np.exp(draw.normal(7, 0.6, COUNT)).round(2),
+        }
+    )
+
+
+SCHEMA = Schema(columns={name: Column(role="quasi") for name in people().columns})
+
+
+def made_up(frame: pl.DataFrame) -> Scene:
+    manifest = {"steps": [{"step": "synthesize", "parameters": {}, "truthful": False, "columns": frame.columns}]}
+    release = Release(table=Table(frame=frame), manifest=manifest)
+    return Scene(
+        original=Dataset.of(Table(frame=people()), SCHEMA), release=release, lineage=Lineage(np.full(frame.height, -1))
+    )
+
+
+def found(scene: Scene) -> float:
+    """What the strongest attack of the battery that applies gets beyond its baseline."""
+    gained = []
+    for one in battery(scene):
+        try:
+            outcome = examine(one, scene, rng=Rng(1))
+        except NotApplicable:
+            continue
+        assert outcome.baseline is not None
+        gained.append(risk(outcome).value - outcome.baseline.rate)
+    return max(gained)
+
+
+def test_a_synthesizer_that_copies_is_called_out() -> None:
+    copied = people().sample(COUNT, with_replacement=True, seed=3)
+    assert found(made_up(copied)) > 0.5
+
+
+def test_one_that_does_not_is_not() -> None:
+    assert found(made_up(people(seed=9))) < 0.2
+
+
+def test_a_release_whose_rows_nobody_knows_is_judged_all_the_same() -> None:
+    release = Release(table=Table(frame=people().sample(COUNT, shuffle=True, seed=3)), manifest={})
+    scene = Scene(original=Dataset.of(Table(frame=people()), SCHEMA), release=release)
+    assert found(scene) > 0.5
+
+
+def test_singling_out_has_a_limit() -> None:
+    outcomes = attack(people(), original=people(), attacks=["singling-out"], knows=people().columns, seed=1, limit=0.1)
+    judged = judge_limits(one_limit(0.1, outcomes), outcomes)
+    assert [(entry["limit"], entry["met"]) for entry in judged] == [("singling-out", False)]
+
+
+@pytest.mark.parametrize("name", ["risk", "attribute", "membership", "singling-out"])
+def test_limits_are_written_as_they_are_read(name: str) -> None:
+    recipe = Recipe.parse({"tacit": 1, "columns": {"age": "quasi"}, "limits": {name: 0.2}})
+    assert recipe.limits.items() == {name: 0.2}
+    assert Recipe.parse(recipe.to_plain()).limits == recipe.limits
