@@ -19,7 +19,7 @@ from tacit.engines.backends.postgres import Postgres
 from tacit.engines.backends.spark import Spark
 from tacit.engines.engine import Engine
 from tacit.engines.spark_sql import SparkWriter
-from tacit.errors import DatabaseFailed, QueryRefused
+from tacit.errors import DatabaseFailed, MetadataMissing, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
@@ -68,6 +68,17 @@ def test_people_of_a_union_stay_apart_however_their_ids_are_stored() -> None:
     sql = "SELECT k, COUNT(*) FROM (SELECT k FROM t UNION ALL SELECT k FROM b) AS q GROUP BY k"
     found = exact(session({"t": ints, "b": floats}, unit="id"), sql)
     assert sorted(found) == [(0, 1, 1), (1, 1, 1), (2, 1, 1)]
+
+
+@pytest.mark.parametrize("place", ["frame", "t.parquet", "t.csv"])
+def test_the_unit_is_the_column_of_that_name_and_no_other(place: str, tmp_path: Path) -> None:
+    """Beside a column ID, the unit `id` was that one: one person with three rows was taken for three."""
+    frame = pl.DataFrame({"ID": [10, 11, 12], "id": [1, 1, 1]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    frame.write_csv(tmp_path / "t.csv")
+    source = frame if place == "frame" else tmp_path / place
+    with pytest.raises(MetadataMissing, match="upper and lower case"):
+        session({"t": (source, {"id": column("integer")})}, unit="id")
 
 
 @pytest.mark.parametrize("sql", [

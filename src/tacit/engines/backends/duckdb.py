@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import polars as pl
 from pydantic import Field
 
 from tacit.engines.bounded import Bounded
@@ -17,7 +18,7 @@ from tacit.engines.few_rows import MOST_FEW, fold_few
 from tacit.engines.frames import as_arrow
 from tacit.engines.time_limit import TimeLimit
 from tacit.engines.writer import Columns
-from tacit.errors import DatabaseFailed, FileMissing, UnknownFormat
+from tacit.errors import DatabaseFailed, FileMissing, MetadataMissing, UnknownFormat
 from tacit.sealed import Sealed
 
 __all__ = ["Duckdb"]
@@ -114,12 +115,20 @@ class _RunningDuckdb(Running):
         import duckdb
 
         try:
-            if not isinstance(source, str | Path):
-                self._connection.register(aside, as_arrow(source))
-            stored = _reader(Path(source)) if isinstance(source, str | Path) else _name(aside)
+            if isinstance(source, str | Path):
+                stored, names = _reader(Path(source)), _names(Path(source))
+            else:
+                table = as_arrow(source)
+                self._connection.register(aside, table)
+                stored, names = _name(aside), table.schema.names
+            if len({name.lower() for name in names}) < len(names):
+                raise MetadataMissing(
+                    f"Columns of `{name}` differ in upper and lower case alone, which DuckDB does not tell apart.",
+                    fix="Rename them in the data.",
+                )
             self._connection.execute(f"CREATE VIEW {_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
             self._rows(name, source)
-        except duckdb.Error as failure:
+        except (duckdb.Error, pl.exceptions.PolarsError) as failure:
             # DuckDB's own words may quote values.
             raise DatabaseFailed(f"DuckDB cannot read table `{name}` ({type(failure).__name__}).") from None
 
@@ -224,6 +233,17 @@ def _name(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
 
 
+def _names(path: Path) -> list[str]:
+    """The columns as the file names them: DuckDB gives another name to one that is there twice but for its case."""
+    return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else _header(path)
+
+
+def _header(path: Path) -> list[str]:
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(csv.reader(file, delimiter=mark), [])
+
+
 def _reader(path: Path) -> str:
     """How a file is read. Nothing about it is guessed from its rows: one person's row must not change how others are
     read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
@@ -235,8 +255,7 @@ def _reader(path: Path) -> str:
             return f"read_parquet({place})"
         case ".csv" | ".tsv":
             mark = "\t" if path.suffix.lower() == ".tsv" else ","
-            with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-                header = next(csv.reader(file, delimiter=mark), [])
+            header = _header(path)
             if not header:
                 raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
             columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
