@@ -12,6 +12,7 @@ import pytest
 
 from tacit.answer import Catalog, PrivateTable, Session
 from tacit.answer.choosing import choose
+from tacit.answer.explanation import explain
 from tacit.answer.measurement import Count, Share, Sum
 from tacit.answer.question import ask
 from tacit.answer.strategy import Strategy
@@ -199,6 +200,18 @@ def test_private_keys_cost_no_epsilon_of_their_own() -> None:
         len(asked.ask("SELECT CAST(whole AS VARCHAR) AS k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta="1e-6").rows)
         == 0
     )
+
+
+@pytest.mark.parametrize("wanted", ["COUNT(*)", "AVG(plain)"])
+def test_an_explanation_says_which_keys_will_be_named(wanted: str) -> None:
+    strategy = plan(f"SELECT word, {wanted} FROM t GROUP BY word", approximate(1, "1e-6"))
+    assert strategy.naming is not None
+    mechanism, told = strategy.naming.mechanism, explain(strategy)
+    assert isinstance(mechanism, ThresholdedLaplace)
+    assert told.needed is not None
+    assert mechanism.named(str(told.needed)) == pytest.approx(0.95, abs=0.01)
+    assert f"a count of {math.ceil(told.needed)} is named 95 times" in str(told)
+    assert explain(plan("SELECT city, COUNT(*) FROM t GROUP BY city", approximate(1, "1e-6"))).needed is None
 
 
 def test_combined_noise_is_bounded_as_its_parts_are() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from tacit.answer.measurement import Cells, Count, Distinct, Measurement, Share, Sum
 from tacit.answer.output import Linear
-from tacit.answer.strategy import Draw, Strategy
+from tacit.answer.strategy import Strategy
 from tacit.dp.combined import combined_error
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 
@@ -33,6 +34,8 @@ class Explanation:
     """How many groups the answer will have; None where keys are private and chosen."""
     bounding: str
     noises: tuple[Noise, ...]
+    needed: float | None = None
+    """Where keys are private: the count (or number of units) with which a key is named 95 times out of 100."""
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -43,7 +46,7 @@ class Explanation:
     def to_plain(self) -> dict[str, Any]:
         noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
         return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
-                "notes": list(self.notes)}  # fmt: skip
+                "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
 
 
 def _what(measurement: Measurement) -> str:
@@ -62,11 +65,17 @@ def _what(measurement: Measurement) -> str:
             raise AssertionError("no words for this measurement")
 
 
-def _needed(naming: Draw) -> float:
-    """The count with which a key is named 95 times out of 100."""
-    mechanism = naming.mechanism
+def _needed(strategy: Strategy) -> tuple[float, str]:
+    """How much of a key is named 95 times out of 100, and that in words."""
+    if strategy.naming is None:
+        assert strategy.selection is not None
+        units = strategy.selection.error("0.95")
+        return units, f"of {units:,.0f} units"
+    mechanism = strategy.naming.mechanism
     assert isinstance(mechanism, ThresholdedLaplace)
-    return float(mechanism.limit) + combined_error([(1, mechanism)] * naming.parts, confidence="0.9")
+    # Noise is below minus its bound at 90 % in 5 of 100 cases.
+    count = float(mechanism.limit) + combined_error([(1, mechanism)] * strategy.naming.parts, confidence="0.9")
+    return count, f"with a count of {ceil(count):,}"
 
 
 def explain(strategy: Strategy) -> Explanation:
@@ -90,15 +99,11 @@ def explain(strategy: Strategy) -> Explanation:
             what, draw = _what(strategy.question.measurements[number]), strategy.of(number)
         name = draw.mechanism.part_name()
         noises.append(Noise(what=what, mechanism=name, error=strategy.error(number, "0.95")))
-    if strategy.selection is not None:
-        error, name = strategy.selection.error("0.95"), strategy.selection.mechanism.part_name()
-        noises.append(Noise(what="Units a key needs to be named", mechanism=name, error=error))
-    if strategy.naming is not None:
-        error, name = _needed(strategy.naming), strategy.naming.mechanism.part_name()
-        noises.append(Noise(what="Count a key needs to be named", mechanism=name, error=error))
+    needed = None
     notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
-    if not strategy.question.public_keys:
-        notes.append("Keys are private: only keys that enough units share are named.")
+    if strategy.selection is not None or strategy.naming is not None:
+        needed, words = _needed(strategy)
+        notes.append(f"Keys are private: a key {words} is named 95 times out of 100, a smaller one less often.")
     if any(isinstance(m, Share) for m in strategy.question.measurements):
         notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")
     if any(isinstance(m, Cells) for m in strategy.question.measurements):
@@ -106,5 +111,6 @@ def explain(strategy: Strategy) -> Explanation:
     return Explanation(
         cost=str(strategy.cost), groups=strategy.question.groups, bounding=bounding,
         noises=tuple(dict.fromkeys(noises)),
+        needed=needed,
         notes=tuple(notes),
     )  # fmt: skip
