@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -45,8 +46,7 @@ def run_study(
 
     With ``folder`` each finished cell is kept there as a file and not run again; a cell belongs to its recipe, its
     seed and the content of the data, so a changed study runs only what changed. ``workers`` processes work at a time
-    (all cores when left out; 1 runs in this process). A script that calls this with several workers needs the usual
-    ``if __name__ == "__main__":``.
+    (all cores when left out; 1 runs in this process).
     """
     made = plan if isinstance(plan, Plan) else (Plan.parse(plan) if isinstance(plan, Mapping) else Plan.load(plan))
     source = data if data is not None else (made.recipe.source.location if made.recipe.source else None)
@@ -142,16 +142,15 @@ def _finished(
             parsed = Recipe.parse(recipe)
             yield place, key, run_cell(parsed, Dataset.of(table, parsed.schema), tries=tries)
         return
-    with _single_threaded():
-        pool = ProcessPoolExecutor(
-            workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(table.frame, os.getpid())
-        )
+    pool = ProcessPoolExecutor(
+        workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(table.frame, os.getpid())
+    )
     try:
-        waiting = {pool.submit(_work, recipe, tries): (place, key) for place, recipe, key in todo}
-        with _single_threaded():
-            for future in as_completed(waiting):
-                place, key = waiting[future]
-                yield place, key, future.result()
+        with _single_threaded(), _without_script():  # each submission may start a process
+            waiting = {pool.submit(_work, recipe, tries): (place, key) for place, recipe, key in todo}
+        for future in as_completed(waiting):
+            place, key = waiting[future]
+            yield place, key, future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -169,6 +168,20 @@ def _single_threaded() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes that start in this block do not run the caller's script again: they need nothing of it."""
+    script = sys.modules.get("__main__")
+    hidden = {name: getattr(script, name) for name in ("__file__", "__spec__") if hasattr(script, name)}
+    for name in hidden:
+        setattr(script, name, None)
+    try:
+        yield
+    finally:
+        for name, value in hidden.items():
+            setattr(script, name, value)
 
 
 _DATA: dict[str, pl.DataFrame] = {}
