@@ -13,6 +13,7 @@ from tacit.answer import Catalog, PrivateTable, Session
 from tacit.answer.choosing import choose
 from tacit.answer.question import ask
 from tacit.answer.statement import additive
+from tacit.cli.query import _show
 from tacit.dp.ledger import Ledger
 from tacit.dp.loss import approximate, pure
 from tacit.engines.backends.postgres import Postgres
@@ -293,3 +294,12 @@ def test_a_column_of_lists_is_not_taken_for_one_of_numbers(postgresql: str) -> N
     with pytest.raises(QueryRefused):
         asked.ask("SELECT SUM(n) FROM t", epsilon=1)
     assert asked.ledger.balance(dataset="d").spent.size == 0
+
+
+def test_a_key_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """A key that looks like a mark of the terminal's own made the command fail, after the answer was paid for."""
+    asked = one(pl.DataFrame({"k": ["[/x]"] * 90 + ["[red]y"] * 90}), k=column("category"))
+    _show(asked.ask("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=20, delta="1e-6"))
+    shown = capsys.readouterr().out
+    assert "[/x]" in shown
+    assert "[red]y" in shown

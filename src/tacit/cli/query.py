@@ -85,7 +85,7 @@ def _show(answer: Answer) -> None:
         table.add_column(name, justify="right" if any(row[i].low is not None for row in answer.rows) else "left")
     for row in answer.rows:
         table.add_row(*(_cell(cell.value, cell.low, cell.high) for cell in row))
-    Console(highlight=False).print(table)
+    Console(highlight=False, markup=False).print(table)
     left = "" if answer.remaining is None else f" Left: {answer.remaining}."
     note(("Answered before, so it is free." if answer.cached else f"Cost {answer.loss}.") + left)
     note(str(answer.explanation).split("\n", 1)[1])
