@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, Session
+from tacit.answer import Catalog, PrivateTable, PublicTable, Session
 from tacit.answer.choosing import choose
 from tacit.answer.question import ask
 from tacit.answer.statement import additive
@@ -303,3 +303,21 @@ def test_a_key_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "[/x]" in shown
     assert "[red]y" in shown
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_odd_numbers_of_a_public_table_spoil_no_join(odd: float) -> None:
+    public = PublicTable(name="p", frame=pl.DataFrame({"id": ["a", "b", "c"], "rate": [1.0, odd, 3.0]}), key=("id",))
+    table = PrivateTable(name="t", schema=Schema(columns={"k": column("category")}))
+    book = Ledger.open(":memory:")
+    book.set_cap(pure(10**9), dataset="d")
+    catalog = Catalog(dataset="d", private={"t": table}, public={"p": public})
+    asked = Session(catalog, {"t": pl.DataFrame({"k": ["a", "b", "c"]})}, ledger=book, analyst="ana")
+    assert exact(asked, "SELECT COUNT(*) FROM t JOIN p ON t.k = p.id WHERE rate > 2")[0][0] >= 1
+    if odd != odd:
+        assert asked.ask("SELECT SUM(rate) FROM t JOIN p ON t.k = p.id", epsilon=10**6).value == pytest.approx(
+            4, abs=0.1
+        )
+    else:
+        with pytest.raises(QueryRefused, match="no public bounds"):
+            asked.explain("SELECT SUM(rate) FROM t JOIN p ON t.k = p.id", epsilon=1)

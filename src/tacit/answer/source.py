@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from tacit.answer.catalog import Catalog, PrivateTable, PublicTable, each_once
@@ -193,8 +194,9 @@ class Sources:
             name = self._name()
             names.append((name, column, TYPES[kind]))
             values = table.values(column)
-            numbers = kind in (Kind.INTEGER, Kind.NUMBER) and values
-            low, high = (rational(values[0]), rational(values[-1])) if numbers else (None, None)
+            ends = [value for value in values if value == value] if kind in (Kind.INTEGER, Kind.NUMBER) else []
+            bounded = ends and isfinite(ends[0]) and isfinite(ends[-1])
+            low, high = (rational(ends[0]), rational(ends[-1])) if bounded else (None, None)
             known = None if kind is Kind.NUMBER else values
             items.append((alias, column, Scalar(sql=name, kind=kind, low=low, high=high, values=known)))
         rows = Attach(child=left.rows, table=table.name, on=tuple(on), names=tuple(names), outer=outer)
