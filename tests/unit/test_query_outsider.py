@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pytest
 
@@ -117,6 +119,16 @@ def test_a_zero_is_shown_without_a_sign(key: str) -> None:
         asked = one(pl.DataFrame({"x": rows}), x=column("number", low=-1, high=1))
         shown = asked.ask(f"SELECT {key} AS k, COUNT(*) FROM t GROUP BY {key}", epsilon=100, delta="1e-9")
         assert [str(row[0].value) for row in shown.rows] == ["0.0"]
+
+
+def test_a_key_that_is_no_number_is_shown_without_its_bits() -> None:
+    (odd,) = struct.unpack("<d", struct.pack("<Q", 0xFFF8_0000_0000_0001))
+    bits = set()
+    for rows in ([odd] + [float("nan")] * 60, [float("nan")] * 61):
+        asked = one(pl.DataFrame({"x": np.array(rows)}), x=column("number", low=-1, high=1))
+        [[key, _]] = asked.ask("SELECT x, COUNT(*) FROM t GROUP BY x", epsilon=100, delta="1e-9").rows
+        bits.add(struct.pack("<d", key.value))
+    assert len(bits) == 1
 
 
 def test_the_extreme_of_a_unit_is_a_zero_without_a_sign() -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -116,8 +116,8 @@ def compute(strategy: Strategy, engine: Running, receipt: Receipt) -> Released:
 
 
 def _plain(key: Key) -> Key:
-    """A private key without the sign of a zero: whose zero an engine takes for all that are equal is not private."""
-    return tuple([part + 0.0 if isinstance(part, float) else part for part in key])
+    """A private key as any of its equals: whose zero or NaN, with what sign, an engine shows for all is not private."""
+    return tuple([(part + 0.0 if part == part else nan) if isinstance(part, float) else part for part in key])
 
 
 def _receipts(strategy: Strategy, receipt: Receipt) -> dict[int | None, Receipt]:
