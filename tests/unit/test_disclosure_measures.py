@@ -185,6 +185,24 @@ def test_intervals_hold_unmasked_values_and_few_others() -> None:
     )
 
 
+@pytest.mark.parametrize(("off", "inside"), [(-6, False), (-5, True), (0, True), (5, True), (6, False)])
+def test_an_interval_reaches_as_many_ranks_to_either_side(off: int, inside: bool) -> None:
+    """Values 1 to 100 and 5 % of the ranks: a true value up to 5 away from its masked one lies in the interval."""
+    masked = pl.DataFrame({"x": [float(value) for value in range(1, 101)]})
+    true = masked.with_columns(pl.when(pl.col("x") == 50).then(50.0 + off).otherwise("x").alias("x"))
+    found = run("interval-disclosure", pair(true, masked), width=5)
+    assert found.value == (1.0 if inside else 0.99)
+
+
+@pytest.mark.parametrize(("off", "inside"), [(0.49, True), (0.51, False), (-0.49, True), (-0.51, False)])
+def test_an_interval_of_a_tenth_of_a_deviation(off: float, inside: bool) -> None:
+    """Half the values 0, half 10: the deviation is 5, a tenth of it half a unit."""
+    masked = pl.DataFrame({"x": [0.0, 10.0] * 50})
+    true = masked.with_columns(x=pl.Series([0.0 + off, *masked["x"].to_list()[1:]]))
+    found = run("interval-disclosure", pair(true, masked), width=10, kind="deviation")
+    assert found.value == (1.0 if inside else 0.99)
+
+
 def test_neighbours_find_the_unmasked_row() -> None:
     draw = np.random.default_rng(1)
     before = pl.DataFrame({name: draw.normal(size=500) for name in "abc"})

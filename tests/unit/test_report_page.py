@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from report_sample import sample_account
+from report_sample import attack, sample_account
 
 from tacit.errors import BadParameter, OutputExists
 from tacit.report import Account, Bar, ColumnPicture, report_html, report_json, write_report
@@ -199,6 +199,15 @@ def test_labels_that_only_the_original_has_do_not_go_out():
     account = sample_account(columns=(gone,))
     assert "Secretville" in report_html(account, "internal")
     assert "Secretville" not in report_html(account, "external") + report_json(account, "external")
+
+
+def test_an_interval_only_grows_on_its_way_out():
+    """Rounded for strangers: the lower end down, the upper end up, and so is what a limit was held against."""
+    told = {**attack("linkage", "identity", 31, 1000, 0.0), "risk": 0.0314, "low": 0.0219, "high": 0.0901}
+    limit = {"limit": "risk", "wanted": 0.09, "value": 0.0901, "met": False}
+    outside = sample_account(attacks=(told,), limits=(limit,)).external()
+    assert [outside.attacks[0][key] for key in ("low", "risk", "high")] == [0.021, 0.031, 0.091]
+    assert outside.limits[0] == {"limit": "risk", "wanted": 0.09, "value": 0.091, "met": False}
 
 
 def test_an_unknown_measure_stays_at_home():

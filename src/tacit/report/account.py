@@ -233,7 +233,7 @@ def _public_measure(measure: Plain) -> dict[str, Any]:
 
 def _public_limit(limit: Plain) -> dict[str, Any]:
     kept = {key: limit[key] for key in _LIMIT_KEYS if key in limit}
-    return {**kept, "value": _rounded(kept.get("value"), 3)}
+    return {**kept, "value": _rounded(kept.get("value"), 3, "up")}  # the upper end of an interval
 
 
 def _public_column(picture: ColumnPicture) -> ColumnPicture:
