@@ -22,7 +22,7 @@ from tacit.engines.backends.postgres import Postgres
 from tacit.engines.backends.spark import Spark
 from tacit.engines.engine import Engine
 from tacit.engines.spark_sql import SparkWriter
-from tacit.errors import DatabaseFailed, MetadataMissing, QueryRefused
+from tacit.errors import BadParameter, DatabaseFailed, MetadataMissing, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
@@ -231,6 +231,15 @@ def test_values_of_an_untyped_column_are_read_one_by_one() -> None:
             assert exact(asked, "SELECT COUNT(*) FROM t WHERE n = '1'")[0][0] == (
                 4 if odd is not True and odd == 1 else 3
             )
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    """Which of them is the unit would be anybody's guess."""
+    pd = pytest.importorskip("pandas")
+    for names in (["id", "id"], [1, "1"]):
+        frame = pd.DataFrame([[1, 10], [1, 11]], columns=names)
+        with pytest.raises(BadParameter, match="same name"):
+            one(frame, **{str(names[0]): column("integer")})
 
 
 def test_what_cannot_be_opened_is_told_without_values(tmp_path: Path) -> None:

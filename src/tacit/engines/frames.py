@@ -6,6 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from tacit.errors import BadParameter
+
 __all__ = ["as_arrow", "typed"]
 
 
@@ -19,8 +21,10 @@ def typed(source: Any) -> pl.DataFrame:
         return source
     if not type(source).__module__.startswith("pandas"):
         return pl.DataFrame(source)
-    columns = {}
+    columns: dict[str, pl.Series] = {}
     for place, name in enumerate(source.columns):
+        if str(name) in columns:
+            raise BadParameter("two columns of a frame have the same name.", fix="Rename one.")
         column = source.iloc[:, place]
         if str(column.dtype) == "object":
             texts = [None if value is None or value != value else str(value) for value in column]
