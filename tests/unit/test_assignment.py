@@ -11,6 +11,7 @@ from tacit.attack.attacks.assignment import Assignment
 from tacit.attack.attacks.assignment_inference import AssignmentInference
 from tacit.attack.attacks.distance_linkage import DistanceLinkage
 from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.attacks.rank_window import RankWindow
 from tacit.attack.attacks.simulation import Simulation
 from tacit.data.table import Table
 from tacit.protect.methods.rank_swap import RankSwap
@@ -110,3 +111,24 @@ def test_fewer_people_than_rows_and_more_people_than_rows() -> None:
 def test_the_battery_gives_everybody_a_row_where_values_may_have_been_perturbed() -> None:
     names = [(attack.part_name(), attack.setting) for attack in battery(noisy())]
     assert {("assignment", "by values"), ("assignment-inference", "by ranks")} <= set(names)
+
+
+def test_cells_emptied_after_swapping_do_not_stop_the_simulation() -> None:
+    """A truthful step that needs a model is read, not run again: the swapped numbers still find people."""
+    original = numbers()
+    frame = original.table.frame.with_columns(town=pl.Series([f"t{row % 40}" for row in range(COUNT)]))
+    roles = {**dict.fromkeys("abcd", "quasi"), "town": "quasi"}
+    people = Dataset.of(
+        Table(frame=frame.drop("ill", "pay")), Schema(columns={n: Column(role=r) for n, r in roles.items()})
+    )
+    made = protect(people, steps=[RankSwap(p=5, columns=("a", "b", "c", "d"))], rng=Rng(5))
+    draw = np.random.default_rng(6)
+    masked = made.data.table.frame.with_columns(
+        pl.when(pl.Series(draw.random(COUNT) < 0.2)).then(None).otherwise(pl.col(name)).alias(name) for name in roles
+    )
+    emptied = {"step": "suppress-cells", "parameters": {}, "truthful": True, "columns": list(roles)}
+    manifest = {"steps": [*(done.public() for done in made.done), emptied]}
+    scene = Scene(original=people, release=Release(table=Table(frame=masked), manifest=manifest), lineage=made.lineage)
+    assert risk(examine(Simulation(rounds=50), scene, rng=Rng(1))).value > 0.6
+    assert risk(examine(RankWindow(), scene, rng=Rng(1))).value > 0.6
+    assert risk(examine(Assignment(by="likelihood"), scene, rng=Rng(1))).value > 0.8

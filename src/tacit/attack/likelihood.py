@@ -19,7 +19,7 @@ from numba import njit
 from tacit.attack.attack import View
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
-from tacit.attack.rerun import mask_again, people_like
+from tacit.attack.rerun import coarsened, mask_again, people_like
 from tacit.errors import NotApplicable
 from tacit.progress import Progress, silenced
 from tacit.protect.step import Step
@@ -52,6 +52,8 @@ class Likelihood:
     counts: tuple[Floats, ...]
     joint: Joint
     rounds: int
+    emptied: frozenset[str] = frozenset()
+    """Columns of which a published step may have emptied cells: there a blank says nothing."""
 
     @classmethod
     def learn(
@@ -79,7 +81,8 @@ class Likelihood:
         if varied > 0:
             counts, moves = _varied_moves(usable, counts, stand_in, steps, rng, progress, varied)
             made += varied
-        return cls(scales=usable, counts=counts, joint=Joint.of(usable, counts, moves), rounds=made)
+        joint = Joint.of(usable, counts, moves)
+        return cls(scales=usable, counts=counts, joint=joint, rounds=made, emptied=coarsened(view))
 
     @property
     def table(self) -> Singles:
@@ -88,6 +91,8 @@ class Likelihood:
         table = np.zeros((len(self.scales), width, width), dtype=np.float32)
         for index, count in enumerate(self.counts):
             table[index, : len(count), : len(count)] = _advantage(count)
+            if self.scales[index].name in self.emptied:
+                table[index, :, len(count) - 1] = 0.0
         return table
 
     @property

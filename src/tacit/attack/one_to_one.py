@@ -9,7 +9,7 @@ that a published masking makes (:mod:`tacit.attack.likelihood`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from tacit.attack.attack import View
 from tacit.attack.features import numbers
 from tacit.attack.likelihood import Likelihood, fill
 from tacit.attack.matching import compare
-from tacit.attack.rerun import proxy, runnable_steps
+from tacit.attack.rerun import coarsened, proxy, runnable_steps
 from tacit.errors import NotApplicable
 from tacit.progress import Progress, hurry, portions
 from tacit.rng import Rng
@@ -114,12 +114,16 @@ def _matched(near: Ints, cost: Floats, rows: int) -> Ints:
 def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Price], tuple[str, ...]]:
     found: dict[str, Price] = {}
     prices: list[Price] = []
+    done: set[str] = set()
     if by == "likelihood":
+        # Labels that a step has made of values are read, not simulated.
+        labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
+        moved = replace(view, knows=tuple(name for name in view.knows if name not in labels))
         learned = Likelihood.learn(
-            view, proxy(view), runnable_steps(view), rng.child("moves"), progress, rounds=None, cells=400
+            moved, proxy(moved), runnable_steps(moved), rng.child("moves"), progress, rounds=None, cells=400
         )
-        prices.append(_unlikely(learned, view))
-    done = {scale.name for scale in learned.scales} if by == "likelihood" else set()
+        prices.append(_unlikely(learned, moved))
+        done = {scale.name for scale in learned.scales}
     for name in view.knows:
         if name not in done:
             price = _column(view, name, by)

@@ -20,6 +20,7 @@ from tacit.schema import Column, Dataset, Role, Schema
 
 __all__ = [
     "SIMULATED",
+    "coarsened",
     "companions",
     "like_the_release",
     "mask_again",
@@ -38,6 +39,8 @@ _LIKE = 5
 """Made-up people are like somebody and one of so many who are nearest."""
 _SILENT_STEPS = frozenset({"remove", "pseudonymize"})
 """Steps that leave the values of quasi-identifiers alone."""
+_COARSENING = frozenset({"generalize", "local-recode", "mondrian", "suppress-cells"})
+"""Steps that coarsen or empty cells until a model holds. They say nothing false, and are read rather than run again."""
 
 
 def runnable_steps(view: View) -> list[Step]:
@@ -56,6 +59,8 @@ def steps_on(view: View, columns: tuple[str, ...], *, moving: Collection[str] | 
     for step in view.steps:
         if step["step"] in _SILENT_STEPS or not set(step.get("columns", columns)) & set(moving or columns):
             continue
+        if step["step"] in _COARSENING and step.get("truthful", False):
+            continue
         try:
             part = registry("method").get(step["step"]).build(_known_part(step, columns))
         except TacitError as refusal:
@@ -63,6 +68,15 @@ def steps_on(view: View, columns: tuple[str, ...], *, moving: Collection[str] | 
         assert isinstance(part, Step)
         found.append(part)
     return found
+
+
+def coarsened(view: View) -> frozenset[str]:
+    """The known columns whose cells a published step may have coarsened or emptied, and which it did not falsify."""
+    found: set[str] = set()
+    for step in view.steps:
+        if step["step"] in _COARSENING and step.get("truthful", False):
+            found.update(step.get("columns", view.knows))
+    return frozenset(found & set(view.knows))
 
 
 def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, Any]:

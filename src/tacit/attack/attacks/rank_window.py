@@ -14,6 +14,7 @@ from tacit.attack.attack import Discloses, Guesses, Linking, View
 from tacit.attack.best_row import toss
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
+from tacit.attack.rerun import coarsened
 from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
@@ -61,8 +62,11 @@ class RankWindow(Linking):
             low[people], high[people] = windows(targets[people], released[rows], percent)
         # Columns that were not swapped must agree: a window of no width.
         exact = [name for name in view.untouched if name not in names] if view.steps else []
+        emptied = coarsened(view)
         for name in exact:
             known, seen = _same_codes(view.targets.get_column(name), view.release.table.column(name))
+            if name in emptied:
+                seen = np.where(view.release.table.column(name).is_null().to_numpy(), np.nan, seen)
             targets, released = np.column_stack([targets, known]), np.column_stack([released, seen])
             low = np.column_stack([low, np.where(np.isnan(known), -np.inf, known)])
             high = np.column_stack([high, np.where(np.isnan(known), np.inf, known)])
@@ -73,10 +77,11 @@ class RankWindow(Linking):
         order = np.argsort(released[:, 0], kind="stable").astype(np.int64)
         seeds = rng.generator.integers(1, 2**62, size=len(targets), dtype=np.int64)
         near, held, left, right = released[order] / scale, targets / scale, low / scale, high / scale
+        blank = np.array([name in emptied for name in (*names, *exact)])
         row, size, ties = (np.zeros(len(targets), dtype=np.int64) for _ in range(3))
         done = 0
         for part in portions(progress, "rank windows", len(targets), max(1, _PORTION // len(released))):
-            row[part], size[part], ties[part] = _link(held[part], near, left[part], right[part], seeds[part])
+            row[part], size[part], ties[part] = _link(held[part], near, left[part], right[part], blank, seeds[part])
             done = part.stop
         row, size, ties = row[:done], size[:done], ties[:done]
         found = np.where(row >= 0, order[np.maximum(row, 0)], -1)
@@ -184,32 +189,48 @@ def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, 
 
 @njit(cache=True)
 def _link(
-    targets: Floats, released: Floats, low: Floats, high: Floats, seeds: Ints
+    targets: Floats, released: Floats, low: Floats, high: Floats, blank: npt.NDArray[np.bool_], seeds: Ints
 ) -> tuple[Ints, Ints, Ints]:  # pragma: no cover - compiled
-    """Nearest row inside each target's box; ``released`` is sorted by its first column."""
+    """Nearest row inside each target's box; ``released`` is sorted by its first column, gaps last.
+
+    ``blank`` says in which columns a later step may have emptied cells, so that a gap may be anybody's.
+    """
     rows, width = released.shape
     found = np.full(len(targets), -1, dtype=np.int64)
     size = np.zeros(len(targets), dtype=np.int64)
     ties = np.zeros(len(targets), dtype=np.int64)
     first = released[:, 0].copy()
+    last = rows - int(np.isnan(first).sum())
     for index in range(len(targets)):
         state = np.uint64(seeds[index])
         best = np.inf
         start = np.searchsorted(first, low[index, 0])
-        for row in range(start, rows):
+        row = start - 1
+        while row + 1 < rows:
+            row += 1
             if first[row] > high[index, 0]:
-                break
+                if not blank[0]:
+                    break
+                row = last  # on to the gaps
+                if row >= rows:
+                    break
             inside = True
             total = 0.0
             for axis in range(width):
                 value = released[row, axis]
-                # A released gap was a gap before, so it is not the row of somebody whose value is known.
-                if high[index, axis] < np.inf and not (low[index, axis] <= value <= high[index, axis]):
+                # A released gap was a gap before, unless a step emptied cells: not the row of one whose value is known.
+                if (
+                    high[index, axis] < np.inf
+                    and not (low[index, axis] <= value <= high[index, axis])
+                    and not (blank[axis] and value != value)
+                ):
                     inside = False
                     break
                 gap = value - targets[index, axis]
                 if gap == gap:  # a missing value adds nothing
                     total += gap * gap
+                elif blank[axis] and high[index, axis] < np.inf:  # an emptied one is somewhere in the window
+                    total += (high[index, axis] - low[index, axis]) ** 2 / 12
             if not inside:
                 continue
             size[index] += 1
