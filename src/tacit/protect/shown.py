@@ -51,7 +51,7 @@ def look(
 
     Rows that show ``*`` (or an empty cell that matches everything) in every quasi-identifier form no class. Empty cells
     of columns whose ``missing`` is "wildcard" or "suppressed" match every value. ``population`` must show the same
-    labels as the release.
+    labels as the release. Sensitive columns are compared with ``original`` where it holds all values of the release.
     """
     import duckdb
 
@@ -104,7 +104,7 @@ def look(
         people, absent = _population(base, population, quasi, len(found)) if population is not None else (None, False)
     whole, order = {}, {}
     for name in sensitive:
-        table = original if original is not None and name in original.columns else release
+        table = _compared(release, original, name)
         count = table.get_column(name).alias("value").value_counts().sort("value", nulls_last=True)
         found_values = count.get_column("value").cast(pl.String).to_list()
         whole[name] = dict(zip(found_values, count.get_column("count").to_list(), strict=True))
@@ -120,6 +120,14 @@ def look(
         people=people,
         absent=absent,
     )
+
+
+def _compared(release: pl.DataFrame, original: pl.DataFrame | None, name: str) -> pl.DataFrame:
+    """The table that a sensitive column is compared with: the original, unless its values were altered since."""
+    if original is None or name not in original.columns:
+        return release
+    before, after = (set(frame.get_column(name).cast(pl.String)) for frame in (original, release))
+    return original if after <= before else release
 
 
 def _ordered(values: list[str | None], listed: Iterable[str | None], *, words: bool) -> tuple[str | None, ...]:
