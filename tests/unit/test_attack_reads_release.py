@@ -161,7 +161,8 @@ def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
     done = protect(recipe, members, seed=1)
     by_name = {one["attack"]: dict(one) for one in done.account.attacks}
     assert by_name["model-inference"]["risk"] > 0.7
-    assert by_name["model-inference"]["tried"] == 200
+    # Fifty show which model is the strongest, the others how strong it is.
+    assert by_name["model-inference"]["tried"] == 150
     assert "made up" in by_name["distance-linkage"]["reason"]
     found = attack(done.release, original=members, control=others, lineage=done.lineage, attacks=["membership"])
     assert isinstance(found[0], Outcome)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tacit.attack import Scene, examine
-from tacit.attack.attack import Predicate
+from tacit.attack.attack import Attack, Guesses, Predicate, View
 from tacit.attack.attacks.intersection import Intersection
 from tacit.attack.attacks.membership import Membership
 from tacit.attack.attacks.model_inference import ModelInference
@@ -17,6 +17,7 @@ from tacit.attack.attacks.singling_out import SinglingOut
 from tacit.attack.predicates import isolated
 from tacit.data.table import Table
 from tacit.errors import NotApplicable
+from tacit.progress import SILENT, Progress
 from tacit.protect.methods.rank_swap import RankSwap
 from tacit.protect.step import Context
 from tacit.release import Lineage, Release
@@ -81,7 +82,9 @@ def test_regression_is_what_everybody_shares() -> None:
     scene = Scene(
         original=data, release=Release(table=Table(frame=released), manifest={}), lineage=Lineage(kept), knows=("age",)
     )
-    outcome = examine(ModelInference(secret="pay", neighbours=15, tolerance=0.02), scene, rng=Rng(1))
+    outcome = examine(
+        ModelInference(secret="pay", model="neighbours", neighbours=15, tolerance=0.02), scene, rng=Rng(1)
+    )
     assert outcome.control is not None
     assert outcome.main.rate > 0.8
     assert abs(outcome.main.rate - outcome.control.rate) < 0.1
@@ -97,6 +100,66 @@ def test_boosting_learns_a_rule() -> None:
     scene = Scene(original=data, release=release, knows=("age",))
     outcome = examine(ModelInference(secret="ill", model="boosting"), scene, rng=Rng(1))
     assert outcome.main.rate > 0.98
+
+
+def test_a_release_that_is_the_original_gives_everybodys_secret_away() -> None:
+    """Illness follows from nothing, so five neighbours know little of it, and the row itself all."""
+    data = original()
+    scene = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    outcome = examine(ModelInference(secret="ill"), scene, rng=Rng(1))
+    assert outcome.main.rate == 1.0
+    assert outcome.main.tries == 450
+    assert (outcome.detail["picked"], outcome.detail["picked on"]) == ("by nearest", 150)
+    assert outcome.detail["shares"]["by neighbours"] < 0.7
+    most = examine(ModelInference(secret="ill"), scene, rng=Rng(1), tries=100)
+    assert (most.main.tries, most.planned, most.detail["picked on"]) == (100, 100, 25)
+
+
+def test_a_rule_is_learned_where_rows_say_nothing_of_their_people() -> None:
+    pytest.importorskip("sklearn")
+    draw = np.random.default_rng(0)
+    age = draw.uniform(20, 80, 800)
+    frame = pl.DataFrame({"age": age, "ill": np.where((age > 50) ^ (draw.random(800) < 0.2), "yes", "no")})
+    data = Dataset.of(
+        Table(frame=frame), Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
+    )
+    others = draw.uniform(20, 80, 800)
+    made = pl.DataFrame({"age": others, "ill": np.where((others > 50) ^ (draw.random(800) < 0.2), "yes", "no")})
+    outcome = examine(
+        ModelInference(), Scene(original=data, release=Release(table=Table(frame=made), manifest={})), rng=Rng(1)
+    )
+    assert outcome.detail["picked"] != "by nearest"
+    assert outcome.main.rate > outcome.detail["shares"]["by nearest"]
+
+
+def test_the_best_of_several_blind_models_is_not_counted_as_luck() -> None:
+    """Twenty coins: the best of them does well where it was picked, and as a coin where it is counted.
+
+    Some 4,000 tosses, seeded: more than six standard errors from one half would fail.
+    """
+
+    class Coin(ModelInference):
+        @property
+        def rivals(self) -> tuple[Attack, ...]:
+            return tuple(Coin(secret="ill", neighbours=number) for number in range(1, 21))
+
+        @property
+        def setting(self) -> str:
+            return f"coin {self.neighbours}"
+
+        def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+            toss = rng.child(self.neighbours).generator.random(view.targets.height) < 0.5
+            value = pl.Series(np.where(toss, "yes", "no"))
+            return Guesses(value=value, made=np.ones(len(value), dtype=np.bool_), confidence=np.zeros(len(value)))
+
+    frame = pl.DataFrame({"age": np.arange(5060), "ill": np.where(np.arange(5060) % 2 == 0, "yes", "no")})
+    data = Dataset.of(
+        Table(frame=frame), Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
+    )
+    scene = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    outcome = examine(Coin(secret="ill"), scene, rng=Rng(1), tries=5000)
+    assert max(outcome.detail["shares"].values()) > 0.5
+    assert abs(outcome.main.rate - 0.5) < 0.05
 
 
 def test_membership_is_seen_in_copies_and_not_in_strangers() -> None:

@@ -65,7 +65,9 @@ def test_more_secrets_are_found_than_by_neighbours(
     data = companies(file, 3)
     where = masked(data, method, columns=list(data.quasi), **parameters)
     simulated = run(SimulationInference(tolerance=0.05), where)
-    others = [run(ModelInference(tolerance=0.05, neighbours=count), where).main.rate for count in (1, 5)]
+    others = [
+        run(ModelInference(tolerance=0.05, model="neighbours", neighbours=count), where).main.rate for count in (1, 5)
+    ]
     assert simulated.main.rate > max(others) + more
     assert simulated.main.rate > simulated.baseline.rate + 0.05
     assert simulated.detail["secret perturbed"] is False
@@ -87,7 +89,7 @@ def test_a_rare_illness_is_not_believed_when_randomization_explains_it() -> None
     where = masked(data, "pram", keep=0.7, columns=["ill"])
     simulated = run(SimulationInference(), where)
     assert simulated.main.rate > 0.97
-    assert run(ModelInference(neighbours=1), where).main.rate < 0.75
+    assert run(ModelInference(model="nearest"), where).main.rate < 0.75
 
 
 def test_the_channel_is_turned_around_by_bayes_rule() -> None:

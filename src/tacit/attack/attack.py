@@ -158,6 +158,12 @@ class Attack(Part):
         """A few words that tell this intruder from others of the same attack; nothing when there is no need."""
         return ""
 
+    @property
+    def rivals(self) -> tuple[Attack, ...]:
+        """Attacks of which the strongest stands for this one; the examiner finds it on people of whom none is counted.
+        Nothing for an attack that stands for itself."""
+        return ()
+
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         """For each target, the best guess from the view alone.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from tacit.attack.attack import Attack
+from tacit.attack.attack import Attack, Guesses
 from tacit.attack.criterion import Criterion
 from tacit.attack.outcome import Arm, Outcome
+from tacit.attack.picking import for_picking, strongest
 from tacit.attack.scene import People, Scene, people_of
 from tacit.attack.trial import guess, in_release, outcome_of, outside_of, sample, view_of
 from tacit.errors import BadParameter, NotApplicable
@@ -17,6 +20,8 @@ from tacit.progress import Progress, share
 from tacit.rng import Rng
 
 __all__ = ["best_constant", "examine_attribute", "secret_of"]
+
+Rows = npt.NDArray[np.int64]
 
 
 def secret_of(attack: Attack, scene: Scene) -> str:
@@ -54,33 +59,42 @@ def examine_attribute(attack: Attack, scene: Scene, rng: Rng, progress: Progress
     inside = inside[usable[inside]]
     if len(inside) == 0:
         raise NotApplicable(f"Nobody sought has a value of `{secret}` that a guess could be compared with.")
-    chosen = sample(rng, "targets", inside, tries)
+    chosen = sample(rng, "targets", inside, tries + for_picking(attack, tries))
     tolerance = float(getattr(attack, "tolerance", 0.0))
     released = scene.release.table.column(secret)
     published = scene.release.manifest.get("columns", {}).get(secret, {})
     rule = Criterion(tolerance=tolerance, hierarchy=published.get("hierarchy"))
     rule.refuse_unjudgeable(released, truth)
     outside = outside_of(scene, people, secret, place)
-    own = share(progress, 1 if outside is None else 2)
-    guesses = guess(attack, view_of(attack, scene, people, chosen, secret=secret), rng.child("guess"), own)
-    assert guesses.value is not None
+
+    def trial(attack: Attack, chosen: Rows, progress: Progress) -> Guesses:
+        return guess(attack, view_of(attack, scene, people, chosen, secret=secret), rng.child("guess"), progress)
+
+    def right(guesses: Guesses, chosen: Rows) -> npt.NDArray[np.bool_]:
+        assert guesses.value is not None
+        return guesses.made & rule.right(guesses.value, truth.gather(people.rows[chosen]))
+
+    parts = 1 if outside is None else 2
+    best, chosen, picked = strongest(attack, chosen, tries, trial, right, share(progress, parts))
+    guesses = trial(best, chosen, share(progress, parts))
+    guesses = replace(guesses, detail={**guesses.detail, **picked})
     rows = people.rows[chosen][: len(guesses.made)]
-    hit = guesses.made & rule.right(guesses.value, truth.gather(rows))
+    hit = right(guesses, chosen[: len(guesses.made)])
     constant = best_constant(rule.telling(released), tolerance)
     blind = rule.right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
     control = None
     if outside is not None:
         frame, values = outside
-        picked = sample(rng, "control", np.arange(frame.height), tries)
+        drawn = sample(rng, "control", np.arange(frame.height), tries)
         strangers = People(frame=frame, rows=np.empty(0, np.int64), knows=people.knows)
-        view = view_of(attack, scene, strangers, picked, secret=secret)
+        view = view_of(attack, scene, strangers, drawn, secret=secret)
         # Without time for it, or when nothing of the release fits these few, the reference is the baseline alone,
         # which judges more severely.
         with suppress(NotApplicable):
-            others = guess(attack, view, rng.child("guess control"), progress)
+            others = guess(best, view, rng.child("guess control"), progress)
             assert others.value is not None
-            right = others.made & rule.right(others.value, values.gather(picked[: len(others.made)]))
-            control = Arm(hits=int(right.sum()), tries=len(right))
+            known = others.made & rule.right(others.value, values.gather(drawn[: len(others.made)]))
+            control = Arm(hits=int(known.sum()), tries=len(known))
     how = "row map" if scene.lineage is not None and not scene.made_up else "original values"
     return outcome_of(
         attack,
