@@ -102,6 +102,15 @@ def test_names_that_yaml_would_misread_survive():
     assert recipe.source.location == "odd: file #1.csv"
 
 
+@pytest.mark.parametrize("name", ["a\x1bb", "a\x00b", "a\x7fb", "a\ufffeb", "a\nb", "a: b", "#a", "😀", "null", "- a"])
+def test_a_column_of_any_name_gives_a_recipe_that_can_be_read(name):
+    """The name stands in comments as well, where it is told what singles people out."""
+    frame = pl.DataFrame({name: [f"v{i % 60}" for i in range(120)], "h": ["a"] * 60 + ["b"] * 60, "s": ["f", "m"] * 60})
+    text = to_yaml(propose(Table(frame=frame)), "x.csv", k=2)
+    assert "single" in text or "alone" in text
+    assert list(Recipe.parse(text).schema.columns) == [name, "h", "s"]
+
+
 @pytest.mark.parametrize(
     "frame", [pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [None, None]}), pl.DataFrame({"name": ["x"]})]
 )

@@ -163,9 +163,10 @@ def _steps(proposal: Proposal) -> Iterator[str]:
 
 
 def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
-    """The text as comment lines. A line break in a column's name must not end the comment."""
+    """The text as comment lines. A line break in a column's name must not end the comment, and YAML has no place for
+    control characters, which are shown as a dot."""
     line = ""
-    for word in text.split():
+    for word in ("".join(sign if sign.isprintable() else "·" for sign in word) for word in text.split()):
         if line and len(line) + len(word) + 1 > _WIDTH - len(indent):
             yield indent + line
             line = ""
