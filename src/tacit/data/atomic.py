@@ -25,7 +25,9 @@ def _beside(path: Path) -> Path:
 
 
 def _refuse_existing(path: Path) -> None:
-    raise OutputExists(f"{path} exists already.", fix="Choose another name, or allow it with --force.", path=str(path))
+    raise OutputExists(
+        f"{path} exists already.", fix="Choose another name, or allow it with --force (force=True).", path=str(path)
+    )
 
 
 def _need_parent(path: Path) -> None:
