@@ -62,6 +62,13 @@ def gentle(attack: type[Attack]) -> Step | None:
     return None
 
 
+def in_fours(people: Dataset) -> Dataset:
+    """The same people in households of four, which the release numbers otherwise."""
+    frame = people.table.frame.with_columns(household=pl.int_range(pl.len()) // 4)
+    columns = {**people.schema.columns, "household": Column(role=Role.HOUSEHOLD)}
+    return Dataset.of(Table(frame=frame), Schema(columns=columns))
+
+
 def scene(attack: type[Attack], people: Dataset) -> Scene:
     """The people's file, gently masked where the attack needs a method, in another order, under our row map."""
     step, steps = gentle(attack), []
@@ -70,9 +77,12 @@ def scene(attack: type[Attack], people: Dataset) -> Scene:
         change = step.apply(people, Context(rng=Rng(11)))
         table = change.table.frame
         steps = [{"step": step.part_name(), "parameters": step.public(), **change.public}]
+    original = dataset(COUNT)
+    if attack.by_household:
+        original, table = in_fours(original), table.with_columns(household=1000 - pl.int_range(pl.len()) // 4)
     shuffle = np.random.default_rng(3).permutation(COUNT)
     return Scene(
-        original=dataset(COUNT),
+        original=original,
         release=Release(table=Table(frame=table.drop("name")[shuffle]), manifest={"steps": steps} if steps else {}),
         lineage=Lineage(shuffle),
         control=Table(frame=frame(COUNT, seed=2)) if attack.discloses is Discloses.MEMBERSHIP else None,

@@ -55,6 +55,9 @@ class View:
     blanks_unknown: bool = False
     """Whether a blank in ``targets`` means that the intruder does not know the value (an outside file), rather than
     that he knows it to be missing (the original's own values)."""
+    household: tuple[npt.NDArray[np.int64], str] | None = None
+    """For attacks on households: the number of each target's household (targets of one stand together), and the
+    released column that says which rows belong together, whose values mean nothing to the intruder."""
     taught: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
     """People whose release row the intruder already knows: their values, and their rows. For attacks that learn."""
 
@@ -145,6 +148,8 @@ class Attack(Part):
     together: ClassVar[int] = 0
     """So many people at least are sought where there are as many: for attacks in which people stand in each other's
     way, so that a sample of them would tell too little."""
+    by_household: ClassVar[bool] = False
+    """Whether people are sought household by household, all members known."""
     by_unit: ClassVar[bool] = False
     """Whether the attack seeks privacy units with several rows each, instead of rows."""
 

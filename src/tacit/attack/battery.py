@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from tacit.attack.attack import Attack, Discloses, View
+from tacit.attack.examine_households import household_of
 from tacit.attack.rerun import SIMULATED
 from tacit.attack.scene import Scene
 from tacit.attack.similarity import free_text
@@ -34,14 +35,14 @@ def _amount(values: pl.Series, released: pl.Series) -> bool:
 def battery(scene: Scene) -> tuple[Attack, ...]:
     """A sensible set for this release.
 
-    Linkage and one attribute attack per sensitive column (one by a model where known columns were perturbed, one by
-    simulation where a method that can be run again moved known columns or the sensitive one), distance linkage where
-    numbers are known or nothing can be looked up, everybody given a row at once where values were or may have been
-    perturbed (up to 10,000 rows), singling out where no row can be judged to be somebody's, membership where people
-    outside are given, and every attack that exploits a published step. An amount counts as found out when the guess is
-    within 5 % of it. Where numbers may have been perturbed and it is known whose rows are whose, distances are learned
-    as well: from the people sought (the worst case), and from three in ten others (an intruder who has found some
-    already).
+    Linkage, also of whole households where the release tells them, and one attribute attack per sensitive column (one
+    by a model where known columns were perturbed, one by simulation where a method that can be run again moved known
+    columns or the sensitive one), distance linkage where numbers are known or nothing can be looked up, everybody given
+    a row at once where values were or may have been perturbed (up to 10,000 rows), singling out where no row can be
+    judged to be somebody's, membership where people outside are given, and every attack that exploits a published step.
+    An amount counts as found out when the guess is within 5 % of it. Where numbers may have been perturbed and it is
+    known whose rows are whose, distances are learned as well: from the people sought (the worst case), and from three
+    in ten others (an intruder who has found some already).
     """
     found = registry("attack")
     chosen: list[Attack] = []
@@ -61,6 +62,8 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
         add("linkage")
         if "add-counterfeits" in steps:
             add("counterfeits")
+        if household_of(scene.original, released.columns) is not None:
+            add("household-linkage")
     for name in scene.original.sensitive:
         if name in released.columns and name not in known:
             near = {"tolerance": _NEAR} if _amount(scene.original.table.column(name), released.column(name)) else {}

@@ -48,6 +48,10 @@ def examine(attack: Attack, scene: Scene, *, rng: Rng, progress: Progress = SILE
 
         return examine_units(attack, scene, rng.child("attack", attack.part_name()), progress, tries)  # type: ignore
     run: Callable[..., Outcome]
+    if attack.by_household:
+        from tacit.attack.examine_households import examine_households
+
+        return examine_households(attack, scene, rng.child("attack", attack.part_name()), progress, tries)
     match attack.discloses:
         case Discloses.IDENTITY:
             run = examine_identity
