@@ -219,6 +219,17 @@ def test_no_date_makes_a_question_fail_on_spark(java: str, tmp_path: Path) -> No
     assert exact(asked, "SELECT COUNT(d), COUNT(at) FROM t") == [(1, 1, 3)]
 
 
+@pytest.mark.slow
+def test_a_text_is_not_what_spark_finds_under_that_name(java: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark puts the variables of its process into a statement's text: a question could spell them out."""
+    monkeypatch.setenv("TACIT_TEST_SECRET", "hunter")
+    frame = pl.DataFrame({"c": ["a"] * 50})
+    asked = session({"t": (frame, {"c": column("category")})}, engine=Spark(threads=1))
+    for text in ("${env:TACIT_TEST_SECRET}", "${env:PATH}", "${system:user.home}", "${spark.app.name}", "${x}"):
+        assert exact(asked, f"SELECT COUNT(*) FROM t WHERE LENGTH('{text}') = {len(text)}")[0][0] == 50
+        assert exact(asked, f"SELECT COUNT(*) FROM t WHERE '{text}' LIKE '_%{{%}}'")[0][0] == 50
+
+
 # --- columns without a type -------------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ _SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.caseSensitive": "true",
     "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.variable.substitute": "false",  # a text such as '${env:HOME}' is a text, not what the machine has there
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
 }
 
