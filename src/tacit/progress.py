@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tacit.errors import OutOfTime
 
-__all__ = ["SILENT", "Deadline", "Progress", "Tick", "hurry", "portions", "share", "silenced"]
+__all__ = ["SILENT", "Deadline", "Progress", "Tick", "hurry", "portions", "seconds_left", "share", "silenced"]
 
 Tick = Callable[[float], None]
 """Advance the current task by that many units."""
@@ -76,6 +76,15 @@ def hurry(progress: Progress) -> None:
     """Raise :class:`OutOfTime` when there is a deadline and it has passed: between two pieces of work without ticks."""
     if isinstance(progress, Deadline):
         progress.check()
+
+
+def seconds_left(progress: Progress, most: float) -> float:
+    """For a solver with a time limit of its own: ``most`` seconds, or those that are left when they are fewer.
+
+    >>> seconds_left(Deadline(until=30.0, clock=lambda: 29.0), 60.0), seconds_left(SILENT, 60.0)
+    (1.0, 60.0)
+    """
+    return min(most, progress.left) if isinstance(progress, Deadline) else most
 
 
 def share(progress: Progress, parts: float) -> Progress:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import optimize
 
 from tacit.attack import Outcome, Scene, examine, risk
 from tacit.attack.attack import View
+from tacit.attack.attacks.intersection import Intersection
+from tacit.attack.attacks.learned_linkage import LearnedLinkage
 from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.attacks.model_inference import ModelInference
 from tacit.attack.matching import match
 from tacit.cli import main
 from tacit.data.table import Table
@@ -148,3 +153,93 @@ def test_the_command_ends_with_1_when_there_was_no_time(tmp_path: Path, capsys: 
     assert main([*wanted, "--seconds", "0"]) == 1
     assert "stopped without a result: linkage" in capsys.readouterr().out
     assert main(wanted) == 0
+
+
+def test_intersection_gives_what_it_found_by_then(tmp_path: Path) -> None:
+    """Whoever was reached was looked up in every release, as the whole run did."""
+    draw = np.random.default_rng(3)
+    frame = pl.DataFrame(
+        {"age": draw.integers(0, 100, 600), "ill": [f"i{value}" for value in draw.integers(0, 40, 600)]}
+    )
+    schema = Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
+    for step in (7, 10):
+        low = pl.col("age") // step * step
+        frame.with_columns(age=pl.format("{}-{}", low, low + step - 1)).write_csv(tmp_path / f"{step}.csv")
+    original = Dataset.of(Table(frame=frame), schema)
+    first = Release(table=Table(frame=pl.read_csv(tmp_path / "7.csv")), manifest={})
+    where = Scene(original=original, release=first, aligned=True)
+    attack = Intersection(releases=(tmp_path / "10.csv",))
+    whole = examine(attack, where, rng=Rng(1))
+    part = examine(attack, where, rng=Rng(1), progress=Deadline(until=40.0, clock=Clock()))
+    assert part.stopped
+    assert 0 < part.main.tries < whole.main.tries == 600
+    both = dict(zip(whole.rows, whole.hit, strict=True))
+    assert all(both[row] == hit for row, hit in zip(part.rows, part.hit, strict=True))
+
+
+def test_half_of_the_time_learns_and_the_other_half_links() -> None:
+    """A learner that has no time to finish links by what it had; without a limit it links as many or more."""
+    draw = np.random.default_rng(1)
+    frame = pl.DataFrame({name: draw.normal(size=150) for name in "abc"})
+    released = frame.with_columns(pl.col("a") + draw.normal(0, 1, 150), pl.col("b", "c") + draw.normal(0, 0.05, 150))
+    schema = Schema(columns=dict.fromkeys("abc", Column(role="quasi")))
+    where = Scene(
+        original=Dataset.of(Table(frame=frame), schema),
+        release=Release(table=Table(frame=released), manifest={}),
+        aligned=True,
+    )
+    attack = LearnedLinkage(taught=1)
+    whole = examine(attack, where, rng=Rng(1))
+    part = examine(attack, where, rng=Rng(1), progress=Deadline(until=1000.0, clock=Clock()))
+    assert part.main.tries == 150
+    assert 0.3 < part.main.rate <= whole.main.rate
+
+
+def test_a_solver_gets_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever learns a distance with a second left gives no linear program, and no proof, more than that."""
+    given: list[float] = []
+
+    def spy(name: str) -> None:
+        solve = getattr(optimize, name)
+
+        def solved(*arguments: Any, options: dict[str, float], **more: Any) -> Any:
+            given.append(options["time_limit"])
+            return solve(*arguments, options=options, **more)
+
+        monkeypatch.setattr(optimize, name, solved)
+
+    spy("linprog")
+    spy("milp")
+    draw = np.random.default_rng(1)
+    frame = pl.DataFrame({name: draw.normal(size=60) for name in "abc"})
+    released = frame.with_columns(pl.all() + pl.Series(draw.normal(0, 0.7, 60)))
+    schema = Schema(columns=dict.fromkeys("abc", Column(role="quasi")))
+    where = Scene(
+        original=Dataset.of(Table(frame=frame), schema),
+        release=Release(table=Table(frame=released), manifest={}),
+        aligned=True,
+    )
+    attack = LearnedLinkage(distance="weighted", taught=1, proof=60)
+    examine(attack, where, rng=Rng(1), progress=Deadline(until=1e9, clock=lambda: 1e9 - 1.0))
+    assert len(given) > 1
+    assert max(given) <= 1.0
+    given.clear()
+    examine(attack, where, rng=Rng(1))
+    assert max(given) == 60.0
+
+
+def test_boosting_keeps_the_trees_it_had_time_for() -> None:
+    pytest.importorskip("sklearn")
+    draw = np.random.default_rng(0)
+    frame = pl.DataFrame({"age": draw.uniform(0, 1, 300)}).with_columns(ill=pl.col("age") > 0.5)
+    schema = Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
+    where = Scene(
+        original=Dataset.of(Table(frame=frame), schema),
+        release=Release(table=Table(frame=frame), manifest={}),
+        aligned=True,
+    )
+    attack = ModelInference(model="boosting")
+    part = examine(attack, where, rng=Rng(1), progress=Deadline(until=9.0, clock=Clock()))
+    assert part.main.rate > 0.95
+    with pytest.raises(OutOfTime):
+        examine(attack, where, rng=Rng(1), progress=Deadline(until=2.0, clock=Clock()))

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.attack.distances import Form
-from tacit.progress import Tick
+from tacit.progress import SILENT, Progress, hurry, seconds_left
 
 if TYPE_CHECKING:
     from tacit.attack.learning import Problem
@@ -38,12 +38,10 @@ _PEOPLE = 400
 _SIZE = 1_000_000
 """Programs with more numbers than this are left alone: they would take longer than they are worth."""
 _SECONDS = 2.0
-"""For one program."""
+"""For one program, at most."""
 
 
-def elastic(
-    form: Form, problem: Problem, theta: Floats, *, near: bool = False, tick: Tick = lambda _units: None
-) -> Floats:
+def elastic(form: Form, problem: Problem, theta: Floats, *, near: bool = False, progress: Progress = SILENT) -> Floats:
     """Parameters that link many people; the starting weights are equal or, ``near`` theta, by what it misses."""
     best, linked = theta, -1
     generators = form.generators
@@ -55,7 +53,7 @@ def elastic(
     pool = np.empty(0, dtype=np.int64)
     idle = 0
     for _ in range(_ROUNDS):
-        tick(0)
+        hurry(progress)
         close = np.argsort(np.abs(problem.margins(theta)), kind="stable")[:_PEOPLE]
         taken = np.zeros(problem.people, dtype=np.bool_)
         taken[close] = True
@@ -65,7 +63,8 @@ def elastic(
         if gaps.size > _SIZE or linked == problem.people or idle > 2:
             break
         people, owner = np.unique(problem.owner(pool), return_inverse=True)
-        solved = _program(gaps, owner, weight[people], None if len(generators) else form.diagonal)
+        seconds = seconds_left(progress, _SECONDS)
+        solved = _program(gaps, owner, weight[people], None if len(generators) else form.diagonal, seconds)
         if solved is None:
             break
         share, missed = solved
@@ -83,7 +82,7 @@ def elastic(
 
 
 def _program(
-    gaps: Floats, owner: Ints, weight: Floats, diagonal: npt.NDArray[np.bool_] | None
+    gaps: Floats, owner: Ints, weight: Floats, diagonal: npt.NDArray[np.bool_] | None, seconds: float
 ) -> tuple[Floats, Floats] | None:
     """Shares that are not negative and add up to one; for the bilinear form any matrix of trace one, within bounds."""
     from scipy.optimize import linprog
@@ -103,7 +102,7 @@ def _program(
         b_eq=[1.0],
         bounds=[ends] * width + [(0.0, None)] * people,
         method="highs",
-        options={"time_limit": _SECONDS},
+        options={"time_limit": seconds},
     )
     if result.x is None:
         return None

@@ -12,6 +12,7 @@ disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,8 @@ from scipy.optimize import minimize, nnls
 
 from tacit.attack.distances import Form, matrix_of
 from tacit.attack.elastic import elastic
-from tacit.progress import Tick
+from tacit.errors import OutOfTime
+from tacit.progress import SILENT, Progress, Tick
 
 __all__ = ["Lesson", "Problem", "learn"]
 
@@ -123,11 +125,12 @@ def learn(
     *,
     starts: tuple[Floats, ...] = (),
     patience: int | None = None,
-    tick: Tick = lambda _units: None,
+    progress: Progress = SILENT,
 ) -> Lesson:
     """Maximize the number of people linked; never worse than any of the ``starts`` or the plain distance.
 
     After ``patience`` line searches without a gain it stops; when left out, the more the family has to offer the more.
+    When time is up, it is the best of the stages that were done.
     """
     if len(problem.gaps) == 0:
         return Lesson(theta=starts[0] if starts else form.plain, linked=problem.people)
@@ -135,18 +138,20 @@ def learn(
     candidates = [start / np.linalg.norm(start) for start in (form.plain, *starts)]
     constraints, generators = form.constraints, form.generators
     patience = 60 + 4 * len(generators) if patience is None else patience
-    for start in candidates:
-        tick(0)
-        smooth = _descend(generators, problem, start)
-        if (constraints @ smooth >= -1e-12).all() and _definite(form, smooth):
-            linked = problem.linked(smooth)
-            if linked >= best[1]:
-                best = (smooth, linked)
-    found = _climb(form, problem, best[0] / np.linalg.norm(best[0]), patience, draw, tick)
-    for near in (False, True) if not form.definite else ():
-        if found.linked < problem.people:
-            theta = elastic(form, problem, found.theta, near=near, tick=tick)
-            found = max(found, _climb(form, problem, theta, patience, draw, tick), key=lambda lesson: lesson.linked)
+    found = Lesson(theta=best[0], linked=best[1])
+    with suppress(OutOfTime), progress.task("learning a distance", None) as tick:
+        for start in candidates:
+            tick(0)
+            smooth = _descend(generators, problem, start)
+            if (constraints @ smooth >= -1e-12).all() and _definite(form, smooth):
+                linked = problem.linked(smooth)
+                if linked >= found.linked:
+                    found = Lesson(theta=smooth, linked=linked)
+        found = _climb(form, problem, found.theta / np.linalg.norm(found.theta), patience, draw, tick)
+        for near in (False, True) if not form.definite else ():
+            if found.linked < problem.people:
+                theta = elastic(form, problem, found.theta, near=near, progress=progress)
+                found = max(found, _climb(form, problem, theta, patience, draw, tick), key=lambda lesson: lesson.linked)
     return found
 
 

@@ -14,7 +14,7 @@ from tacit.attack.canonical import canonical
 from tacit.attack.votes import Votes
 from tacit.errors import NotApplicable
 from tacit.params import InputFile
-from tacit.progress import SILENT, Progress
+from tacit.progress import SILENT, Progress, hurry, portions
 from tacit.release.folder import load_release
 from tacit.rng import Rng
 
@@ -53,28 +53,37 @@ class Intersection(Linking):
         score = np.zeros((view.targets.height, len(values)))
         made = np.zeros(view.targets.height, dtype=np.bool_)
         alone = np.ones((view.targets.height, len(values)), dtype=np.bool_)
-        with progress.task("intersection", len(views)) as tick:
-            for one in views:
-                votes = Votes.of(one)
-                codes = np.array([place[value] for value in canonical(votes.index).to_list()])
-                for targets, found, count in votes.cast():
-                    tick(0)
+        votes = []
+        for one in views:
+            hurry(progress)
+            votes.append(Votes.of(one))
+        codes = [np.array([place[value] for value in canonical(each.index).to_list()]) for each in votes]
+        casts = [each.cast() for each in votes]
+        done = [0] * len(votes)
+        # All releases are gone through side by side, so that whoever was reached in time was looked up in each.
+        longest = max(each.matched.persons for each in votes)
+        for part in portions(progress, "intersection", longest):
+            for number, each in enumerate(votes):
+                while done[number] < -(-part.stop * each.matched.persons // longest):
+                    targets, found, count = next(casts[number])
+                    done[number] += 1
                     if len(found) == 0:
                         continue
                     made[targets] = True
                     share = np.full(len(values), 1e-6)
-                    share[codes[found]] += count / count.sum()
+                    share[codes[number][found]] += count / count.sum()
                     score[targets] += np.log(share)
                     allowed = np.zeros(len(values), dtype=np.bool_)
-                    allowed[codes[found]] = True
+                    allowed[codes[number][found]] = True
                     alone[targets] &= allowed
-                tick(1)
+        tried = min(each.matched.reached(count) for each, count in zip(votes, done, strict=True))
+        score, made, alone = score[:tried], made[:tried], alone[:tried]
         best = score.argmax(axis=1)
         chance = np.exp(score - score.max(axis=1, keepdims=True))
         confidence = np.where(alone.sum(axis=1) == 1, 1.0, np.minimum(0.999, 1 / chance.sum(axis=1)))
         guess = values.gather(best).alias(view.secret)
         detail = {"releases": len(views), "one_value_left": int((made & (alone.sum(axis=1) == 1)).sum())}
-        return Guesses(value=guess, made=made, confidence=np.where(made, confidence, 0.0), detail=detail)
+        return Guesses(value=guess, made=made, confidence=np.where(made, confidence, 0.0), detail=detail, tried=tried)
 
 
 def _other(view: View, path: Path) -> View:

@@ -17,7 +17,7 @@ from tacit.attack.learning import Problem, learn
 from tacit.attack.nearest import distinct_points, near_many, nearest
 from tacit.attack.proven import proven_weights
 from tacit.errors import NotApplicable, OutOfTime
-from tacit.progress import SILENT, Progress, hurry, portions
+from tacit.progress import SILENT, Progress, hurry, portions, seconds_left, share
 from tacit.rng import Rng
 
 __all__ = ["LearnedLinkage"]
@@ -126,7 +126,7 @@ class LearnedLinkage(Linking):
             Form(shape="weighted", width=width), np.ones(width), known, released, truth, begin, draw, progress
         )
         if self.distance == "weighted":
-            return self._proven(lesson) if self.proof > 0 else lesson
+            return self._proven(lesson, progress) if self.proof > 0 else lesson
         assert self.distance != "mahalanobis"
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
         starts = [form.from_weights(lesson.theta)]
@@ -153,8 +153,9 @@ class LearnedLinkage(Linking):
         if pool is not None and len(pool) < len(known):
             raise OutOfTime("Stopped: time was up before a distance had been learned.", fix="Allow more time.")
         problem = Problem.of(form, known, released.points, truth, pool=pool)
-        with progress.task("learning a distance", None) as tick:
-            found = learn(form, problem, draw, starts=starts, tick=tick)
+        hurry(progress)
+        # What is learned by half time is linked with in the other half.
+        found = learn(form, problem, draw, starts=starts, progress=share(progress, 2))
         return _Lesson(
             form=form,
             theta=found.theta,
@@ -166,8 +167,9 @@ class LearnedLinkage(Linking):
             reach=reach,
         )
 
-    def _proven(self, lesson: _Lesson) -> _Lesson:
-        proof = proven_weights(lesson.problem, known=lesson.linked, seconds=self.proof)
+    def _proven(self, lesson: _Lesson, progress: Progress) -> _Lesson:
+        seconds = seconds_left(share(progress, 2), self.proof)
+        proof = proven_weights(lesson.problem, known=lesson.linked, seconds=seconds)
         if proof is None:
             return lesson
         if proof.linked >= lesson.linked:
