@@ -18,7 +18,7 @@ from tacit.attack.outcome import Arm
 from tacit.data import Table, write
 from tacit.errors import BadParameter, NotApplicable, OutOfTime, Unmet, WrongKind
 from tacit.recipe import Limits, Recipe
-from tacit.verbs import judge_limits
+from tacit.verbs import judge_limits, protect_large
 
 RECIPE: dict[str, Any] = {
     "tacit": 1,
@@ -192,3 +192,45 @@ def test_when_time_is_up_attacks_are_not_run_rather_than_harmless() -> None:
     [entry] = judge_limits(Limits(risk=0.5), outcomes)
     assert entry["met"] is None
     assert "linkage" in entry["stopped"]
+
+
+def test_the_options_of_the_data_hold_for_large_files_too(tmp_path: Path) -> None:
+    """A word for "no value" and codes that stay text, as the recipe says: the same release from memory and DuckDB."""
+    lines = [f"{code};{town}" for code in ("250.00", "250.10") for town in ("north", "none", "south") for _ in range(4)]
+    for name in ("data.csv", "next.csv"):
+        (tmp_path / name).write_text("code;town\n" + "\n".join(lines) + "\n")
+    options = {"file": str(tmp_path / "data.csv"), "delimiter": ";", "missing": ["none"], "text": ["code"]}
+    recipe = Recipe.parse(
+        {
+            "tacit": 1,
+            "data": options,
+            "columns": {"code": "quasi", "town": "quasi"},
+            "models": [{"k-anonymity": 4}],
+            "steps": ["generalize"],
+        }
+    )
+    for given in (None, str(tmp_path / "next.csv")):
+        expected = tacit.protect(recipe, given).data  # type: ignore[operator]
+        assert expected["code"].dtype == pl.String
+        assert expected["town"].null_count() == 8
+        protect_large(recipe, tmp_path / "large", data=given, force=True)
+        found = pl.read_parquet(tmp_path / "large" / "data.parquet")
+        assert found.sort(found.columns).equals(expected.sort(found.columns))
+
+
+def test_suppressed_rows_are_no_small_class_of_a_large_release(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"town": ["a"] * 60 + ["b"] * 37 + ["rare"] * 3})
+    frame.write_parquet(tmp_path / "x.parquet")
+    recipe = Recipe.parse(
+        {
+            "tacit": 1,
+            "data": str(tmp_path / "x.parquet"),
+            "columns": {"town": "quasi"},
+            "models": [{"k-anonymity": 5}],
+            "steps": [{"generalize": {"suppression": 0.1, "suppressed": "star", "highest": {"town": 0}}}],
+        }
+    )
+    told = protect_large(recipe, tmp_path / "large")
+    assert {entry["measure"]: entry["value"] for entry in told["measures"]}["class-sizes"] == 37
+    assert told["attacks"][0]["risk"] == 2 / 97
+    assert told["rows"] == 100

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tacit.data.columnar import quoted_name, quoted_path
-from tacit.data.format import Format, format_for
+from tacit.data.format import Format
 from tacit.data.infer import THOUSANDS, Rule, allowed, plausible, settle
-from tacit.data.sources import require_file
+from tacit.data.sources import format_of, require_file
 from tacit.data.text import decode, sniff, to_utf8
 from tacit.data.url import file_and_options, is_url, parse_url
 from tacit.errors import BadParameter, EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
@@ -167,9 +167,7 @@ def scan(source: str | Path, *, format: Format | None = None, **options: Any) ->
         name, told = file_and_options(source)
         path = Path(name)
         require_file(path)
-        kind = format_for(path).build({**told, **options}) if format is None else format
-        assert isinstance(kind, Format)
-        part = kind
+        part = format_of(path, format, {**told, **options})
     require_file(path)
     path = path.resolve()
     part.check(path)

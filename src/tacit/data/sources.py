@@ -48,7 +48,7 @@ def write(table: Table, path: str | Path, *, force: bool = False, format: Format
         _to_stdout(table, format)
         return
     place = Path(path)
-    part = _format(place, format, {})
+    part = format_of(place, format, {})
     with replacing(place, force=force) as temporary:
         try:
             part.write(table, temporary)
@@ -76,7 +76,8 @@ def give_back(table: Table) -> object:
             return table.frame
 
 
-def _format(path: Path, chosen: Format | str | None, options: dict[str, Any]) -> Format:
+def format_of(path: Path, chosen: Format | str | None, options: dict[str, Any]) -> Format:
+    """The format of a file with its options: the one chosen, or the one that its name says."""
     if isinstance(chosen, Format):
         return type(chosen).build({**chosen.model_dump(), **options}) if options else chosen
     kind = registry("format").get(chosen) if chosen is not None else format_for(path)
@@ -90,7 +91,7 @@ def _format(path: Path, chosen: Format | str | None, options: dict[str, Any]) ->
 
 def _from_file(path: Path, chosen: Format | str | None, options: dict[str, Any]) -> Table:
     require_file(path)
-    part = _format(path, chosen, options)
+    part = format_of(path, chosen, options)
     if path.stat().st_size == 0:
         raise EmptyTable(f"{path.name} is empty.", fix="Check that the file was written completely.", path=str(path))
     try:
@@ -116,7 +117,7 @@ def require_file(path: Path) -> None:
 def _from_stdin(chosen: Format | str | None, options: dict[str, Any]) -> Table:
     from tacit.data.formats.csv import Csv
 
-    part = _format(Path("-.csv"), chosen, options)
+    part = format_of(Path("-.csv"), chosen, options)
     if not isinstance(part, Csv):
         raise UnknownFormat("Standard input is read as delimited text only.", fix="Write the data to a file first.")
     return part.parse(sys.stdin.buffer.read(), "standard input")
@@ -125,7 +126,7 @@ def _from_stdin(chosen: Format | str | None, options: dict[str, Any]) -> Table:
 def _to_stdout(table: Table, chosen: Format | str | None) -> None:
     from tacit.data.formats.csv import Csv
 
-    part = _format(Path("-.csv"), chosen, {})
+    part = format_of(Path("-.csv"), chosen, {})
     if not isinstance(part, Csv):
         raise UnknownFormat("Standard output takes delimited text only.", fix="Name an output file.")
     part.write_to(table, sys.stdout.buffer)

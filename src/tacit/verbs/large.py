@@ -12,7 +12,7 @@ from typing import Any
 from tacit.data import scan
 from tacit.data.atomic import replacing_folder, sha256
 from tacit.data.columnar import quoted_name
-from tacit.errors import BadParameter, PolicyNotMet, Unmet
+from tacit.errors import PolicyNotMet, Unmet
 from tacit.progress import SILENT, Progress
 from tacit.protect.scale import ProtectedFile, protect_file
 from tacit.recipe import Limits, Recipe
@@ -20,7 +20,7 @@ from tacit.release.folder import MANIFEST, PRIVATE, private_folder, refuse_exist
 from tacit.report import Account, report_json, write_report
 from tacit.rng import Rng
 from tacit.schema import Role
-from tacit.verbs.protecting import manifest_of, title_of
+from tacit.verbs.protecting import manifest_of, source_of, title_of
 from tacit.verbs.versions import versions
 
 __all__ = ["protect_large"]
@@ -46,9 +46,7 @@ def protect_large(
     of classes over the number of rows. Other attacks need the row map, which is not made for files of this size.
     """
     target = Path(folder)
-    source = data if data is not None else (recipe.source.location if recipe.source else None)
-    if source is None:
-        raise BadParameter("The recipe names no data and none was given.", fix="Add `data:` to it, or name a file.")
+    source, options = source_of(recipe, data)
     refuse_existing(target, force=force)
     with ExitStack() as stack:
         private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
@@ -59,6 +57,7 @@ def protect_large(
             steps=recipe.steps,
             models=recipe.models,
             source=source,
+            options=options,
             target=public / f"data{suffix}",
             rng=Rng(seed if seed is not None else recipe.seed),
             engine=engine,

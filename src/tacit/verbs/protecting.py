@@ -13,7 +13,6 @@ from tacit import __version__
 from tacit.attack import Outcome, Scene, battery
 from tacit.data import give_back, read
 from tacit.data.atomic import replacing_folder
-from tacit.data.table import Table
 from tacit.data.url import file_and_options, is_url
 from tacit.errors import BadParameter, NotApplicable, PolicyNotMet, Unmet
 from tacit.measure.measure import Pair
@@ -33,7 +32,7 @@ from tacit.verbs.limits import judge_limits
 from tacit.verbs.trying import attack_scene, attack_to_plain, default_measures, measure_pair
 from tacit.verbs.versions import versions
 
-__all__ = ["Protection", "manifest_of", "protect", "title_of"]
+__all__ = ["Protection", "manifest_of", "protect", "source_of", "title_of"]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -148,7 +147,8 @@ def protect(
     Arrow table. The recipe's attacks are run before and after; without any, a battery that fits the release.
     """
     made = _recipe(recipe)
-    table = _table(made, data)
+    source, options = source_of(made, data)
+    table = read(source, **options)
     rng = Rng(seed if seed is not None else made.seed)
     original = Dataset.of(table, made.schema)
     protected = run_steps(original, steps=made.steps, models=made.models, rng=rng, order=made.order, progress=progress)
@@ -205,14 +205,16 @@ def _recipe(recipe: Recipe | str | Path | Mapping[str, Any]) -> Recipe:
     return Recipe.parse(recipe) if isinstance(recipe, str) and "\n" in recipe else Recipe.load(recipe)
 
 
-def _table(recipe: Recipe, data: Any) -> Table:
-    if isinstance(data, str | Path) and recipe.source is not None and _alike(data, recipe.source.location):
-        return read(data, **{**recipe.source.options, **file_and_options(data)[1]})  # the next file of the same kind
-    if data is not None:
-        return read(data)
-    if recipe.source is None:
+def source_of(recipe: Recipe, data: Any) -> tuple[Any, dict[str, Any]]:
+    """What to read, and the options of its format: those of the recipe hold for the next file of the same kind, too."""
+    if data is None and recipe.source is None:
         raise BadParameter("The recipe names no data and none was given.", fix="Add `data:` to it, or name a file.")
-    return read(recipe.source.location, **recipe.source.options)
+    if data is None:
+        assert recipe.source is not None
+        return recipe.source.location, dict(recipe.source.options)
+    if isinstance(data, str | Path) and recipe.source is not None and _alike(data, recipe.source.location):
+        return data, {**recipe.source.options, **file_and_options(data)[1]}
+    return data, {}
 
 
 def _alike(one: str | Path, other: str) -> bool:

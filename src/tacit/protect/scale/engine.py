@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,6 +41,7 @@ def open_engine(
     name: str,
     source: str | Path,
     *,
+    options: Mapping[str, Any] | None = None,
     writes: Path | None,
     memory: str,
     threads: int | None,
@@ -54,9 +55,17 @@ def open_engine(
 
     known: dict[str, Callable[[], AbstractContextManager[Engine]]] = {
         "duckdb": lambda: on_duckdb(
-            source, writes=writes, memory=memory, threads=threads, temporary=temporary, progress=progress
+            source,
+            options=options,
+            writes=writes,
+            memory=memory,
+            threads=threads,
+            temporary=temporary,
+            progress=progress,
         ),
-        "spark": lambda: on_spark(source, memory=memory, threads=threads, temporary=temporary, session=session),
+        "spark": lambda: on_spark(
+            source, options=options, memory=memory, threads=threads, temporary=temporary, session=session
+        ),
     }
     if name not in known:
         raise BadParameter(f"No engine for large files is called `{name}`.", fix=did_you_mean(name, known))

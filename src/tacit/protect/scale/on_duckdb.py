@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -113,6 +113,7 @@ def _refusal(failure: duckdb.Error, title: str) -> DatabaseFailed | WriteFailed:
 def on_duckdb(
     source: str | Path,
     *,
+    options: Mapping[str, Any] | None = None,
     writes: Path | None,
     memory: str,
     threads: int | None,
@@ -120,6 +121,6 @@ def on_duckdb(
     progress: Progress,
 ) -> Iterator[Engine]:
     """A locked-down DuckDB that reads the source, writes one file and reaches nothing else."""
-    found = scan(source)
+    found = scan(source, **(options or {}))
     with found.connect(memory=memory, threads=threads, temporary=temporary, writes=writes, ordered=False) as connection:
         yield _DuckDB(connection, found.expression, progress)

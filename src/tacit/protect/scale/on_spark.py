@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import polars as pl
 
-from tacit.errors import DatabaseFailed, ExtraMissing, FileMissing, UnknownFormat
+from tacit.errors import DatabaseFailed, ExtraMissing, FileMissing, NotApplicable, UnknownFormat
 from tacit.protect.scale.engine import Engine
 
 __all__ = ["on_spark", "spark_session"]
@@ -94,10 +94,20 @@ def spark_session(session: Any, *, memory: str, threads: int | None, temporary: 
 
 @contextmanager
 def on_spark(
-    source: str | Path, *, memory: str, threads: int | None, temporary: Path | None, session: Any = None
+    source: str | Path,
+    *,
+    options: Mapping[str, Any] | None = None,
+    memory: str,
+    threads: int | None,
+    temporary: Path | None,
+    session: Any = None,
 ) -> Iterator[Engine]:
     """Spark over a Parquet file or folder."""
     _need_spark()
+    if options:
+        raise NotApplicable(
+            f"Spark reads Parquet as it is, without the option `{next(iter(options))}`.", fix="Leave it out."
+        )
     place = Path(source)
     if not place.exists():
         raise FileMissing(f"There is no file {place}.", fix="Check the path.", path=str(place))

@@ -156,6 +156,7 @@ def protect_file(
     source: str | Path,
     target: str | Path,
     rng: Rng,
+    options: Mapping[str, Any] | None = None,
     engine: str = "duckdb",
     order: Literal["shuffled", "kept"] = "shuffled",
     memory: str = MEMORY,
@@ -174,15 +175,17 @@ def protect_file(
     is often that of the source: whoever holds both could link them row by row). No secret row map is made, so attacks
     that need one take a sample that fits into memory.
 
-    ``memory`` is the engine's limit; it spills to ``temporary`` beyond it. The compressed table comes on top, about 100
-    bytes for each distinct combination. Where there are more than about ``combinations`` of them, the columns with
-    most values start at a coarser level; the outcome names these levels (``raised``) and does not claim to be optimal.
+    ``options`` are those of the source's format, a delimiter for example. ``memory`` is the engine's limit; it spills
+    to ``temporary`` beyond it. The compressed table comes on top, about 100 bytes for each distinct combination. Where
+    there are more than about ``combinations`` of them, the columns with most values start at a coarser level; the
+    outcome names these levels (``raised``) and does not claim to be optimal.
     """
     if engine == "spark" and session is None:
         # one session for writing and for checking: starting Spark takes seconds
         with spark_session(None, memory=memory, threads=threads, temporary=temporary) as session:
             return protect_file(
-                schema=schema, steps=steps, models=models, source=source, target=target, rng=rng, engine=engine,
+                schema=schema, steps=steps, models=models, source=source, target=target, rng=rng, options=options,
+                engine=engine,
                 order=order, memory=memory, threads=threads, temporary=temporary, force=force, session=session,
                 combinations=combinations, progress=progress,
             )  # fmt: skip
@@ -193,6 +196,7 @@ def protect_file(
         open_engine(
             engine,
             source,
+            options=options,
             writes=written,
             memory=memory,
             threads=threads,
