@@ -38,4 +38,9 @@ def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> No
     from rich.console import Console
 
     console = Console(highlight=False)
-    story.tell(folder, lambda text: console.print(text, soft_wrap=False), progress())
+
+    def say(text: str) -> None:
+        # A path or a command, which stands behind two spaces, is copied whole: it must not be broken.
+        console.print(text, soft_wrap=":  " in text)
+
+    story.tell(folder, say, progress())

@@ -84,7 +84,7 @@ def _draw(answer: Answer, folder: Path) -> Path:
         }
         for row in answer.rows
     ]
-    axis = {"x": {"field": "age", "type": "ordinal", "title": "age", "sort": None}}
+    axis = {"x": {"field": "age", "type": "ordinal", "title": "age", "sort": None, "axis": {"labelAngle": 0}}}
     spec = {
         "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "title": "Patients by age, with 95 % intervals of the noise",

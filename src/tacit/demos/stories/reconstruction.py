@@ -71,7 +71,7 @@ class Reconstruction(Story):
         )
         place = folder / "wall.svg"
         place.write_text(draw(points), encoding="utf-8")
-        say(f"\nThe picture: {place.resolve()}\n")
+        say(f"\nThe picture:  {place.resolve()}\n")
         return {
             "points": points,
             "private": private.to_plain(),
@@ -109,7 +109,8 @@ def draw(points: list[dict[str, Any]]) -> str:
         y = {"type": "quantitative", "scale": {"domain": [0.4, 1]}, "axis": {"format": ".0%", "title": "bits right"}}
         colour = {
             "field": "line", "type": "nominal", "sort": list(words.values()), "title": None,
-            "scale": {"range": list(_COLOURS)}, "legend": {"orient": "bottom-left", "symbolOpacity": 1},
+            "scale": {"range": list(_COLOURS)},
+            "legend": {"orient": "bottom-left", "symbolOpacity": 1, "fillColor": "white"},
         }  # fmt: skip
         layers: list[dict[str, Any]] = [
             {"mark": {"type": "area", "opacity": 0.2},
