@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 from tacit.cli import main
 from tacit.errors import BadParameter, InvalidRecipe
 from tacit.recipe import Recipe
-from tacit.study import Plan, run_study
+from tacit.study import Candidate, Plan, Point, Study, run_study
+from tacit.study.frontier import points_of
 from tacit.study.page import chart, page
 from tacit.study.saving import save_study
 
@@ -217,3 +219,42 @@ def test_the_package_is_a_verb() -> None:
 
     plan = {**PLAN, "study": {"candidates": [{"rank-swap": 5}], "tries": 50}}
     assert [point.candidate.name for point in tacit.study(plan, table(), workers=1).points] == ["rank-swap 5"]
+
+
+def point(name: str, risk: float, high: float, loss: float, *, holds: bool = True) -> Point:
+    return Point(
+        candidate=Candidate(name=name, steps=()), risk=risk, risk_high=high, risk_by="linkage", loss=loss,
+        loss_low=loss, loss_high=loss, holds=holds, seconds=0.0, attacks={}, measures={},
+    )  # fmt: skip
+
+
+def test_what_is_recommended_keeps_its_models_and_its_limit_at_the_upper_end() -> None:
+    study = Study(
+        plan=Plan.parse(PLAN),
+        points=(
+            point("broken", 0.01, 0.02, 0.0, holds=False),
+            point("doubtful", 0.08, 0.12, 0.1),
+            point("sure", 0.05, 0.08, 0.3),
+            point("coarse", 0.01, 0.02, 0.6),
+        ),
+    )
+    best = study.recommend(risk=0.1)
+    assert best is not None
+    assert best.candidate.name == "sure"
+    safest = study.recommend(loss=0.5)
+    assert safest is not None
+    assert safest.candidate.name == "sure"
+    assert study.recommend(risk=0.1, loss=0.2) is None
+    assert study.recommend() is None
+
+
+def test_the_worst_attack_on_identity_is_the_risk_of_a_candidate() -> None:
+    def told(name: str, risk: float, discloses: str = "identity") -> dict[str, Any]:
+        return {"attack": name, "discloses": discloses, "risk": risk, "high": risk + 0.1}
+
+    measure = {"measure": "correlations", "value": 0.2, "better": "low", "high": None}
+    attacks = [told("weak", 0.1), told("strong", 0.4), told("other", 0.9, "attribute")]
+    cell = {"attacks": attacks, "measures": [measure], "verdicts": [], "seconds": 1.0}
+    plan = replace(Plan.parse(PLAN), seeds=(1,), risk=None)
+    points = points_of(plan, {(number, 1): cell for number in range(len(plan.candidates))})
+    assert [(p.risk, p.risk_high, p.risk_by) for p in points] == [(0.4, 0.5, "strong")] * len(points)
