@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.dp.sampler import discrete_gaussian, discrete_laplace
+from tacit.dp.sampler import discrete_gaussian, discrete_laplace, rounded_normal
 
 
 def rate(draw: Callable[[int], object], count: int) -> float:
@@ -49,11 +49,13 @@ def main() -> None:
         rows.append(
             ("discrete Gaussian", scale, lambda n, v=square: discrete_gaussian(v, n), theirs("gaussian", scale))
         )
+        rows.append(("rounded normal", scale, lambda n, v=square: rounded_normal(v, n), None))
     print(f"{'noise':<20}{'scale':>12}{'tacit /s':>14}{'OpenDP /s':>14}{'ratio':>8}")
     for name, scale, ours, other in rows:
         mine = rate(ours, 1_000_000)
-        peer = rate(other, 20_000) if other is not None else float("nan")
-        print(f"{name:<20}{scale:>12g}{mine:>14,.0f}{peer:>14,.0f}{mine / peer:>8.1f}")
+        print(f"{name:<20}{scale:>12g}{mine:>14,.0f}", end="")
+        peer = rate(other, 20_000) if other is not None else None
+        print("" if peer is None else f"{peer:>14,.0f}{mine / peer:>8.1f}")
     floats = rate(lambda n: rng.laplace(0.0, 1.0, n), 1_000_000)
     print(f"{'NumPy laplace()':<20}{1:>12g}{floats:>14,.0f}{'':>14}   (floats: leaks, for comparison only)")
 

@@ -101,6 +101,7 @@ TINY = {
     "AVG by city, 10 rows": (10, 4, "SELECT city, AVG(amount) AS a FROM t GROUP BY city"),
     "COUNT and AVG by city, 10 rows": (10, 4, "SELECT city, COUNT(*) AS n, AVG(amount) AS a FROM t GROUP BY city"),
     "MEDIAN by city, 10 rows": (10, 4, "SELECT city, MEDIAN(amount) AS a FROM t GROUP BY city"),
+    "COUNT by city with a delta, 10 rows": (10, 4, "SELECT city, COUNT(*) AS n FROM t GROUP BY city"),
     "AVG by city, 5,000 rows": (5_000, 4, "SELECT city, AVG(amount) AS a FROM t GROUP BY city"),
     "COUNT and SUM by 1,000 cities, 5,000 rows": (
         5_000, 1000, "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM t GROUP BY city"),
@@ -115,14 +116,14 @@ def tiny(folder: Path) -> None:
 
     from tacit.answer import Catalog, PrivateTable, Session
     from tacit.dp.ledger import Ledger
-    from tacit.dp.loss import pure
+    from tacit.dp.loss import approximate
     from tacit.schema import Column, Domain, Kind, Role, Schema
 
-    def took(session: Session, sql: str) -> str:
+    def took(session: Session, sql: str, delta: str) -> str:
         cpu, wall = [], []
         for i in range(60):
             start, clock = time.process_time(), time.perf_counter()
-            session.ask(sql, epsilon=f"{i + 1}/97")
+            session.ask(sql, epsilon=f"{i + 1}/97", delta=delta)
             cpu.append(1000 * (time.process_time() - start))
             wall.append(1000 * (time.perf_counter() - clock))
         return "".join(f"{sorted(found)[place]:>8.1f}" for found in (cpu, wall) for place in (30, 57))
@@ -139,11 +140,12 @@ def tiny(folder: Path) -> None:
         }
         table = PrivateTable(name="t", schema=Schema(columns=columns, unit="user"), rows=1, groups=2)
         book = Ledger.open(folder / f"tiny{i}.db")
-        book.set_cap(pure(1000), dataset="d")
+        book.set_cap(approximate(1000, "1e-3"), dataset="d")
+        delta = "1e-6" if "delta" in title else "0"
         known = Catalog(dataset="d", private={"t": table})
         session = Session(known, {"t": folder / f"tiny{i}.parquet"}, ledger=book, analyst="a")
         session.ask(sql, epsilon=1)
-        print(f"{title:<44}{took(session, sql)}{took(session, sql)}", flush=True)
+        print(f"{title:<44}{took(session, sql, delta)}{took(session, sql, delta)}", flush=True)
 
 
 OPENDP = """
