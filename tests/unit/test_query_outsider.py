@@ -353,3 +353,46 @@ def test_odd_numbers_of_a_public_table_spoil_no_join(odd: float) -> None:
     else:
         with pytest.raises(QueryRefused, match="no public bounds"):
             asked.explain("SELECT SUM(rate) FROM t JOIN p ON t.k = p.id", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "ids", [("interval", "'1 mon'", "'30 days'"), ("json", "'1'", "'2'"), ("int[]", "'{1}'", "'{2}'")]
+)
+def test_ids_of_any_type_are_told_apart_by_their_text(ids: tuple[str, str, str], postgresql: str) -> None:
+    """Equal in one place of a statement and different in another, or not comparable at all."""
+    import psycopg
+
+    kind, first, second = ids
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS public.odd_ids")
+        connection.execute(f"CREATE TABLE public.odd_ids (id {kind}, k text)".encode())
+        rows = f"({first}, 'a'), ({first}, 'b'), ({second}, 'b')"
+        connection.execute(f"INSERT INTO public.odd_ids VALUES {rows}".encode())
+    columns = {"id": column("category"), "k": column("category", values=("a", "b"))}
+    asked = session({"t": (f"{postgresql}#public.odd_ids", columns)}, unit="id", engine=Postgres())
+    assert exact(asked, "SELECT COUNT(DISTINCT id) FROM t")[0][0] == 2
+    assert sum(row[1] for row in exact(asked, "SELECT k, COUNT(*) FROM t GROUP BY k")) == 2
+    assert exact(asked, "SELECT COUNT(*) FROM t AS x JOIN t AS y ON x.id = y.id")[0][0] == 2
+
+
+def test_a_collation_makes_nobody_of_two_people(postgresql: str) -> None:
+    """Where a column's collation takes upper and lower case for equal, two people were one, and a row met two keys."""
+    import psycopg
+
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        try:
+            connection.execute(
+                "CREATE COLLATION same (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+        except psycopg.Error:
+            pytest.skip("this server was built without ICU")
+        connection.execute("CREATE TABLE public.same (id text COLLATE same, k text COLLATE same)")
+        connection.execute("INSERT INTO public.same VALUES ('Bob', 'a'), ('bob', 'a'), ('eve', 'A')")
+    place = f"{postgresql}#public.same"
+    columns = {"id": column("category"), "k": column("category", values=("a", "A"))}
+    asked = session({"t": (place, columns)}, unit="id", engine=Postgres())
+    assert exact(asked, "SELECT COUNT(DISTINCT id) FROM t")[0][0] == 3
+    asked = session({"t": (place, columns)}, engine=Postgres())
+    assert sorted(row[1] for row in exact(asked, "SELECT k, COUNT(*) FROM t GROUP BY k")) == [1, 2]
+    assert exact(asked, "SELECT COUNT(*) FROM t WHERE k = 'A'")[0][0] == 1
+    assert exact(asked, "SELECT COUNT(*) FROM t WHERE id IN ('BOB', 'EVE')")[0][0] == 0

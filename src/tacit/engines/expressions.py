@@ -286,7 +286,7 @@ def _with(method: Callable[..., Typed], word: str) -> Callable[[Expressions, Any
 
 
 _RULES: dict[str, Callable[[Expressions, Any, Scope], Typed]] = {
-    "Column": Expressions._column,
+    "Column": lambda writer, node, scope: writer._column(node, scope),  # dialects have their own
     "Literal": Expressions._literal,
     "Boolean": lambda _writer, node, _scope: ("TRUE" if node.this else "FALSE", "flag"),
     "Null": lambda _writer, _node, _scope: ("NULL", "null"),

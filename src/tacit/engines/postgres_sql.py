@@ -39,8 +39,12 @@ class PostgresWriter(Writer):
     title = "PostgreSQL"
 
     def _column(self, node: Any, scope: Scope) -> Typed:
-        """Stored text loses the collation it was declared with: here text is what its bytes are."""
+        """Stored text loses the collation it was declared with: here text is what its bytes are. Types that are not
+        known here are text at once: what they take for equal (1 month and 30 days, `citext`) would be one id in some
+        places of a statement and two in others."""
         sql, kind = super()._column(node, scope)
+        if kind == "other" and self.is_stored(node, scope):
+            return f'(CAST({sql} AS text) COLLATE "C")', "text"
         return (f'({sql} COLLATE "C")' if kind == "text" and self.is_stored(node, scope) else sql), kind
 
     def text(self, value: str) -> str:

@@ -36,6 +36,8 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     "spark.sql.caseSensitive": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # else dates before 1583 can make a question fail
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.variable.substitute": "false",  # a text such as '${env:HOME}' is a text, not what the machine has there
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
