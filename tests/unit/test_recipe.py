@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from tacit.errors import FileMissing, InvalidRecipe
+from tacit.errors import FileMissing, InvalidRecipe, NotThatFormat
 from tacit.recipe import Recipe
 from tacit.recipe.presets import preset_names, preset_text
 from tacit.schema import Role
+from tacit.study import Plan
 
 GOOD = """\
 tacit: 1
@@ -141,3 +142,19 @@ def test_the_json_schema_knows_every_part() -> None:
         named = {next(iter(entry["properties"])) for entry in listed if "properties" in entry}
         assert named == set(registry(kind).names())
     assert "hierarchy.intervals" in schema["$defs"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_recipe_with_or_without_a_mark(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_bytes("tacit: 1\n# Größe\ncolumns: {größe: quasi}\n".encode(encoding))
+    assert list(Recipe.load(tmp_path / "r.yaml").schema.columns) == ["größe"]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_a_recipe_in_another_encoding_is_refused_in_words(encoding: str, tmp_path: Path) -> None:
+    for load in (Recipe.load, Plan.load):
+        (tmp_path / "r.yaml").write_bytes("tacit: 1\n# Größe\ncolumns: {größe: quasi}\n".encode(encoding))
+        with pytest.raises(NotThatFormat, match="UTF-8"):
+            load(tmp_path / "r.yaml")
+        with pytest.raises(FileMissing, match="There is no"):
+            load(tmp_path / "nowhere.yaml")

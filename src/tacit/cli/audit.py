@@ -98,14 +98,9 @@ def command(
 
 
 def _text(log: Path) -> str:
-    from tacit.errors import FileMissing
+    from tacit.recipe.positions import read_document
 
-    if str(log) == "-":
-        return sys.stdin.read()
-    try:
-        return log.read_text(encoding="utf-8")
-    except OSError:
-        raise FileMissing(f"There is no log at {log}.") from None
+    return sys.stdin.read() if str(log) == "-" else read_document(log, kind="log", fix="Check the path.")
 
 
 def _print(decisions: list[dict[str, object]]) -> None:

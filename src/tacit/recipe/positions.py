@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tacit.errors import InvalidRecipe, Problem
+from tacit.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem
 
-__all__ = ["Located", "parse"]
+__all__ = ["Located", "parse", "read_document"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,16 @@ def _plain(node: Any) -> Any:
     if isinstance(node, date) or node is None:
         return node
     return str(node)
+
+
+def read_document(path: str | Path, *, kind: str, fix: str) -> str:
+    """The text of a recipe or the like; one that is not there, or is not UTF-8, is refused in words."""
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise FileMissing(f"There is no {kind} at {path}.", fix=fix, path=str(path)) from None
+    except UnicodeDecodeError:
+        raise NotThatFormat(f"{path} is not written in UTF-8.", fix="Save it again as UTF-8.", path=str(path)) from None
 
 
 def parse(text: str, *, source: str = "recipe") -> Located:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tacit.attack.attack import Attack
-from tacit.errors import FileMissing
 from tacit.measure.measure import Measure
 from tacit.params import Part
 from tacit.protect.model import PrivacyModel
@@ -72,13 +71,10 @@ class Recipe:
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
         """Read and validate a recipe file; all its problems are reported at once, with line numbers."""
+        from tacit.recipe.positions import read_document
         from tacit.recipe.validate import recipe_from_text
 
-        file = Path(path)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (FileNotFoundError, IsADirectoryError, PermissionError):
-            raise FileMissing(f"There is no recipe at {path}.", fix="`tacit init FILE` writes one.") from None
+        file, text = Path(path), read_document(path, kind="recipe", fix="`tacit init FILE` writes one.")
         return recipe_from_text(text, base=file.parent, source=file.name)
 
     @classmethod

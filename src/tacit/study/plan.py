@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tacit.attack import Attack
-from tacit.errors import FileMissing, InvalidRecipe, Problem, TacitError, did_you_mean
+from tacit.errors import InvalidRecipe, Problem, TacitError, did_you_mean
 from tacit.measure import About, Measure
 from tacit.protect.step import Step
 from tacit.recipe import Recipe
-from tacit.recipe.positions import Located, parse
+from tacit.recipe.positions import Located, parse, read_document
 from tacit.recipe.recipe import yaml_text
 from tacit.recipe.validate import recipe_from_text
 from tacit.registry import registry
@@ -70,11 +70,7 @@ class Plan:
     @classmethod
     def load(cls, path: str | Path) -> Plan:
         """Read and validate a study file; all problems of the recipe part are reported with their lines."""
-        file = Path(path)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (FileNotFoundError, IsADirectoryError, PermissionError):
-            raise FileMissing(f"There is no study at {path}.", fix="A study is a recipe with a `study:` key.") from None
+        file, text = Path(path), read_document(path, kind="study", fix="A study is a recipe with a `study:` key.")
         return cls.parse(text, base=file.parent, source=file.name)
 
     @classmethod
