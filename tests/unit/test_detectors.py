@@ -286,3 +286,11 @@ def test_codes_are_read_by_their_labels_and_missing_codes_left_out(codes):
 )
 def test_words(name, words):
     assert words_of(name) == words
+
+
+def test_of_several_weights_the_first_counts():
+    frame = pl.DataFrame({"sampling_weight": [1.5, 2.5] * 30, "household_weight": [3.5, 4.5] * 30})
+    first, second = propose(Table(frame=frame)).columns
+    assert (first.role, second.role) == (Role.WEIGHT, Role.WEIGHT)
+    assert "first" not in first.reason
+    assert "the first counts, `sampling_weight`" in second.reason

@@ -52,6 +52,8 @@ def command(
     Nothing is decided: each column gets a proposal and its reason, to be read and changed. Without --k the recipe waits
     for you to say how many people must look alike, and `tacit protect` refuses it until then.
     """
+    from urllib.parse import urlsplit
+
     from tacit.data import glimpse, replacing
     from tacit.errors import OutputExists
     from tacit.profile import propose, to_yaml
@@ -83,6 +85,10 @@ def command(
 
         _show(proposal, Console())
         note(f"\nWritten: {out}. Read it, change what is wrong, then: tacit protect {out}")
+        if "://" in data and urlsplit(data).password:
+            note(
+                "It names the password of the database. Take it out: PostgreSQL's PGPASSWORD or ~/.pgpass can hold it."
+            )
         if k is None and preset is None:
             note("It does not say yet how many people must look alike: fill in k, or run this again with --k.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -160,6 +160,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT,
             columns.append(_column(facts, placeholders))
             read.append(values.alias(name))
             tick(1)
+    columns = _one_counts(columns)
     frame = pl.DataFrame(read)
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
     quasi = [c.name for c in columns if c.role is Role.QUASI]
@@ -175,6 +176,18 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT,
         if combined and table.rows > 1
         else None,
     )
+
+
+def _one_counts(columns: list[ColumnProposal]) -> list[ColumnProposal]:
+    """Of several weights or household numbers the first is used: the others say so."""
+    told = []
+    for column in columns:
+        first = next((c.name for c in columns if c.role is column.role), column.name)
+        if column.role in (Role.WEIGHT, Role.HOUSEHOLD) and first != column.name:
+            reason = f"{column.finding.reason}; of several the first counts, `{first}`: make the others plain"
+            column = replace(column, finding=replace(column.finding, reason=reason))
+        told.append(column)
+    return told
 
 
 def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Series:
