@@ -259,6 +259,7 @@ def compare(
     of ``merged`` may stand for the known values that no other label names, or for every value where it is true.
     """
     known_codes, values = _numbered(targets)
+    values = _spelt(values, released)
     released_codes, labels = _numbered(released)
     known = Known(values=values)
     text = canonical(labels)
@@ -293,6 +294,22 @@ def compare(
         named=named,
         vague=vague,
     )
+
+
+def _spelt(values: pl.Series, released: pl.Series) -> pl.Series:
+    """The known values, with the leading zeros of codes as the release writes them: 2138 is 02138, and the other way.
+
+    Spreadsheets read codes as numbers and drop their zeros; whoever links two files sees that and puts them back.
+    """
+    if values.dtype.is_integer() and released.dtype == pl.String:
+        codes = released.unique().drop_nulls()
+        codes = codes.filter(codes.str.contains(r"^[0-9]+\**$"))
+        width = codes.str.len_chars().unique()
+        if len(width) == 1 and codes.str.starts_with("0").any() and (values.drop_nulls() >= 0).all():
+            return values.cast(pl.String).str.zfill(int(width[0]))
+    if values.dtype == pl.String and released.dtype.is_integer():
+        return values.str.replace(r"^0+([0-9]+)$", "$1")
+    return values
 
 
 def _with_rest(

@@ -172,7 +172,9 @@ def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Pri
     if len(held) == 0 or len(shown) == 0 or shown[0] == shown[-1]:
         return None
     many = 2 * len(held) >= len(shown) and held.std() > 0
-    if by == "ranks":
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = not np.isfinite([held.std(), shown.std()]).all()
+    if by == "ranks" or wide:
         left, right = _ranks(before, np.sort(held) if many else shown), _ranks(after, shown)
     else:
         own = held if many else shown

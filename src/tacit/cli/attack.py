@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,6 +15,9 @@ from tacit.cli._console import emit_json, json_option, listed, note, progress, s
 @click.argument("release", type=typed_path)
 @click.option("--original", required=True, help="The data the release was made of: what is true.")
 @click.option("--auxiliary", default=None, help="The intruder's own file about people, with names.")
+@click.option(
+    "--rename", multiple=True, help="Columns that this file calls otherwise: theirs=ours, separated by commas."
+)
 @click.option("--control", default=None, help="People who are not in the release, with the original's columns.")
 @click.option("--knows", multiple=True, help="Columns the intruder knows, separated by commas; may be repeated.")
 @click.option("--secret", "secrets", multiple=True, help="Columns that must not become known, separated by commas.")
@@ -40,6 +44,7 @@ def command(
     release: Path,
     original: str,
     auxiliary: str | None,
+    rename: tuple[str, ...],
     control: str | None,
     knows: tuple[str, ...],
     secrets: tuple[str, ...],
@@ -83,6 +88,7 @@ def command(
         attacks=names,
         auxiliary=auxiliary,
         control=control,
+        rename=_pairs(listed(rename)),
         knows=listed(knows) or None,
         secrets=listed(secrets),
         schema=Recipe.load(recipe).schema if recipe is not None else None,
@@ -106,3 +112,14 @@ def command(
 
         print_attacks(attacks, limits, changes=changes)
     return 0 if all(entry["met"] for entry in limits) else 1
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    """The names of each `theirs=ours`."""
+    found: dict[str, str] = {}
+    for text in texts:
+        theirs, sign, ours = (part.strip() for part in text.partition("="))
+        if not (theirs and sign and ours):
+            raise click.BadParameter(f"{text!r} is not of the form theirs=ours.", param_hint="--rename")
+        found[theirs] = ours
+    return found

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.attack import Attack, Outcome, Scene, battery, examine, lineage_by_key
-from tacit.data import read
+from tacit.data import Table, read
 from tacit.errors import BadParameter, NotApplicable, OutOfTime
 from tacit.measure.measure import Measure, Measurement, Pair
 from tacit.progress import SILENT, Deadline, Progress, share
@@ -35,6 +35,7 @@ def attack(
     original: Any = None,
     attacks: Sequence[Attack | str] = (),
     auxiliary: Any = None,
+    rename: Mapping[str, str] | None = None,
     control: Any = None,
     knows: Sequence[str] | None = None,
     secrets: Sequence[str] = (),
@@ -62,7 +63,8 @@ def attack(
     Roles come from ``schema``, else from the release's manifest; for a release without one, ``knows`` names the
     quasi-identifiers and ``secrets`` the sensitive columns. The row map is found beside a release folder, given as
     ``lineage``, or made from a column ``key`` that identifies rows in both files. ``people`` are the rows of the
-    original that are sought; everybody if left out.
+    original that are sought; everybody if left out. ``rename`` gives columns of the outside file (``auxiliary``) the
+    names that the original has for them, the one that identifies people among them.
     """
     if seconds is not None:
         progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
@@ -78,7 +80,7 @@ def attack(
         release=made,
         lineage=found,
         aligned=aligned,
-        auxiliary=read(auxiliary) if auxiliary is not None else None,
+        auxiliary=_outside(auxiliary, rename or {}),
         control=read(control) if control is not None else None,
         knows=tuple(knows) if knows else None,
         people=None if people is None else np.array(people, dtype=np.int64),
@@ -206,6 +208,17 @@ def _dataset(
             declared = {**declared, name: {**declared.get(name, {}), "role": "sensitive"}}
         schema = Schema(columns={name: Column.model_validate(value) for name, value in declared.items()})
     return Dataset.of(table, schema)
+
+
+def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
+    if auxiliary is None:
+        if rename:
+            raise BadParameter("Columns of an outside file are renamed, but there is none.", fix="Give `auxiliary`.")
+        return None
+    table = read(auxiliary)
+    table.require(tuple(rename))
+    kept = [name for name in table.columns if name in rename or name not in rename.values()]
+    return table.with_frame(table.frame.select(kept).rename(dict(rename)))
 
 
 def _attack(item: Attack | str) -> Attack:
