@@ -396,3 +396,11 @@ def test_a_collation_makes_nobody_of_two_people(postgresql: str) -> None:
     assert sorted(row[1] for row in exact(asked, "SELECT k, COUNT(*) FROM t GROUP BY k")) == [1, 2]
     assert exact(asked, "SELECT COUNT(*) FROM t WHERE k = 'A'")[0][0] == 1
     assert exact(asked, "SELECT COUNT(*) FROM t WHERE id IN ('BOB', 'EVE')")[0][0] == 0
+
+
+def test_a_collation_of_spark_makes_nobody_of_two_people() -> None:
+    """Its type is then none that is known here, and the id goes by its text; a value of such a type is refused."""
+    writer = SparkWriter({"t": {"id": "other"}})
+    assert "CAST(`id` AS STRING) AS `u`" in writer.write('SELECT "id" AS u FROM "t" WHERE "id" IS NOT NULL')
+    with pytest.raises(QueryRefused):
+        writer.write('SELECT COUNT(*) FROM (SELECT TRY_CAST("id" AS VARCHAR) AS c1 FROM "t") WHERE c1 = \'x\'')

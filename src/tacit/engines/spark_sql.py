@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
+from typing import Any
 
 from tacit.engines.dialect import largest_for
+from tacit.engines.expressions import Scope, Typed
 from tacit.engines.shapes import cases, folded
 from tacit.engines.writer import Writer
 
@@ -33,6 +35,12 @@ class SparkWriter(Writer):
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
         self._letters = 0
+
+    def _item(self, node: Any, scope: Scope) -> Typed:
+        """Ids of types that are not known here, such as text with a collation, go by their text."""
+        sql, kind = super()._item(node, scope)
+        plain = type(node).__name__ == "Column" and kind == "other" and self.is_stored(node, scope)
+        return (f"CAST({sql} AS STRING)", "text") if plain else (sql, kind)
 
     def name(self, value: str) -> str:
         return "`" + value.replace("`", "``") + "`"
