@@ -141,6 +141,8 @@ def test_lists_are_kept_once_and_only_where_they_pay() -> None:
     assert engine.listed(tuple(range(2**63 - 20, 2**63 + 20))) is None
     assert engine.listed(tuple(i / 2 for i in range(50))) is None
     assert engine.listed((*range(50), "x")) is None
+    assert engine.listed((*MANY, "half a letter: \ud800")) is None
+    assert engine.listed((*MANY, "nothing \0 ends here", "")) is not None
     assert engine.listed((*range(50), True)) is None
     assert running(rows(10), catalog(), order="sha256").listed(MANY) is None
 

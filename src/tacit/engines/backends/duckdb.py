@@ -215,13 +215,21 @@ class _RunningDuckdb(Running):
         self._connection.close()
 
 
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a letter
+        return False
+    return True
+
+
 def _listable(values: tuple[Any, ...]) -> str | None:
     """The type of a list that is worth a table and surely fits one."""
     kinds = {type(value) for value in values}
     if len(values) < _FEW or len(kinds) > 1:
         return None
     if kinds == {str}:
-        return "VARCHAR"
+        return "VARCHAR" if all(_encodable(value) for value in values) else None
     return "BIGINT" if kinds == {int} and max(abs(value) for value in values) < 1 << 63 else None
 
 
