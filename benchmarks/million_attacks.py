@@ -1,6 +1,8 @@
 """The battery on a million made-up rows: what is found, with which interval, in how many CPU seconds and gigabytes.
 
-python benchmarks/million_attacks.py swap|microaggregate|mondrian [people sought] [rows]
+python benchmarks/million_attacks.py swap|microaggregate|mondrian [people sought] [rows] [seconds]
+
+With seconds, the battery is run under that limit first, as `tacit attack --seconds` does, and then without one.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import numpy as np
 import polars as pl
 
 import tacit
-from tacit.attack import Scene, battery, examine, risk
+from tacit.attack import Attack, Outcome, Scene, battery, examine, risk
 from tacit.errors import NotApplicable
+from tacit.progress import Deadline
 from tacit.rng import Rng
 from tacit.schema import Dataset
+from tacit.verbs import attack_scene
 
 AMOUNTS = ("income", "rent", "hours", "savings")
 STEPS = {
@@ -48,7 +52,7 @@ def people(rows: int) -> pl.DataFrame:
     )
 
 
-def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000) -> None:
+def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds: int = 0) -> None:
     frame = people(rows)
     known = ["age", "sex", "region"] + (list(AMOUNTS) if method != "mondrian" else [])
     recipe = {
@@ -63,21 +67,38 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000) -> None
     done = tacit.protect(recipe, frame, tries=1)  # type: ignore[operator]
     original = Dataset.of(done.original.table, done.recipe.schema)
     scene = Scene(original=original, release=done.release, lineage=done.lineage)
+    if seconds:
+        limited(scene, tries, seconds)
     for attack in battery(scene):
         used = time.process_time()
-        name = " ".join(filter(None, (attack.part_name(), attack.setting)))
         try:
             outcome = examine(attack, scene, rng=Rng(1), tries=tries)
         except NotApplicable as refusal:
-            print(f"{name:28s} {refusal}", flush=True)
+            show(attack, refusal)
             continue
-        found = risk(outcome)
-        print(
-            f"{name:28s} {found.value:7.1%} ({found.low:.1%} to {found.high:.1%}) of {outcome.main.tries} people"
-            f"  {time.process_time() - used:6.1f} CPU seconds",
-            flush=True,
-        )
+        show(attack, outcome, f"  {time.process_time() - used:6.1f} CPU seconds")
     print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB")
+
+
+def limited(scene: Scene, tries: int, seconds: int) -> None:
+    attacks = battery(scene)
+    began = time.monotonic()
+    until = Deadline(until=began + seconds)
+    for attack, outcome in zip(
+        attacks, attack_scene(scene, attacks, rng=Rng(1), tries=tries, progress=until), strict=True
+    ):
+        show(attack, outcome)
+    print(f"{seconds} seconds allowed, {time.monotonic() - began:.1f} taken\n", flush=True)
+
+
+def show(attack: Attack, outcome: Outcome | NotApplicable, more: str = "") -> None:
+    name = " ".join(filter(None, (attack.part_name(), attack.setting)))
+    if isinstance(outcome, Outcome):
+        found = risk(outcome)
+        said = f"{found.value:7.1%} ({found.low:.1%} to {found.high:.1%}) of {outcome.main.tries} people"
+        print(f"{name:28s} {said}{' (stopped)' if outcome.stopped else ''}{more}", flush=True)
+    else:
+        print(f"{name:28s} {outcome}", flush=True)
 
 
 if __name__ == "__main__":

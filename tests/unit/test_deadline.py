@@ -17,11 +17,15 @@ from tacit.attack.attacks.intersection import Intersection
 from tacit.attack.attacks.learned_linkage import LearnedLinkage
 from tacit.attack.attacks.linkage import Linkage
 from tacit.attack.attacks.model_inference import ModelInference
+from tacit.attack.attacks.simulation import Simulation
+from tacit.attack.attacks.simulation_inference import SimulationInference
 from tacit.attack.matching import match
 from tacit.cli import main
 from tacit.data.table import Table
 from tacit.errors import OutOfTime
 from tacit.progress import SILENT, Deadline, portions, share, silenced
+from tacit.protect.methods.rank_swap import RankSwap
+from tacit.protect.step import Context
 from tacit.recipe import Limits
 from tacit.release import Release
 from tacit.rng import Rng
@@ -243,3 +247,17 @@ def test_boosting_keeps_the_trees_it_had_time_for() -> None:
     assert part.main.rate > 0.95
     with pytest.raises(OutOfTime):
         examine(attack, where, rng=Rng(1), progress=Deadline(until=2.0, clock=Clock()))
+
+
+def test_a_masking_is_simulated_as_often_as_time_allows() -> None:
+    draw = np.random.default_rng(0)
+    frame = pl.DataFrame({name: draw.normal(size=300) for name in "ab"} | {"ill": draw.choice(["x", "y"], 300)})
+    roles = {"a": Column(role="quasi"), "b": Column(role="quasi"), "ill": Column(role="sensitive")}
+    original = Dataset.of(Table(frame=frame), Schema(columns=roles))
+    change = RankSwap(p=1, columns=("a", "b")).apply(original, Context(rng=Rng(1)))
+    steps = [{"step": "rank-swap", "parameters": {"p": 1}, "truthful": False, **change.public}]
+    where = Scene(original=original, release=Release(table=change.table, manifest={"steps": steps}), aligned=True)
+    for attack in (Simulation(), SimulationInference()):
+        outcome = examine(attack, where, rng=Rng(1), progress=Deadline(until=60.0, clock=Clock()))
+        assert 0 < outcome.detail["rounds"] < 60
+        assert outcome.main.rate > 0.5

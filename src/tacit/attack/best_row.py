@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["PIECE", "Held", "best_of", "share_of", "start", "toss"]
+__all__ = ["FAR", "PIECE", "Held", "best_of", "share_of", "start", "toss"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,7 +21,7 @@ Held = tuple[float, float, int, int, np.uint64]
 """What is known of the rows seen so far: highest score, sum of exp(score - highest), how many rows share the highest,
 which of them is held, and the state of the coin."""
 
-_FAR = 30.0
+FAR = 30.0
 """A row whose score lies so far below the highest adds nothing to the sum, were there a million of them."""
 
 
@@ -52,7 +52,7 @@ def best_of(held: Held, scores: Floats, count: int, first: int) -> Held:  # prag
             best = score
             found = first + place
             ties = 1
-        elif score > best - _FAR:
+        elif score > best - FAR:
             total += np.exp(score - best)
             if score == best:
                 # Reservoir: each of the equally good rows is equally likely to be held at the end.

@@ -22,7 +22,7 @@ from tacit.attack.canonical import canonical
 from tacit.attack.likelihood import Scale, moves_of
 from tacit.attack.rerun import like_the_release, steps_on
 from tacit.errors import NotApplicable
-from tacit.progress import Progress, hurry
+from tacit.progress import Progress, hurry, share
 from tacit.rng import Rng
 
 __all__ = ["Channel"]
@@ -100,7 +100,7 @@ class Channel:
         stand_in = like_the_release(view, columns)
         steps = steps_on(view, columns, moving=(view.secret,))
         rounds = int(np.clip(-(-_MOVES // stand_in.rows), 1, 400))
-        (counts,), *_ = moves_of([scale], stand_in, steps, rng, progress, rounds)
+        [counts] = moves_of([scale], stand_in, steps, rng, share(progress, 4), rounds).counts
         hurry(progress)
         codes = np.where(released.is_null().to_numpy(), -1, scale.place(released))
         # The last cell is "missing", which nobody is asked to guess.

@@ -9,6 +9,7 @@ together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +21,13 @@ from tacit.attack.attack import View
 from tacit.attack.canonical import canonical
 from tacit.attack.features import numbers
 from tacit.attack.rerun import coarsened, mask_again, people_like
-from tacit.errors import NotApplicable
-from tacit.progress import Progress, silenced
+from tacit.errors import NotApplicable, OutOfTime
+from tacit.progress import Progress, share, silenced
 from tacit.protect.step import Step
 from tacit.rng import Rng
 from tacit.schema import Dataset, Kind
 
-__all__ = ["PORTION", "Likelihood", "Scale", "fill", "moves_of"]
+__all__ = ["PORTION", "Likelihood", "Moves", "Scale", "fill", "moves_of"]
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -76,13 +77,13 @@ class Likelihood:
             raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
         # Without steps every round is the same.
         wanted = (rounds or int(np.clip(-(-400_000 // stand_in.rows), 1, 400))) if steps else 1
-        counts, moves, made = moves_of(usable, stand_in, steps, rng, progress, wanted)
-        varied = min(_VARIED, wanted - made)
-        if varied > 0:
-            counts, moves = _varied_moves(usable, counts, stand_in, steps, rng, progress, varied)
-            made += varied
-        joint = Joint.of(usable, counts, moves)
-        return cls(scales=usable, counts=counts, joint=joint, rounds=made, emptied=coarsened(view))
+        # With little time few rounds are better than none, and the rest of it is for linking.
+        half = share(progress, 2)
+        seen = moves_of(usable, stand_in, steps, rng, half, wanted)
+        if seen.settled and wanted > seen.rounds:
+            seen = _varied_moves(usable, seen, stand_in, steps, rng, half, min(_VARIED, wanted - seen.rounds))
+        joint = Joint.of(usable, seen.counts, list(seen.together))
+        return cls(scales=usable, counts=seen.counts, joint=joint, rounds=seen.rounds, emptied=coarsened(view))
 
     @property
     def table(self) -> Singles:
@@ -110,58 +111,80 @@ class Likelihood:
         return np.column_stack([scale.place(frame.get_column(scale.name)) for scale in self.scales])
 
 
+@dataclass(frozen=True, kw_only=True)
+class Moves:
+    """How values moved in some rounds of masking."""
+
+    counts: tuple[Floats, ...]
+    """Per column, how often values went from which cell to which."""
+    together: tuple[tuple[Ints, Ints], ...]
+    """Cells before and after of some rounds' rows in all columns."""
+    rounds: int
+    settled: bool = False
+    """Whether the method did the same twice: it has no randomness, and was not asked again."""
+
+
 def moves_of(
     scales: Sequence[Scale], stand_in: Dataset, steps: Sequence[Step], rng: Rng, progress: Progress, rounds: int
-) -> tuple[tuple[Floats, ...], list[tuple[Ints, Ints]], int]:
-    """How often each scale's values went from which cell to which, some rows' moves in all columns, rounds made.
-
-    A method that does the same again is not asked a third time.
-    """
+) -> Moves:
+    """Mask a file so many times, or as often as time allows, and see how values move."""
     counts = tuple(np.zeros((scale.size, scale.size)) for scale in scales)
-    moves: list[tuple[Ints, Ints]] = []
-    with progress.task("simulating the masking", rounds) as tick:
-        for number in range(rounds):
-            masked, origin = mask_again(stand_in, list(steps), rng.child("round", number), silenced(progress))
-            before = stand_in.table.frame[origin]
-            pairs = [scale.moved(before, masked) for scale in scales]
-            for count, (left, right) in zip(counts, pairs, strict=True):
-                count += np.bincount(left * len(count) + right, minlength=count.size).reshape(count.shape)
-            if number < max(2, _MOVES // stand_in.rows):
-                moves.append((np.column_stack([left for left, _ in pairs]), np.column_stack([r for _, r in pairs])))
-            tick(1)
-            if number == 1 and all(map(np.array_equal, *moves)):
-                return counts, moves, 2
-    return counts, moves, rounds
+    together: list[tuple[Ints, Ints]] = []
+    made = 0
+    try:
+        with progress.task("simulating the masking", rounds) as tick:
+            for number in range(rounds):
+                masked, origin = mask_again(stand_in, list(steps), rng.child("round", number), silenced(progress))
+                before = stand_in.table.frame[origin]
+                pairs = [scale.moved(before, masked) for scale in scales]
+                for count, (left, right) in zip(counts, pairs, strict=True):
+                    count += np.bincount(left * len(count) + right, minlength=count.size).reshape(count.shape)
+                if number < max(2, _MOVES // stand_in.rows):
+                    together.append((np.column_stack([a for a, _ in pairs]), np.column_stack([b for _, b in pairs])))
+                made += 1
+                if made == 2 and all(map(np.array_equal, *together)):
+                    return Moves(counts=counts, together=tuple(together), rounds=2, settled=True)
+                tick(1)
+    except OutOfTime:
+        if made == 0:
+            raise
+    return Moves(counts=counts, together=tuple(together), rounds=made)
 
 
 def _varied_moves(
     scales: Sequence[Scale],
-    counts: Sequence[Floats],
+    seen: Moves,
     stand_in: Dataset,
     steps: Sequence[Step],
     rng: Rng,
     progress: Progress,
     rounds: int,
-) -> tuple[tuple[Floats, ...], list[tuple[Ints, Ints]]]:
+) -> Moves:
     """For a method without randomness: mostly how it moves people like those of the file, a different set each time.
 
     On the file itself it does the same always. That is the truth where the file is the original, and nearly worthless
     where it is not quite: so it counts for a tenth.
     """
-    found = [np.zeros_like(count) for count in counts]
-    moves: list[tuple[Ints, Ints]] = []
-    for number in range(rounds):
-        own = rng.child("varied", number)
-        frame = people_like(stand_in.table.frame, stand_in.rows, own)
-        others = Dataset(table=stand_in.table.with_frame(frame), schema=stand_in.schema)
-        more, moved, _ = moves_of(scales, others, steps, own, progress, 1)
-        moves += moved
-        for total, count in zip(found, more, strict=True):
-            total += count
+    found = [np.zeros_like(count) for count in seen.counts]
+    together: tuple[tuple[Ints, Ints], ...] = ()
+    made = 0
+    with suppress(OutOfTime):
+        for number in range(rounds):
+            own = rng.child("varied", number)
+            frame = people_like(stand_in.table.frame, stand_in.rows, own)
+            others = Dataset(table=stand_in.table.with_frame(frame), schema=stand_in.schema)
+            more = moves_of(scales, others, steps, own, progress, 1)
+            together += more.together
+            for total, count in zip(found, more.counts, strict=True):
+                total += count
+            made += 1
+    if made == 0:
+        return seen
     usual = [_around(total) if scale.edges is not None else total for scale, total in zip(scales, found, strict=True)]
-    return tuple(
-        0.1 * count / count.sum() + 0.9 * total / total.sum() for count, total in zip(counts, usual, strict=True)
-    ), moves
+    blended = tuple(
+        0.1 * count / count.sum() + 0.9 * total / total.sum() for count, total in zip(seen.counts, usual, strict=True)
+    )
+    return Moves(counts=blended, together=together, rounds=seen.rounds + made)
 
 
 class Scale:
@@ -214,6 +237,14 @@ class Joint:
     scores: Singles
     excess: Singles
     """Inverse of their correlations, less what independence would have."""
+
+    @property
+    def most(self) -> float:
+        """No row's score can gain more than this by what its moves say together."""
+        if len(self.columns) == 0:
+            return 0.0
+        least = float(np.linalg.eigvalsh(self.excess.astype(np.float64))[0])
+        return max(0.0, -0.5 * least * float((np.abs(self.scores).max(axis=(1, 2)) ** 2).sum()))
 
     @classmethod
     def of(cls, scales: Sequence[Scale], counts: Sequence[Floats], moves: list[tuple[Ints, Ints]]) -> Joint:
@@ -304,15 +335,19 @@ def fill(
     seen: Ints,
     first: int,
     count: int,
+    floor: float = -np.inf,
 ) -> None:  # pragma: no cover - compiled
-    """The scores of one person (her cells) with ``count`` released rows from ``first`` on."""
+    """The scores of one person (her cells) with ``count`` released rows from ``first`` on.
+
+    Rows that score below ``floor`` column by column are not looked at together: they are out already.
+    """
     together = len(tied)
     moved = np.empty(together)
     for place in range(count):
         score = 0.0
         for axis in range(seen.shape[1]):
             score += table[axis, known[axis], seen[first + place, axis]]
-        if together > 0:
+        if together > 0 and score > floor:
             for left in range(together):
                 moved[left] = moves[left, known[tied[left]], seen[first + place, tied[left]]]
             for left in range(together):

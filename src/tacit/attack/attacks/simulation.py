@@ -10,7 +10,7 @@ from numba import njit, prange
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
-from tacit.attack.best_row import PIECE, best_of, share_of, start
+from tacit.attack.best_row import FAR, PIECE, best_of, share_of, start
 from tacit.attack.likelihood import PORTION, Likelihood, fill
 from tacit.attack.rerun import SIMULATED, proxy, runnable_steps
 from tacit.progress import SILENT, Progress, portions
@@ -61,7 +61,7 @@ class Simulation(Linking):
         done = 0
         for part in portions(progress, "linking by likelihood", len(known), max(1, PORTION // seen.size)):
             row[part], share[part] = _link(
-                table, joint.scores, joint.columns, joint.excess, known[part], seen, seeds[part]
+                table, joint.scores, joint.columns, joint.excess, known[part], seen, seeds[part], joint.most + FAR
             )
             done = part.stop
         detail = {
@@ -82,6 +82,7 @@ def _link(
     known: Ints,
     seen: Ints,
     seeds: Ints,
+    far: float,
 ) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
     rows = len(seen)
     found = np.zeros(len(known), dtype=np.int64)
@@ -91,7 +92,7 @@ def _link(
         scores = np.empty(PIECE)
         for first in range(0, rows, PIECE):
             count = min(PIECE, rows - first)
-            fill(scores, table, moves, tied, excess, known[index], seen, first, count)
+            fill(scores, table, moves, tied, excess, known[index], seen, first, count, held[0] - far)
             held = best_of(held, scores, count, first)
         found[index] = held[3]
         share[index] = share_of(held)

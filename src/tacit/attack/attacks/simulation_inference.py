@@ -11,7 +11,7 @@ from numba import njit, prange
 from pydantic import Field
 
 from tacit.attack.attack import Discloses, Guesses, Linking, View
-from tacit.attack.best_row import PIECE
+from tacit.attack.best_row import FAR, PIECE
 from tacit.attack.channel import Channel
 from tacit.attack.features import points
 from tacit.attack.likelihood import PORTION, Likelihood, fill
@@ -84,7 +84,15 @@ class SimulationInference(Linking):
         size = max(1, min(PORTION // seen.size, _VOTES // len(channel.values)))
         for part in portions(progress, "weighing by likelihood", len(known), size):
             votes, top = _votes(
-                table, joint.scores, joint.columns, joint.excess, known[part], seen, channel.codes, len(channel.values)
+                table,
+                joint.scores,
+                joint.columns,
+                joint.excess,
+                known[part],
+                seen,
+                channel.codes,
+                len(channel.values),
+                joint.most + FAR,
             )
             best[part], share[part] = _decided(votes, top, channel, before(part), reaches, len(seen))
             done = part.stop
@@ -150,6 +158,7 @@ def _votes(
     seen: Ints,
     codes: Ints,
     width: int,
+    far: float,
 ) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
     """For each person the rows' likelihoods summed by their secret, over that of the likeliest row, and its log."""
     rows = len(seen)
@@ -160,7 +169,7 @@ def _votes(
         best = -1e300
         for first in range(0, rows, PIECE):
             count = min(PIECE, rows - first)
-            fill(scores, table, moves, tied, excess, known[index], seen, first, count)
+            fill(scores, table, moves, tied, excess, known[index], seen, first, count, best - far)
             for place in range(count):
                 code = codes[first + place]
                 if code < 0:
@@ -170,7 +179,7 @@ def _votes(
                     votes[index] *= np.exp(best - score)
                     best = score
                     votes[index, code] += 1.0
-                elif score > best - 30.0:
+                elif score > best - FAR:
                     votes[index, code] += np.exp(score - best)
         top[index] = best
     return votes, top
