@@ -375,18 +375,21 @@ def test_ids_of_any_type_are_told_apart_by_their_text(ids: tuple[str, str, str],
     assert exact(asked, "SELECT COUNT(*) FROM t AS x JOIN t AS y ON x.id = y.id")[0][0] == 2
 
 
-def test_a_collation_makes_nobody_of_two_people(postgresql: str) -> None:
+@pytest.mark.parametrize("kind", ["text", "varchar(9)", "char(9)"])
+def test_a_collation_makes_nobody_of_two_people(kind: str, postgresql: str) -> None:
     """Where a column's collation takes upper and lower case for equal, two people were one, and a row met two keys."""
     import psycopg
 
     with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS public.same")
+        connection.execute("DROP COLLATION IF EXISTS same")
         try:
             connection.execute(
                 "CREATE COLLATION same (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
             )
         except psycopg.Error:
             pytest.skip("this server was built without ICU")
-        connection.execute("CREATE TABLE public.same (id text COLLATE same, k text COLLATE same)")
+        connection.execute(f"CREATE TABLE public.same (id {kind} COLLATE same, k text COLLATE same)".encode())
         connection.execute("INSERT INTO public.same VALUES ('Bob', 'a'), ('bob', 'a'), ('eve', 'A')")
     place = f"{postgresql}#public.same"
     columns = {"id": column("category"), "k": column("category", values=("a", "A"))}

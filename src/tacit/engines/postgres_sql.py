@@ -43,7 +43,7 @@ class PostgresWriter(Writer):
         known here are text at once: what they take for equal (1 month and 30 days, `citext`) would be one id in some
         places of a statement and two in others."""
         sql, kind = super()._column(node, scope)
-        if kind == "other" and self.is_stored(node, scope):
+        if kind in ("other", "stored text") and self.is_stored(node, scope):
             return f'(CAST({sql} AS text) COLLATE "C")', "text"
         return (f'({sql} COLLATE "C")' if kind == "text" and self.is_stored(node, scope) else sql), kind
 
