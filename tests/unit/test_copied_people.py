@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from tacit.attack import Scene, battery, examine, risk
+from tacit.attack.attacks.membership import Membership
 from tacit.data.table import Table
 from tacit.errors import NotApplicable
 from tacit.recipe import Recipe
@@ -80,3 +81,18 @@ def test_limits_are_written_as_they_are_read(name: str) -> None:
     recipe = Recipe.parse({"tacit": 1, "columns": {"age": "quasi"}, "limits": {name: 0.2}})
     assert recipe.limits.items() == {name: 0.2}
     assert Recipe.parse(recipe.to_plain()).limits == recipe.limits
+
+
+@pytest.mark.parametrize(("copied", "least"), [(1.0, 0.99), (0.6, 0.75), (0.2, 0.57)])
+def test_members_are_those_who_were_copied(copied: float, least: float) -> None:
+    """Saying "member" of those alone whose copy is there is right about them and about all strangers."""
+    draw = np.random.default_rng(5)
+    members, strangers, invented = (draw.normal(size=(400, 4)) for _ in range(3))
+    count = round(copied * 400)
+    released = draw.permutation(np.vstack([members[:count], invented[count:]]))
+    tables = [Table(frame=pl.DataFrame(rows, schema=list("abcd"))) for rows in (members, strangers, released)]
+    schema = Schema(columns={name: Column(role="quasi") for name in "abcd"})
+    scene = Scene(
+        original=Dataset.of(tables[0], schema), release=Release(table=tables[2], manifest={}), control=tables[1]
+    )
+    assert risk(examine(Membership(), scene, rng=Rng(1))).value >= least

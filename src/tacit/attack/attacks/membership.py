@@ -13,6 +13,7 @@ from tacit.attack.attack import Attack, Discloses, Guesses, View
 from tacit.attack.features import points
 from tacit.attack.nearest import nearest
 from tacit.attack.rerun import mask_again, runnable_steps
+from tacit.errors import OutOfTime
 from tacit.progress import SILENT, Progress, silenced
 from tacit.release import Release
 from tacit.rng import Rng
@@ -21,13 +22,25 @@ from tacit.schema import Column, Dataset, Role, Schema
 __all__ = ["Membership"]
 
 
+Floats = npt.NDArray[np.float64]
+
+_ENOUGH = 100
+"""Distinct rows from which it can be told how near strangers come."""
+_COPIES = 10
+"""So many people who stand in the release as they are do so by no accident when strangers do not."""
+_STRANGERS = 2000
+"""So many rows are looked for among as many others."""
+
+
 class Membership(Attack):
     """Somebody who knows values of a person says that she is in the data when some released row is unusually near.
 
     For synthetic and perturbed releases, where being in the file is itself the secret (a register of patients). A
     person's distance to the nearest row is compared with the distances of that row's neighbourhood, so that people in
-    crowded places are not taken for members. The nearest ``share`` of the targets are said to be members; with
-    ``shadows`` the intruder runs the published steps on random halves of the people he knows, sees how near members
+    crowded places are not taken for members. How near strangers come is seen in the release itself: one half of its
+    distinct rows is looked for in the other half. Where the people sought come clearly nearer than that (copies of some
+    of them, for example), those who do are said to be members, and else the nearest ``share`` of them; with ``shadows``
+    the intruder runs the published steps on random halves of the people he knows, sees how near members
     and others come to what such a half would have given, and takes the threshold that tells them apart best. Half of
     those tried are members; an intruder without the release is right about half.
     """
@@ -50,6 +63,8 @@ class Membership(Attack):
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         limit = self._threshold(view, rng, progress) if self.shadows else None
         score = self._score(view, rng, progress)
+        if limit is None and self.local and len(score):
+            limit = self._nearer_than_strangers(score, view, rng.child("strangers"), progress)
         if limit is not None:
             gap = np.abs(score - limit) / (np.abs(score - limit).max(initial=0.0) + 1e-12)
             return Guesses(
@@ -75,11 +90,35 @@ class Membership(Attack):
     def _score(self, view: View, rng: Rng, progress: Progress = SILENT) -> npt.NDArray[np.float64]:
         """Distance to the nearest released row, over the distance usual there; of the targets reached in time."""
         found = points(view, own=False, progress=progress)
-        near = nearest(found.targets, found.released, rng.generator, progress, "membership")
-        score: npt.NDArray[np.float64] = np.sqrt(near.distance)
-        if self.local and len(near.row):
-            score = score / (_usual(found.released, near.row) + 1e-12)
-        return score
+        return _nearness(found.targets, found.released, self.local, rng, progress)
+
+    def _nearer_than_strangers(self, score: Floats, view: View, rng: Rng, progress: Progress) -> float | None:
+        """The score below which most more people are than strangers would be; None when there are not clearly more."""
+        released = np.unique(points(view, own=False, progress=progress).released, axis=0)
+        if len(released) < _ENOUGH:
+            return None
+        order = rng.generator.permutation(len(released))[: 2 * _STRANGERS]
+        half = len(order) // 2
+        try:
+            strangers = _nearness(released[order[:half]], released[order[half:]], True, rng, progress)
+        except OutOfTime:
+            return None
+        if len(strangers) < _ENOUGH // 2:
+            return None
+        own, others = np.sort(score), np.sort(strangers)
+        cuts = np.unique(own)
+        more = np.searchsorted(own, cuts, "right") / len(own) - np.searchsorted(others, cuts, "right") / len(others)
+        best = int(np.argmax(more))
+        copies = int(np.searchsorted(own, 0.0, "right"))
+        # Beyond what the largest difference of two samples of one kind reaches once in a thousand times (Smirnov).
+        if more[best] > 1.95 * np.sqrt(1 / len(own) + 1 / len(others)):
+            limit = float(cuts[best])
+        elif copies >= _COPIES and others[0] > 0:
+            limit = 0.0
+        else:
+            return None
+        # As many as are expected anyway: their order says it better than a threshold.
+        return None if np.searchsorted(own, limit, "right") >= 0.85 * self.share * len(own) else limit
 
     def _threshold(self, view: View, rng: Rng, progress: Progress) -> float:
         """The score that best separates members of shadow releases from people left out of them."""
@@ -105,6 +144,15 @@ class Membership(Attack):
         cuts = np.unique(np.concatenate([left, right]))
         gain = np.searchsorted(left, cuts, "right") / len(left) - np.searchsorted(right, cuts, "right") / len(right)
         return float(cuts[int(np.argmax(gain))])
+
+
+def _nearness(people: Floats, released: Floats, local: bool, rng: Rng, progress: Progress) -> Floats:
+    """Distance of each person to the nearest row, over the distance usual there if ``local``."""
+    near = nearest(people, released, rng.generator, progress, "membership")
+    score: Floats = np.sqrt(near.distance)
+    if local and len(near.row):
+        score = score / (_usual(released, near.row) + 1e-12)
+    return score
 
 
 def _usual(released: Any, rows: Any) -> Any:
