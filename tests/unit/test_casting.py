@@ -25,6 +25,7 @@ def cast(values, kind, dtype=None):
         ([1, 2], Kind.NUMBER, [1.0, 2.0]),
         (["Yes", "no", None], Kind.BOOLEAN, [True, False, None]),
         ([0, 1], Kind.BOOLEAN, [False, True]),
+        ([0.0, 1.0, None], Kind.BOOLEAN, [False, True, None]),
         ([1, 2], Kind.CATEGORY, ["1", "2"]),
         (["1965-07-31"], Kind.DATE, [date(1965, 7, 31)]),
         (["31.07.1965"], Kind.DATE, [date(1965, 7, 31)]),

@@ -191,6 +191,7 @@ def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
         (Kind.DATE, [datetime(2020, 1, 1), datetime(2020, 1, 2)], datetime(2020, 1, 3, 10, 30)),
         (Kind.DATE, ["2020-01-01", "2020-01-02"], "2020-01-03 10:30:00"),
         (Kind.BOOLEAN, [0, 1], 2),
+        (Kind.BOOLEAN, [0.0, 1.0], 0.5),
         (Kind.BOOLEAN, ["Yes", "n"], "maybe"),
     ],
 )

@@ -19,10 +19,10 @@ FORMATS = (*_DAYS, *(day + clock for day in _DAYS for clock in _CLOCKS))
 """Ways to write a day or a moment. Years have four digits: two do not say which century."""
 
 BOOLEANS = {
-    **dict.fromkeys(("true", "yes", "y", "t", "1"), True),
-    **dict.fromkeys(("false", "no", "n", "f", "0"), False),
+    **dict.fromkeys(("true", "yes", "y", "t", "1", "1.0"), True),
+    **dict.fromkeys(("false", "no", "n", "f", "0", "0.0"), False),
 }
-"""Words for yes and no, in lower case."""
+"""Words for yes and no, in lower case; pandas turns a column of 0, 1 and gaps into decimal numbers."""
 
 
 def read_dates(texts: pl.Series, written: str) -> pl.Series:
