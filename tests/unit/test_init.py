@@ -12,7 +12,7 @@ from tacit.data.table import Table
 from tacit.demos.people import hospital
 from tacit.profile import propose, to_yaml
 from tacit.recipe import Recipe
-from tacit.schema import Role
+from tacit.schema import Dataset, Role
 
 ODD_NAMES = [
     "^a.*",
@@ -109,6 +109,14 @@ def test_a_column_of_any_name_gives_a_recipe_that_can_be_read(name):
     text = to_yaml(propose(Table(frame=frame)), "x.csv", k=2)
     assert "single" in text or "alone" in text
     assert list(Recipe.parse(text).schema.columns) == [name, "h", "s"]
+
+
+def test_bytes_are_proposed_for_removal():
+    frame = pl.DataFrame({"face": [b"\xff\x00"] * 30, "age": range(30)})
+    proposal = propose(Table(frame=frame))
+    assert proposal.of_role(Role.IDENTIFIER) == ("face",)
+    recipe = Recipe.parse(to_yaml(proposal, "x.parquet", k=2))
+    assert Dataset.of(Table(frame=frame), recipe.schema).identifiers == ("face",)
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,9 @@ def _most_confident(facts: Facts) -> Finding:
     if facts.present == 0:
         reason = "no row has a value; please decide"
         return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+    if facts.series.dtype == pl.Binary:
+        reason = "bytes (a picture, a recording, a file), which no method here can check"
+        return Finding(detector="bytes", role=Role.IDENTIFIER, reason=reason, confidence=1.0, hipaa="R")
     found = [finding for detector in DETECTORS if (finding := detector(facts)) is not None]
     if not found:
         reason = "nothing found; please decide"
