@@ -95,8 +95,9 @@ def plain_message(error: Any, model: type[BaseModel] | None = None) -> str:
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
-        known = model.model_fields if model is not None else ()
-        return "unknown field. " + did_you_mean(str(error["loc"][-1]), known)
+        if model is None:
+            return "unknown field"
+        return "unknown field. " + did_you_mean(str(error["loc"][-1]), model.model_fields)
     if kind == "value_error":
         return str(context.get("error", error["msg"]))
     words: str = error["msg"]

@@ -179,7 +179,11 @@ def load(path: Path) -> Metadata:
         return Metadata.model_validate(_bare(tree), context={"base": path.parent})
     except ValidationError as failure:
         problems = [
-            Problem(where=".".join(map(str, e["loc"])), line=_line(tree, e["loc"]), message=plain_message(e))
+            Problem(
+                where=".".join(map(str, e["loc"])),
+                line=_line(tree, e["loc"]),
+                message=plain_message(e, Metadata if len(e["loc"]) == 1 else None),
+            )
             for e in failure.errors()
         ]
         raise InvalidRecipe(problems, source=path.name) from None

@@ -47,12 +47,21 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     There is no budget then, and options of cost are refused.
     """
     from tacit.answer.metadata import load
+    from tacit.errors import InvalidRecipe, NotThatFormat
 
     text = sys.stdin.read() if sql == "-" else sql
     words = text.lstrip()
     if words[:8].upper() == "EXPLAIN ":
         explain, text = True, words[8:]
-    loaded = load(metadata)
+    try:
+        loaded = load(metadata)
+    except InvalidRecipe as refusal:
+        if {"tables", "dataset", "ledger"} <= {problem.where for problem in refusal.problems}:
+            raise NotThatFormat(
+                f"{metadata} describes no data set that can be asked about.",
+                fix="`tacit init FILE --query` writes the metadata; a recipe is for `tacit protect`.",
+            ) from None
+        raise
     if loaded.policy is not None:
         from tacit.cli._policy import answer_by_policy
 

@@ -12,7 +12,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tacit.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem
+from tacit.data.format import format_for
+from tacit.errors import FileMissing, InvalidRecipe, NotThatFormat, Problem, UnknownFormat
 
 __all__ = ["Located", "parse", "read_document"]
 
@@ -55,13 +56,25 @@ def _plain(node: Any) -> Any:
 
 
 def read_document(path: str | Path, *, kind: str, fix: str) -> str:
-    """The text of a recipe or the like; one that is not there, or is not UTF-8, is refused in words."""
+    """The text of a recipe or the like; one that is not there, is data, or is not UTF-8, is refused in words."""
+    if kind != "log" and is_data(path):
+        raise NotThatFormat(
+            f"{path} is a file of data, not a {kind}.", fix=fix.replace("FILE", Path(path).name), path=str(path)
+        )
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except (FileNotFoundError, IsADirectoryError, PermissionError):
         raise FileMissing(f"There is no {kind} at {path}.", fix=fix, path=str(path)) from None
     except UnicodeDecodeError:
         raise NotThatFormat(f"{path} is not written in UTF-8.", fix="Save it again as UTF-8.", path=str(path)) from None
+
+
+def is_data(path: str | Path) -> bool:
+    """Whether a file's name says that it holds a table."""
+    try:
+        return Path(path).is_file() and bool(format_for(Path(path)))
+    except UnknownFormat:
+        return False
 
 
 def parse(text: str, *, source: str = "recipe") -> Located:

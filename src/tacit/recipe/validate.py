@@ -84,6 +84,11 @@ def _build(document: Located, base: Path | None, beside: tuple[str, ...] = ()) -
     if not isinstance(plain, dict):
         collect.add((), "a recipe is a mapping that starts with `tacit: 1`")
         raise InvalidRecipe(collect.problems, source=document.source)
+    if "tables" in plain and "columns" not in plain:
+        collect.add(
+            ("tables",), "these are the metadata of a data set, for `tacit query`; `tacit init FILE` writes a recipe"
+        )
+        raise InvalidRecipe(collect.problems, source=document.source)
     for key in plain:
         if key not in KEYS and key not in beside:
             collect.add((key,), "unknown key. " + did_you_mean(str(key), KEYS))
