@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from tacit.attack.fellegi_sunter import fit, link, patterns
 from tacit.attack.similarity import alike, free_text
 from tacit.data.table import Table
 from tacit.errors import BadParameter, ExtraMissing, NotApplicable
+from tacit.progress import Deadline, Tick
 from tacit.protect.scale.on_spark import spark_session
 from tacit.release import Release
 from tacit.rng import Rng
@@ -324,6 +327,29 @@ def test_splink_links_as_our_engine_does() -> None:
     assert own > 0.9
     assert other == pytest.approx(own, abs=0.05)
     assert same > 0.9
+
+
+def test_splink_gives_the_people_it_had_time_for() -> None:
+    """Time is up once 100 of 240 people have been linked: those linked by then, from the first on, are given."""
+    pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+
+    class Counting:
+        linked = 0.0
+
+        @contextmanager
+        def task(self, title: str, total: float | None) -> Iterator[Tick]:
+            def tick(units: float) -> None:
+                self.linked += units if title == "linkage by Splink" else 0
+
+            yield tick
+
+    counting = Counting()
+    until = Deadline(until=1e6, listener=counting, clock=lambda: 1e9 if counting.linked >= 100 else 0.0)
+    known = people(240).select("name", "city", "age")
+    found = ProbabilisticLinkage(engine="splink").guess(view(known, known), Rng(3), until)
+    assert found.row is not None
+    assert found.tried == len(found.row) == 120
+    assert float(np.mean(found.row == np.arange(120))) > 0.9
 
 
 def test_splink_copes_with_files_that_match_exactly() -> None:

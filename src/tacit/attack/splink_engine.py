@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ import polars as pl
 from tacit.attack.blocking import Blocks
 from tacit.attack.comparisons import Labels, Numbers
 from tacit.attack.similarity import CUTS, sorted_words
-from tacit.errors import DatabaseFailed, ExtraMissing, TacitError
-from tacit.progress import Progress
+from tacit.errors import DatabaseFailed, ExtraMissing, OutOfTime, TacitError
+from tacit.progress import Deadline, Progress, hurry, portions
 
 __all__ = ["link_by_splink"]
 
@@ -38,6 +39,8 @@ _ROUNDS = (25, 5, 2, 1)
 """Rounds of expectation maximization, the first that works."""
 _PORTION = 25_000_000
 """Pairs that are scored at a time; their scores are kept until the best are found."""
+_PIECES = 8
+"""In so many pieces at least people are linked under a time limit, so that there is something to show for it."""
 
 
 def link_by_splink(
@@ -76,31 +79,40 @@ def link_by_splink(
         retain_matching_columns=False,
     )
     row, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
-    with _quiet(), _database(spark) as base, progress.task("linkage by Splink", 3) as tick:
-        # Splink takes the table whose name comes first as the left one.
-        tables = [
-            base.register(pl.DataFrame(side).to_arrow(), dataset_display_name=name)
-            for name, side in (("__tacit_1_known", known), ("__tacit_2_released", released))
-        ]
-        linker = splink.Linker(tables, settings, log_level=None)
-        # In one piece per column: on small files each further piece costs more than it saves.
-        linker.training.estimate_u_using_random_sampling(
-            max_pairs=_TRAINING, seed=seed, num_chunks=1, min_count_per_level=None
-        )
-        tick(1)
-        linker = _trained(linker, tables, _TRAINING if blocks.pairs > _TRAINING else None)
-        tick(1)
-        portions = -(-blocks.pairs // _PORTION)
-        for portion in range(portions):
-            scored: Any = linker.inference.predict_chunk(left_chunk=(portion + 1, portions), warning_mode="never")
-            best = pl.DataFrame(
-                pl.from_arrow(scored.query_sql(_best(scored.physical_name, seed, spark)).as_pyarrow_table())
+    left, right = pl.DataFrame(known), pl.DataFrame(released)
+    done = 0
+    with _quiet(), _database(spark, progress) as base:
+        with progress.task("learning the weights of agreement", 2) as tick:
+            # Splink takes the table whose name comes first as the left one.
+            tables = [_table(base, left, "1_known"), _table(base, right, "2_released")]
+            linker = splink.Linker(tables, settings, log_level=None)
+            # In one piece per column: on small files each further piece costs more than it saves.
+            linker.training.estimate_u_using_random_sampling(
+                max_pairs=_TRAINING, seed=seed, num_chunks=1, min_count_per_level=None
             )
-            who = best["person"].to_numpy()
-            row[who], share[who] = best["row"].to_numpy(), best["share"].to_numpy()
-            scored.drop_table_from_database_and_remove_from_cache()
-        gain = [_bits(comparison) for comparison in linker.misc.save_model_to_json()["comparisons"]]
-    return row, share, gain
+            tick(1)
+            linker = _trained(linker, tables, _TRAINING if blocks.pairs > _TRAINING else None)
+            tick(1)
+        model = linker.misc.save_model_to_json()
+        pieces = max(-(-blocks.pairs // _PORTION), _PIECES if isinstance(progress, Deadline) else 1)
+        with suppress(OutOfTime), _plain_words("Spark" if spark else "DuckDB", progress):
+            for number, part in enumerate(portions(progress, "linkage by Splink", people, -(-people // pieces))):
+                some = _table(base, left[part], f"1_known_{number}")
+                pair = splink.Linker([some, tables[1]], model, log_level=None)
+                scored: Any = pair.inference.predict()
+                best = pl.DataFrame(
+                    pl.from_arrow(scored.query_sql(_best(scored.physical_name, seed, spark)).as_pyarrow_table())
+                )
+                who = best["person"].to_numpy()
+                row[who], share[who] = best["row"].to_numpy(), best["share"].to_numpy()
+                scored.drop_table_from_database_and_remove_from_cache()
+                done = part.stop
+        gain = [_bits(comparison) for comparison in model["comparisons"]]
+    return row[:done], share[:done], gain
+
+
+def _table(base: Any, frame: pl.DataFrame, name: str) -> Any:
+    return base.register(frame.to_arrow(), dataset_display_name=f"__tacit_{name}")
 
 
 def _trained(linker: Any, tables: list[Any], pairs: int | None) -> Any:
@@ -231,17 +243,26 @@ def _bits(comparison: dict[str, Any]) -> float:
 
 
 @contextmanager
-def _database(spark: bool) -> Iterator[Any]:
-    """DuckDB in memory, or the active Spark session, or a local one that ends here."""
+def _database(spark: bool, progress: Progress) -> Iterator[Any]:
+    """DuckDB in memory, or the active Spark session, or a local one that ends here.
+
+    On DuckDB a statement is broken off when time is up; Spark finishes what it has begun.
+    """
     if not spark:
         import duckdb
         from splink import DuckDBAPI
 
         connection = duckdb.connect(":memory:")
+        alarm = Timer(progress.left, connection.interrupt) if isinstance(progress, Deadline) else None
         try:
-            with _plain_words("DuckDB"):
+            if alarm is not None:
+                alarm.daemon = True
+                alarm.start()
+            with _plain_words("DuckDB", progress):
                 yield DuckDBAPI(connection=connection)
         finally:
+            if alarm is not None:
+                alarm.cancel()
             connection.close()
         return
     from tacit.protect.scale.on_spark import spark_session
@@ -249,7 +270,7 @@ def _database(spark: bool) -> Iterator[Any]:
     with spark_session(None, memory="4GB", threads=None, temporary=None) as session:
         import splink.backends.spark as backend
 
-        with _plain_words("Spark"):
+        with _plain_words("Spark", progress):
             # Similarity of names is not among Spark's own functions; Splink brings it along.
             session.sql(f"ADD JAR '{backend.similarity_jar_location()}'")
             make: Any = backend.SparkAPI
@@ -270,13 +291,14 @@ def _forget(session: Any) -> None:
 
 
 @contextmanager
-def _plain_words(engine: str) -> Iterator[None]:
+def _plain_words(engine: str, progress: Progress) -> Iterator[None]:
     """Whatever goes wrong inside may quote statements and values; neither is shown."""
     try:
         yield
     except TacitError:
         raise
     except Exception as failure:
+        hurry(progress)
         raise DatabaseFailed(
             f"Splink could not link the files on {engine} ({type(failure).__name__}).",
             fix="Use the engine of our own (`engine: own`), or fewer columns.",

@@ -20,12 +20,12 @@ __all__ = ["ModelInference"]
 
 Floats = npt.NDArray[np.float64]
 
-_ROWS = 100_000
+_ROWS = 30_000
 """Boosting learns a rule from so many rows as well as from more."""
 _CLASSES = 100
 """Boosting grows one tree for each value in every round."""
 _TREES = 100
-_SLICE = 20
+_SLICE = 10
 """After so many trees the clock is looked at."""
 
 
@@ -33,7 +33,7 @@ class ModelInference(Linking):
     """Somebody trains a model on the release that predicts the sensitive value from what he knows, and applies it.
 
     "nearest" reads the value off the nearest row; "neighbours" takes the most frequent value (the median, for numbers)
-    of several; "boosting" is gradient boosting of trees, trained on at most 100,000 rows. Which gives away most depends
+    of several; "boosting" is gradient boosting of trees, trained on at most 30,000 rows. Which gives away most depends
     on the release: the nearest row where people are found in it, the others where it teaches a rule. "strongest" is the
     one that is right most often about a quarter of the people (at most 1,000), counted on the others.
 

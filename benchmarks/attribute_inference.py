@@ -1,0 +1,67 @@
+"""Percent of secrets found within 5 %, by simulation and by models, on masked Census and Tarragona files.
+
+python benchmarks/attribute_inference.py
+
+The first three columns are known of everybody, the last one is sought. One masking each.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tacit.attack import Attack, Scene, examine
+from tacit.attack.attacks.model_inference import ModelInference
+from tacit.attack.attacks.simulation_inference import SimulationInference
+from tacit.data.table import Table
+from tacit.protect.step import Context, Step
+from tacit.registry import registry
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
+METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("rank-swap", {"p": 2}),
+    ("rank-swap", {"p": 10}),
+    ("noise", {"variance_ratio": 0.01}),
+    ("noise", {"variance_ratio": 0.1}),
+    ("microaggregate", {"k": 5}),
+)
+ATTACKS: tuple[Attack, ...] = (
+    SimulationInference(tolerance=0.05),
+    *(ModelInference(tolerance=0.05, model=name) for name in ("nearest", "neighbours", "boosting")),
+)
+
+
+def main() -> None:
+    print("file       masked  method              baseline  simulation  nearest  neighbours  boosting")
+    for file in ("CASCrefmicrodata", "Tarragona"):
+        frame = pl.read_csv(DATA / f"{file}.csv").select(pl.selectors.numeric())
+        known, secret = frame.columns[:3], frame.columns[-1]
+        roles = {name: Column(role=Role.QUASI) for name in known} | {secret: Column(role=Role.SENSITIVE)}
+        data = Dataset.of(Table(frame=frame.select([*known, secret])), Schema(columns=roles))
+        for masked in ("known", "secret", "both"):
+            columns = {"known": known, "secret": [secret], "both": [*known, secret]}[masked]
+            for method, parameters in METHODS:
+                step = registry("method").get(method).build({**parameters, "columns": columns})
+                assert isinstance(step, Step)
+                change = step.apply(data, Context(rng=Rng(11)))
+                said = {"step": method, "parameters": step.public(), "truthful": step.truthful, **change.public}
+                release = Release(table=change.table, manifest={"steps": [said]})
+                scene = Scene(original=data, release=release, aligned=True)
+                found = [examine(attack, scene, rng=Rng(5)) for attack in ATTACKS]
+                assert found[0].baseline is not None
+                shares = "  ".join(f"{100 * outcome.main.rate:9.1f}" for outcome in found)
+                name = f"{method} {next(iter(parameters.values()))}"
+                print(
+                    f"{file[:9]:9s}  {masked:6s}  {name:20s}{100 * found[0].baseline.rate:7.1f}  {shares}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()
