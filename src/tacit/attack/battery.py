@@ -73,7 +73,7 @@ def battery(scene: Scene) -> tuple[Attack, ...]:
                 add("model-inference", secret=name, **near)
             if _moved(scene, {*known, name}):
                 add("simulation-inference", secret=name, **near)
-            for by in together:
+            for by in together if "likelihood" not in together else ("values", "likelihood"):
                 add("assignment-inference", secret=name, by=by, **near)
     numeric = [name for name in known if released.column(name).dtype.is_numeric()]
     if numeric or (known and not exact):

@@ -40,6 +40,8 @@ _CELLS = 20_000_000
 _DENSE = 4_000_000
 """Up to so many pairs all of them take part; beyond, the cheapest rows of each person."""
 _CHEAPEST = 50
+_CELL = 200
+"""Ranks are counted in so many cells."""
 _IMPOSSIBLE = 25.0
 """What it costs when a column disagrees that no published step changed."""
 _UNIFORM = 12**0.5
@@ -119,9 +121,8 @@ def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Pric
         # Labels that a step has made of values are read, not simulated.
         labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
         moved = replace(view, knows=tuple(name for name in view.knows if name not in labels))
-        learned = Likelihood.learn(
-            moved, proxy(moved), runnable_steps(moved), rng.child("moves"), progress, rounds=None, cells=400
-        )
+        steps = runnable_steps(moved)
+        learned = Likelihood.learn(moved, proxy(moved), steps, rng.child("moves"), progress, rounds=None, cells=_CELL)
         prices.append(_unlikely(learned, moved))
         done = {scale.name for scale in learned.scales}
     for name in view.knows:
