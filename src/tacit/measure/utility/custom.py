@@ -53,7 +53,7 @@ class Custom(Measure):
             raise NotApplicable("custom: the function returned different things for the original and the release.")
         old, new = np.array(list(before.values())), np.array(list(after.values()))
         if not len(old) or not (np.isfinite(old).all() and np.isfinite(new).all()):
-            raise NotApplicable("custom: the function returned something that is not a finite number.")
+            raise NotApplicable("custom: the function returned nothing, or something that is not a finite number.")
         gaps = np.abs(old - new)
         if self.divergence == "relative":
             gaps = gaps / np.maximum(np.abs(old), max(1e-9 * float(np.abs(old).max()), 1e-300))
@@ -70,5 +70,5 @@ def _flat(result: Any) -> dict[str, float]:
 
 def mean_of_numbers(frame: pl.DataFrame) -> dict[str, float]:
     """The mean of every number column: an example of such a function."""
-    means = frame.select(pl.selectors.numeric().cast(pl.Float64).mean()).row(0, named=True)
-    return {name: mean for name, mean in means.items() if mean is not None}
+    means = frame.select(pl.selectors.numeric().cast(pl.Float64).mean()).to_dict(as_series=False)
+    return {name: mean for name, [mean] in means.items() if mean is not None}
