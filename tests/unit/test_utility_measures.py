@@ -224,6 +224,5 @@ def test_measures_of_numbers_do_not_apply_to_text(name: str) -> None:
 
 def test_a_function_that_has_nothing_to_say() -> None:
     words = pl.DataFrame({"q": ["x", "y", "x"]})
-    found = take("custom", pair(words, words), "tacit.measure.utility.custom:mean_of_numbers")
-    assert found.value is None
-    assert "nothing" in found.reason
+    with pytest.raises(NotApplicable, match="returned nothing"):
+        take("custom", pair(words, words), "tacit.measure.utility.custom:mean_of_numbers")
