@@ -41,8 +41,9 @@ class Microaggregate(Masking):
 
     Distances are Euclidean on standardized numbers; categories are as far apart as their hierarchy says (0 to 1), so
     mixed tables work. Records with gaps are grouped with those that have the same gaps; where fewer than k records
-    share a pattern of gaps, their other values in the group become missing too. Whole numbers become decimal where
-    the mean is. A table (or stratum) of fewer than k records is refused.
+    share a pattern of gaps, their other values in the group become missing too: they show nothing, and there may be
+    fewer than k of them. Whole numbers become decimal where the mean is. A table (or stratum) of fewer than k records
+    is refused.
 
     >>> import polars as pl
     >>> from tacit.data.table import Table
