@@ -14,6 +14,7 @@ from tacit.attack.attacks.linkage import Linkage
 from tacit.attack.attacks.rank_window import RankWindow
 from tacit.attack.attacks.simulation import Simulation
 from tacit.data.table import Table
+from tacit.errors import NotApplicable
 from tacit.protect.methods.rank_swap import RankSwap
 from tacit.protect.pipeline import protect
 from tacit.release import Lineage, Release
@@ -132,3 +133,28 @@ def test_cells_emptied_after_swapping_do_not_stop_the_simulation() -> None:
     assert risk(examine(Simulation(rounds=50), scene, rng=Rng(1))).value > 0.6
     assert risk(examine(RankWindow(), scene, rng=Rng(1))).value > 0.6
     assert risk(examine(Assignment(by="likelihood"), scene, rng=Rng(1))).value > 0.8
+
+
+def test_numbers_that_no_step_changed_must_agree() -> None:
+    original = numbers()
+    draw = np.random.default_rng(7)
+    frame = original.table.frame.with_columns(pl.Series(name, draw.permutation(COUNT)) for name in "abc")
+    steps = [{"step": "shuffle", "parameters": {}, "truthful": False, "columns": ["a", "b", "c"]}]
+    scene = shuffled(original, frame, {"steps": steps})
+    assert risk(examine(Assignment(), scene, rng=Rng(1))).value == 1.0
+
+
+def test_moves_under_labels_cannot_be_told() -> None:
+    """Noise, then everything in bands: the attack says that it does not apply, and the others go on."""
+    original = numbers()
+    frame = original.table.frame.with_columns(
+        pl.format("[{}, {})", pl.col(n).floor(), pl.col(n).floor() + 1) for n in "abcd"
+    )
+    steps = [
+        {"step": "noise", "parameters": {"variance_ratio": 0.1}, "truthful": False, "columns": list("abcd")},
+        {"step": "generalize", "parameters": {}, "truthful": True, "columns": list("abcd")},
+    ]
+    scene = shuffled(original, frame, {"steps": steps})
+    with pytest.raises(NotApplicable, match="coarsened"):
+        examine(Assignment(by="likelihood"), scene, rng=Rng(1))
+    assert risk(examine(Assignment(), scene, rng=Rng(1))).value > 0

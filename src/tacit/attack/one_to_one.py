@@ -42,7 +42,7 @@ _DENSE = 4_000_000
 _CHEAPEST = 50
 _CELL = 200
 """Ranks are counted in so many cells."""
-_IMPOSSIBLE = 25.0
+_IMPOSSIBLE = 1000.0
 """What it costs when a column disagrees that no published step changed."""
 _UNIFORM = 12**0.5
 """One over the standard deviation of ranks as shares."""
@@ -121,6 +121,11 @@ def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Pric
         # Labels that a step has made of values are read, not simulated.
         labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
         moved = replace(view, knows=tuple(name for name in view.knows if name not in labels))
+        if not moved.knows:
+            raise NotApplicable(
+                "Every column that the intruder knows was coarsened after it was moved, so that no move can be told.",
+                fix="Use `linkage`, which reads labels.",
+            )
         steps = runnable_steps(moved)
         learned = Likelihood.learn(moved, proxy(moved), steps, rng.child("moves"), progress, rounds=None, cells=_CELL)
         prices.append(_unlikely(learned, moved))
@@ -161,6 +166,8 @@ def _column(view: View, name: str, by: By) -> Price | None:
     ordered = known.dtype.is_numeric() or known.dtype.is_temporal()
     if ordered and released.dtype != pl.String:
         before, after = numbers(known), numbers(released)
+        if before is not None and after is not None and view.steps and name in view.untouched:
+            return _unequal(before, after, known=0.0 if view.blanks_unknown else _IMPOSSIBLE)
         if before is not None and after is not None:
             return _difference(before, after, by, missing=0.0 if view.blanks_unknown else 1.0)
     if known.n_unique() * released.n_unique() > _CELLS:
@@ -190,6 +197,20 @@ def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Pri
         gap[:, gone] = 0.5
         gap[blank] = np.where(gone, 0.0, missing)
         return gap
+
+    return price
+
+
+def _unequal(before: Floats, after: Floats, *, known: float) -> Price:
+    """A number that no published step changed is the same in both files; an emptied cell says nothing."""
+    gone = np.isnan(after)
+
+    def price(part: slice) -> Singles:
+        some = before[part]
+        found = np.where(some[:, None] == after[None, :], 0.0, _IMPOSSIBLE).astype(np.float32)
+        found[:, gone] = 0.5
+        found[np.isnan(some)] = np.where(gone, 0.0, known)
+        return found
 
     return price
 
