@@ -407,3 +407,17 @@ def test_a_collation_of_spark_makes_nobody_of_two_people() -> None:
     assert "CAST(`id` AS STRING) AS `u`" in writer.write('SELECT "id" AS u FROM "t" WHERE "id" IS NOT NULL')
     with pytest.raises(QueryRefused):
         writer.write('SELECT COUNT(*) FROM (SELECT TRY_CAST("id" AS VARCHAR) AS c1 FROM "t") WHERE c1 = \'x\'')
+
+
+def test_floats_come_from_the_server_with_all_their_digits(postgresql: str) -> None:
+    """With a server's setting of fewer digits, two private keys looked alike, and one took the other's place."""
+    import psycopg
+
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.digits (x float8)")
+        connection.execute("INSERT INTO public.digits VALUES (0.1), (0.10000000000000003)")
+    place = f"{postgresql}?options=-c%20extra_float_digits%3D0#public.digits"
+    asked = session({"t": (place, {"x": column("number")})}, engine=Postgres())
+    plan = choose(ask("SELECT x, COUNT(*) FROM t GROUP BY x", asked.catalog), approximate(1, "1e-6"))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive(plan, 1)).open(Permit("a test"))
+    assert len({row[0] for row in found}) == 2

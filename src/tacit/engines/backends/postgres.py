@@ -27,6 +27,8 @@ _KINDS = {
 }  # fmt: skip
 _SETTINGS = (
     "SET TimeZone = 'UTC'", "SET DateStyle = 'ISO'", "SET standard_conforming_strings = on",
+    "SET extra_float_digits = 3",  # else two keys can look alike, and one takes the other's place
+    "SET IntervalStyle = 'postgres'", "SET bytea_output = 'hex'",
     "SET client_min_messages = 'error'", "SET search_path = pg_catalog, pg_temp", "SET jit = off",
     "SET work_mem = '64MB'",
     "SET default_transaction_read_only = on",
