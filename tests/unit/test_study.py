@@ -82,7 +82,7 @@ def test_columns_are_in_a_name_only_where_they_tell_candidates_apart() -> None:
 
 def test_the_page_is_for_every_screen() -> None:
     text = page(run_study(Plan.parse(PLAN), table(), workers=1))
-    start, _, shown = text.rpartition("<figure>")
+    start, _, shown = text.rpartition("<figure aria-label=")
     assert '<html lang="en">' in start
     assert 'name="viewport"' in start
     assert start.count("<title>") - start.count("<title>Chart") == 1

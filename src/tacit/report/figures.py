@@ -142,9 +142,8 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     )
     top = max(picture.bars, key=lambda bar: bar.after)
     caption = picture.note
-    alternative = (
-        f"Column {picture.column}: {len(picture.bars)} values; the most frequent is {top.label}, {percent(top.after)}"
-    )
+    values = "1 value" if len(picture.bars) == 1 else f"{len(picture.bars)} values"
+    alternative = f"Column {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
     if compared:
         moved = sum(abs((bar.before or 0) - bar.after) for bar in picture.bars) / 2
         alternative += (

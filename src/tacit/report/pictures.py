@@ -26,6 +26,8 @@ ON_LIGHT, ON_DARK = "#1c2631", "#fffffe"
 HEAT_EDGES = (0.02, 0.05, 0.1, 0.2)
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
+_APART = {"labelOverlap": "greedy", "labelSeparation": 10}
+"""Numbers of an axis that would touch are left out."""
 _TWO = {"domain": ["before", "after"], "range": [BEFORE, AFTER]}
 
 
@@ -201,7 +203,7 @@ def column(picture: ColumnPicture, *, width: int = 400) -> Spec:
     rows = [{"label": n, "before": bar.before, "after": bar.after} for n, bar in zip(labels, picture.bars, strict=True)]
     y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
     y |= {"axis": _labels(labels, 140)}
-    x: Spec = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4}}
+    x: Spec = {"type": "quantitative", "title": None, "axis": {"format": "~%", "tickCount": 4, **_APART}}
     layers: list[Spec] = [
         {
             "mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5},
@@ -263,7 +265,7 @@ def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
     y: Spec = {"field": "label", "type": "nominal", "sort": None, "title": None}
     y |= {"axis": _labels([row["label"] for row in rows], 140)}
     x: Spec = {"field": "value", "type": "quantitative", "title": None, "scale": {"domain": [0, 1]}}
-    x |= {"axis": {"tickCount": 4, "format": ".2~f"}}
+    x |= {"axis": {"tickCount": 4, "format": ".2~f", **_APART}}
     bars: Spec = {"mark": {"type": "bar", "color": AFTER, "height": {"band": 0.62}, "cornerRadiusEnd": 1.5}}
     text: Spec = {"mark": {"type": "text", "align": "left", "dx": 5, "fontSize": 11}}
     layers = [

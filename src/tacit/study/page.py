@@ -155,7 +155,18 @@ def page(study: Study) -> str:
         " end of its 95 % interval, the largest over the seeds; a limit is held against it. Loss:"
         f" {escape(study.plan.utility)}, where 0 is best.</p>"
     )
-    parts = [first, opening, head, later, *words, "<figure>", mark, body, said, explained]
+    parts = [
+        first,
+        opening,
+        head,
+        later,
+        *words,
+        '<figure aria-label="Risk and loss of every candidate; the table below has the numbers">',
+        mark,
+        body,
+        said,
+        explained,
+    ]
     return "".join([*parts, _table(study, document["recommended"]), close, end])
 
 
