@@ -220,6 +220,21 @@ def test_no_date_makes_a_question_fail_on_spark(java: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_bytes_that_are_no_text_take_no_keys_place_on_spark(java: str, tmp_path: Path) -> None:
+    """Python shows them as the sign for what cannot be read, which may be a key of its own, of many people."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parts = [b"\xef\xbf\xbd"] * 3 + [b"\xff", b"\xfe", b"a"]
+    ends = np.cumsum([0, *map(len, parts)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(parts))]
+    pq.write_table(pa.table({"k": pa.Array.from_buffers(pa.string(), len(parts), buffers)}), tmp_path / "t.parquet")
+    asked = session({"t": (tmp_path / "t.parquet", {"k": column("category")})}, engine=Spark(threads=1))
+    plan = choose(ask("SELECT k, COUNT(*) FROM t GROUP BY k", asked.catalog), approximate(1, "1e-6"))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive(plan, 1)).open(Permit("a test"))
+    assert sorted(row[:2] for row in found) == [("a", 1), ("\ufffd", 3)]
+    assert exact(asked, "SELECT COUNT(*) FROM t WHERE k IS NULL")[0][0] == 2
+
+
+@pytest.mark.slow
 def test_a_text_is_not_what_spark_finds_under_that_name(java: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark puts the variables of its process into a statement's text: a question could spell them out."""
     monkeypatch.setenv("TACIT_TEST_SECRET", "hunter")

@@ -150,7 +150,8 @@ class _RunningSpark(Running):
 
 
 def _within(frame: Any) -> Any:
-    """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail."""
+    """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail. So are bytes that
+    are no text: two such keys would look alike here, and one take the other's place."""
     from pyspark.sql import functions
 
     kept = []
@@ -159,6 +160,8 @@ def _within(frame: Any) -> Any:
         if kind in _CALENDAR:
             low, high = (functions.lit(end).cast(kind) for end in _CALENDAR[kind])
             x = functions.when((x >= low) & (x <= high), x).alias(title)
+        elif kind == "string":
+            x = functions.try_validate_utf8(x).alias(title)
         kept.append(x)
     return frame.select(kept)
 
