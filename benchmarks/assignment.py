@@ -1,0 +1,70 @@
+"""Percent re-identified one by one (distance, simulation) and with everybody given a row at once; families too.
+
+    python benchmarks/assignment.py
+
+The Census file (1080 rows), an intruder who knows its first six columns of everybody; and 2,000 people of the household
+survey, 5-anonymous in urban/rural, relation, sex and age, by an intruder who knows families.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import polars as pl
+
+from tacit.attack import Attack, Scene, examine
+from tacit.attack.attacks.assignment import Assignment
+from tacit.attack.attacks.distance_linkage import DistanceLinkage
+from tacit.attack.attacks.household_linkage import HouseholdLinkage
+from tacit.attack.attacks.linkage import Linkage
+from tacit.attack.attacks.simulation import Simulation
+from tacit.data.table import Table
+from tacit.protect.methods.mondrian import Mondrian
+from tacit.protect.methods.noise import Noise
+from tacit.protect.methods.rank_swap import RankSwap
+from tacit.protect.models.k_anonymity import KAnonymity
+from tacit.protect.pipeline import protect
+from tacit.protect.step import Step
+from tacit.release import Release
+from tacit.rng import Rng
+from tacit.schema import Column, Dataset, Role, Schema
+
+DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
+
+
+def scene(data: Dataset, step: Step, models: tuple[KAnonymity, ...] = ()) -> Scene:
+    made = protect(data, steps=[step], models=models, rng=Rng(3))
+    release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
+    return Scene(original=data, release=release, lineage=made.lineage)
+
+
+def show(name: str, where: Scene, attacks: tuple[Attack, ...]) -> None:
+    print(name)
+    for attack in attacks:
+        start = time.process_time()
+        found = 100 * examine(attack, where, rng=Rng(1)).main.rate
+        print(f"  {attack.part_name()} {attack.setting:<14} {found:5.1f} %  {time.process_time() - start:5.1f} s CPU")
+
+
+def main() -> None:
+    frame = pl.read_csv(DATA / "CASCrefmicrodata.csv")
+    frame = frame.select(frame.columns[:6])
+    census = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+    attacks = (DistanceLinkage(), Simulation(), *(Assignment(by=by) for by in ("values", "ranks", "likelihood")))
+    for step in (
+        RankSwap(p=5),
+        RankSwap(p=10),
+        RankSwap(p=10, variant="p-distribution"),
+        Noise(variance_ratio=0.1),
+        Noise(variance_ratio=0.1, variant="correlated"),
+    ):
+        show(f"{step.part_name()} {step.to_plain()}", scene(census, step), attacks)
+    survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
+    roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
+    people = Dataset.of(Table(frame=survey), Schema(columns=roles))
+    show("mondrian, k = 5", scene(people, Mondrian(), (KAnonymity(k=5),)), (Linkage(), HouseholdLinkage()))
+
+
+if __name__ == "__main__":
+    main()
