@@ -143,17 +143,25 @@ def coarser(scale: Fraction) -> Fraction:
     return rounded
 
 
+def _collected(count: int, some: Callable[[int], Ints]) -> Ints:
+    """That many draws, out of batches that hold about as many as are asked for."""
+    parts = [np.empty(0, dtype=np.int64)]
+    missing = count
+    while missing > 0:
+        parts.append(some(missing)[:missing])
+        missing -= len(parts[-1])
+    return np.concatenate(parts)
+
+
 def discrete_laplace(scale: Fraction, count: int) -> Ints:
     """Integers y with chance proportional to exp(-abs(y) / scale)."""
     if scale <= 0:
         raise BadParameter("a scale must be above 0.")
     scale = coarser(scale)
     top, bottom = scale.numerator, scale.denominator
-    parts: list[Ints] = []
-    missing = count
-    while missing > 0:
-        batch = missing + missing * 3 // 4 + 32
-        unit = below(top, batch)
+
+    def some(missing: int) -> Ints:
+        unit = below(top, missing + missing * 3 // 4 + 32)
         if top > 1:
             unit = unit[bernoulli_exp(unit / top, lambda i, u=unit: Fraction(int(u[i]), top))]  # type: ignore[misc]
         whole = _whole_exponentials(len(unit))
@@ -163,11 +171,10 @@ def discrete_laplace(scale: Fraction, count: int) -> Ints:
         if bottom > 1:
             size //= bottom
         negative = bits(len(size))
-        keep = ~(negative & (size == 0))
-        size, negative = size[keep], negative[keep]
-        parts.append(np.where(negative, -size, size)[:missing])
-        missing -= len(parts[-1])
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+        kept: Ints = np.where(negative, -size, size)[~(negative & (size == 0))]
+        return kept
+
+    return _collected(count, some)
 
 
 def discrete_gaussian(variance: Fraction, count: int) -> Ints:
@@ -176,21 +183,22 @@ def discrete_gaussian(variance: Fraction, count: int) -> Ints:
         raise BadParameter("a variance must be above 0.")
     if variance > LARGEST_VARIANCE:
         raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a coarser grid.")
-    step = isqrt(variance.numerator // variance.denominator) + 1
-    centre = variance / step
+    step, centre = _proposal(variance)
     near, spread = float(centre), float(2 * variance)
-    parts: list[Ints] = []
-    missing = count
-    while missing > 0:
-        drawn = discrete_laplace(Fraction(step), missing + missing * 2 // 3 + 32)
+
+    def some(missing: int) -> Ints:
+        drawn = discrete_laplace(step, missing + missing * 2 // 3 + 32)
         distance = np.abs(drawn) - near
+        rates = distance * distance / spread
+        return drawn[bernoulli_exp(rates, lambda i: (abs(int(drawn[i])) - centre) ** 2 / (2 * variance))]
 
-        def exact(i: int, drawn: Ints = drawn) -> Fraction:
-            return (abs(int(drawn[i])) - centre) ** 2 / (2 * variance)
+    return _collected(count, some)
 
-        parts.append(drawn[bernoulli_exp(distance * distance / spread, exact)][:missing])
-        missing -= len(parts[-1])
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+def _proposal(variance: Fraction) -> tuple[Fraction, Fraction]:
+    """The scale of Laplace draws out of which normal ones are kept, and the distance that is kept most often."""
+    step = Fraction(isqrt(variance.numerator // variance.denominator) + 1)
+    return step, variance / step
 
 
 def rounded_normal(variance: Fraction, count: int) -> Ints:
@@ -205,23 +213,18 @@ def rounded_normal(variance: Fraction, count: int) -> Ints:
         raise BadParameter("the noise would be smaller than half a grid step.", fix="Use a finer grid.")
     if variance > LARGEST_VARIANCE:
         raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a coarser grid.")
-    step = isqrt(variance.numerator // variance.denominator) + 1
-    centre = variance / step
+    step, centre = _proposal(variance)
     near, spread = float(centre), float(2 * variance)
-    parts: list[Ints] = []
-    missing = count
-    while missing > 0:
-        drawn = discrete_laplace(Fraction(step), 2 * missing + 32)
+
+    def some(missing: int) -> Ints:
+        drawn = discrete_laplace(step, 2 * missing + 32)
         within = _prefixes(len(drawn))
         v = within / _FULL - 0.5
         distance = np.abs(drawn) + v - near
+        rates = (distance * distance + near * (1 + 2 * v)) / spread
+        return drawn[bernoulli_exp(rates, lambda i: _normal_rate(abs(int(drawn[i])), int(within[i]), centre, variance))]
 
-        def exact(i: int, drawn: Ints = drawn, within: Floats = within) -> Rate:
-            return _normal_rate(abs(int(drawn[i])), int(within[i]), centre, variance)
-
-        parts.append(drawn[bernoulli_exp((distance * distance + near * (1 + 2 * v)) / spread, exact)][:missing])
-        missing -= len(parts[-1])
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    return _collected(count, some)
 
 
 def _normal_rate(k: int, prefix: int, centre: Fraction, variance: Fraction) -> Callable[[], tuple[Fraction, Fraction]]:

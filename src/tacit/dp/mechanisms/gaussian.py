@@ -7,6 +7,7 @@ from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from tacit.dp.bounds import ln_up, sqrt_up
 from tacit.dp.loss import Loss, concentrated, rho_for
@@ -83,11 +84,14 @@ class Gaussian(Mechanism):
             raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a larger epsilon.")
         return steps
 
+    def _noise(self, count: int) -> npt.NDArray[np.int64]:
+        return discrete_gaussian(self.steps(), count)
+
     def release(
         self, value: Sealed[Any], *, receipt: Receipt, sensitivity: Number = 1, squared: Number | None = None
     ) -> Any:
         """The noisy integers times the grid. Give either the L2 sensitivity or its square."""
         loss = self.loss(sensitivity) if squared is None else self.loss_squared(squared)
         opened = as_integers(self._open(value, receipt, loss))
-        noisy = opened + discrete_gaussian(self.steps(), opened.size).reshape(opened.shape)
+        noisy = opened + self._noise(opened.size).reshape(opened.shape)
         return noisy if self.grid == 1 else noisy.astype(np.float64) * float(self.grid)

@@ -7,17 +7,17 @@ from math import log, sqrt
 from statistics import NormalDist
 from typing import Annotated, Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import BeforeValidator, Field
 
 from tacit.dp.loss import NOTHING, Loss, approximate
-from tacit.dp.mechanism import as_integers, sensitivity_of, tail
+from tacit.dp.mechanism import sensitivity_of, tail
 from tacit.dp.mechanisms.gaussian import Gaussian
 from tacit.dp.normal_curve import normal_epsilon, squared_for
-from tacit.dp.receipt import Receipt
 from tacit.dp.sampler import SMALLEST_NORMAL, rounded_normal
 from tacit.errors import BadParameter
 from tacit.exact import Number, rational
-from tacit.sealed import Sealed
 
 __all__ = ["RoundedGaussian"]
 
@@ -91,10 +91,5 @@ class RoundedGaussian(Gaussian):
             raise BadParameter("the noise would be smaller than half a grid step.", fix="Use a finer grid.")
         return steps
 
-    def release(
-        self, value: Sealed[Any], *, receipt: Receipt, sensitivity: Number = 1, squared: Number | None = None
-    ) -> Any:
-        loss = self.loss(sensitivity) if squared is None else self.loss_squared(squared)
-        opened = as_integers(self._open(value, receipt, loss))
-        noisy = opened + rounded_normal(self.steps(), opened.size).reshape(opened.shape)
-        return noisy if self.grid == 1 else noisy.astype(float) * float(self.grid)
+    def _noise(self, count: int) -> npt.NDArray[np.int64]:
+        return rounded_normal(self.steps(), count)
