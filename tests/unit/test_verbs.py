@@ -16,7 +16,7 @@ import tacit
 from tacit.attack import Discloses, Outcome, risk
 from tacit.attack.outcome import Arm
 from tacit.data import Table, write
-from tacit.errors import BadParameter, NotApplicable, OutOfTime, Unmet, WrongKind
+from tacit.errors import BadParameter, NotApplicable, OutOfTime, PolicyNotMet, Unmet, WrongKind
 from tacit.recipe import Limits, Recipe
 from tacit.verbs import judge_limits, protect_large
 
@@ -234,3 +234,11 @@ def test_suppressed_rows_are_no_small_class_of_a_large_release(tmp_path: Path) -
     assert {entry["measure"]: entry["value"] for entry in told["measures"]}["class-sizes"] == 37
     assert told["attacks"][0]["risk"] == 2 / 97
     assert told["rows"] == 100
+    for limit, met in ((0.03, True), (0.02, False)):  # 2 of 97 is 0.0206
+        limited = replace(recipe, limits=Limits(risk=limit))
+        if met:
+            assert protect_large(limited, tmp_path / "large", force=True)["limits"][0]["value"] == 2 / 97
+        else:
+            with pytest.raises(PolicyNotMet, match="limit of risk"):
+                protect_large(limited, tmp_path / "strict")
+            assert not (tmp_path / "strict").exists()
