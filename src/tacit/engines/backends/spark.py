@@ -150,8 +150,8 @@ class _RunningSpark(Running):
 
 
 def _within(frame: Any) -> Any:
-    """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail. Bytes that are no
-    text are, too: two such keys would look alike here, and one take the other's place."""
+    """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail. Bytes that are
+    no text are, too: two such keys would look alike here, and one take the other's place."""
     from pyspark.sql import functions
 
     kept = []
