@@ -12,6 +12,7 @@ from tacit.attack.attacks.linkage import Linkage
 from tacit.data.table import Table
 from tacit.errors import NotApplicable
 from tacit.release import Lineage, Release
+from tacit.report.advice import advice
 from tacit.rng import Rng
 from tacit.schema import Column, Dataset, Schema
 
@@ -84,3 +85,10 @@ def test_without_a_household_column_it_does_not_apply() -> None:
 def test_households_are_drawn_whole() -> None:
     outcome = examine(HouseholdLinkage(), scene(), rng=Rng(1), tries=50)
     assert 50 <= outcome.main.tries < 57
+
+
+def test_the_advice_is_to_leave_the_household_column_out() -> None:
+    plain = examine(HouseholdLinkage(), scene(), rng=Rng(1)).to_plain()
+    limit = {"limit": "risk", "wanted": 0.1, "value": plain["high"], "met": False}
+    (told,) = advice([plain], [limit], {})
+    assert "“home”" in told.changes[0]

@@ -97,7 +97,7 @@ def _about(attack: Plain, wanted: float, manifest: Plain) -> Advice:
         finding += (
             f", {percent(judged(attack))} of what was left to learn at the upper end; the limit is {percent(wanted)}."
         )
-    rules = (_precision, _columns, _parameters, _models, _secret, _records)
+    rules = (_precision, _families, _columns, _parameters, _models, _secret, _records)
     changes = tuple(sentence for rule in rules for sentence in rule(attack, wanted, manifest))
     return Advice(attack=attack_label(attack), discloses=kind, finding=finding, changes=changes)
 
@@ -114,6 +114,17 @@ def _precision(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     return [
         f"The share itself is within the limit; its interval is not, because {why} after {number(sought)} people. "
         f"With about {number(needed)} people and the same share it would be: allow more tries or more time."
+    ]
+
+
+def _families(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
+    """No k of single rows holds back who looks for all rows of a household."""
+    if attack.get("attack") != "household-linkage":
+        return []
+    column = (attack.get("detail") or {}).get("column")
+    return [
+        f"Leave out {f'“{column}”' if column else 'the column'}, which tells what rows belong together: a whole family is "
+        "rare however common its members are. Or coarsen until whole households look alike."
     ]
 
 
