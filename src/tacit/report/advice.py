@@ -122,9 +122,10 @@ def _families(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     if attack.get("attack") != "household-linkage":
         return []
     column = (attack.get("detail") or {}).get("column")
+    named = f"“{column}”" if column else "the column"
     return [
-        f"Leave out {f'“{column}”' if column else 'the column'}, which tells what rows belong together: a whole family is "
-        "rare however common its members are. Or coarsen until whole households look alike."
+        f"Leave out {named}, which tells what rows belong together: a whole family is rare however common its members "
+        "are. Or coarsen until whole households look alike."
     ]
 
 
@@ -205,6 +206,8 @@ def _exploited(attack: Plain, manifest: Plain) -> list[str]:
 def _models(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     """For releases that only coarsen: the k that keeps a random pick within the limit."""
     steps = manifest.get("steps") or ()
+    if attack.get("attack") == "household-linkage":
+        return []
     if attack.get("discloses") != "identity" or not steps or not all(step.get("truthful") for step in steps):
         return []
     needed = ceil(1 / wanted - 1e-9) if wanted > 0 else None
