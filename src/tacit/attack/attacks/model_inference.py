@@ -13,7 +13,7 @@ from pydantic import Field
 from tacit.attack.attack import Attack, Discloses, Guesses, Linking, View
 from tacit.attack.features import points
 from tacit.errors import ExtraMissing, NotApplicable, OutOfTime
-from tacit.progress import SILENT, Progress, portions
+from tacit.progress import SILENT, Progress, hurry, portions
 from tacit.rng import Rng
 
 __all__ = ["ModelInference"]
@@ -99,10 +99,11 @@ def _neighbours(
     from scipy.spatial import cKDTree
 
     count = min(wanted, len(released))
+    hurry(progress)
     tree = cKDTree(released)
     near = np.empty((len(targets), count), dtype=np.int64)
     done = 0
-    for part in portions(progress, "model inference", len(targets), 500):
+    for part in portions(progress, "model inference", len(targets), 100):
         near[part] = tree.query(targets[part], k=count, workers=-1)[1].reshape(-1, count)
         done = part.stop
     near = near[:done]
