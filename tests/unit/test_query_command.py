@@ -119,10 +119,10 @@ def test_a_draft_never_holds_bounds(
 ) -> None:
     monkeypatch.chdir(folder)
     table = Table(frame=patients(300))
-    draft = propose(table, data="patients.csv", dataset="patients")
+    draft = propose(table, data="patients.csv", dataset="patients", unit="row")
     assert "age: {kind: integer}" in draft
     assert "99" not in draft
-    status, out, _ = run(capsys, "init", "patients.csv", "--query", "--out", "-")
+    status, out, _ = run(capsys, "init", "patients.csv", "--query", "--unit", "row", "--out", "-")
     assert status == 0
     assert out == draft
     (folder / "draft.yaml").write_text(out)

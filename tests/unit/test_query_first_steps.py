@@ -7,9 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tacit.answer.demo import flu
+from tacit.answer.explanation import digits
 from tacit.cli import main
 from tacit.cli.init import _askable, _name
-from tacit.cli.query import _digits
 from tacit.errors import UnknownFormat
 
 PEOPLE = pl.DataFrame({"city": ["Bonn", "Ely"] * 50, "age": list(range(20, 70)) * 2})
@@ -20,7 +21,7 @@ def test_the_printed_commands_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     PEOPLE.write_parquet("people 2025.parquet")
-    assert main(["init", "people 2025.parquet", "--query"]) == 0
+    assert main(["init", "people 2025.parquet", "--query", "--unit", "row"]) == 0
     lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  tacit ")]
     assert len(lines) == 2
     for line in lines:
@@ -53,11 +54,37 @@ def test_a_file_that_cannot_be_asked_is_refused_before(
     assert main(["init", str(tmp_path / "p.parquet"), "--query", "--out", str(tmp_path / "q.yaml")]) == 0
 
 
+def test_whom_a_row_is_about_is_not_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    PEOPLE.write_parquet("people.parquet")
+    question = ["query", "q.yaml", "SELECT COUNT(*) FROM people", "--epsilon", "1", "--explain"]
+    assert main(["init", "people.parquet", "--query", "--out", "q.yaml"]) == 0
+    assert main(question) == 2
+    assert "whom a row is about" in capsys.readouterr().err.splitlines()[-1]
+    assert main(["init", "people.parquet", "--query", "--out", "q.yaml", "--unit", "citty", "--force"]) == 2
+    assert "Did you mean `city`" in capsys.readouterr().err
+    assert main(["init", "people.parquet", "--query", "--out", "q.yaml", "--unit", "city", "--force"]) == 0
+    assert main(question) == 2
+    assert "rows" in capsys.readouterr().err
+    assert main(["init", "people.parquet", "--out", "r.yaml", "--unit", "city"]) == 2
+    assert not Path("r.yaml").exists()
+
+
 def test_a_table_of_a_server_is_named_as_metadata_name_it() -> None:
     found = _askable("postgresql://me:secret@db.example/clinic?table=public.Visits", Path("q.yaml"))
     assert found == ("postgresql://me@db.example/clinic#public.Visits", "visits")
     with pytest.raises(UnknownFormat, match="table, not of a query"):
         _askable("postgresql://db.example/clinic?query=SELECT 1", Path("q.yaml"))
+
+
+def test_an_answer_prints_as_its_numbers_and_what_they_cost() -> None:
+    asked = flu(people=50, budget=3)
+    shown = repr(asked.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1))
+    assert all(name in shown for name in ("n_low", "n_high"))
+    assert shown.endswith("Cost ε = 1. Left: ε = 2.")
+    assert "it is free" in repr(asked.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1))
 
 
 def test_names_and_numbers() -> None:
@@ -67,7 +94,7 @@ def test_names_and_numbers() -> None:
         "data",
         "größe_m",
     ]
-    assert [_digits(number, 4) for number in (13012.4, -99999.5, 0.0, 59.86, 1.5e20)] == [
+    assert [digits(number, 4) for number in (13012.4, -99999.5, 0.0, 59.86, 1.5e20)] == [
         "13,012",
         "-100,000",
         "0",

@@ -12,7 +12,16 @@ from tacit.answer.strategy import Strategy
 from tacit.dp.combined import combined_error
 from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 
-__all__ = ["Explanation", "Noise", "explain"]
+__all__ = ["Explanation", "Noise", "digits", "explain"]
+
+
+def digits(value: float, most: int) -> str:
+    """So many digits that count, and no powers of ten where a person would write the number out.
+
+    >>> digits(13012.4, 4), digits(0.012345, 4), digits(1.5e20, 4)
+    ('13,012', '0.01234', '1.5e+20')
+    """
+    return f"{value:,.0f}" if 10**most <= abs(value) < 1e15 else f"{value:,.{most}g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +49,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"Costs {self.cost}.", self.bounding]
-        lines += [f"{noise.what}: {noise.mechanism} noise, ±{noise.error:.4g} (95 %)." for noise in self.noises]
+        lines += [f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} (95 %)." for noise in self.noises]
         return "\n".join([*lines, *self.notes])
 
     def to_plain(self) -> dict[str, Any]:

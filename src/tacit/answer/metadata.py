@@ -36,7 +36,7 @@ from tacit.data.table import Table
 from tacit.dp.ledger import Ledger
 from tacit.engines.choice import is_address
 from tacit.engines.engine import Engine
-from tacit.errors import BadParameter, FileMissing, InvalidRecipe, Problem
+from tacit.errors import BadParameter, FileMissing, InvalidRecipe, Problem, UnknownColumn, did_you_mean
 from tacit.params import plain_message
 from tacit.schema import Column, Kind, Role, Schema
 
@@ -65,6 +65,13 @@ class TableMetadata(_Declared):
     """In how many groups a unit usually is; helps to choose how contributions are bounded."""
     columns: dict[str, Column]
     """What may be asked about; columns left out cannot be named."""
+
+    @field_validator("unit", mode="before")
+    @classmethod
+    def _said(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("say whom a row is about: `row` if each is another person, or the column that tells")
+        return value
 
     @field_validator("columns", mode="before")
     @classmethod
@@ -216,12 +223,16 @@ def _frame(path: Path) -> Any:
     return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
 
 
-def propose(table: Table, *, data: str, dataset: str) -> str:
+def propose(table: Table, *, data: str, dataset: str, unit: str | None = None) -> str:
     """A first draft of the file for a table, to be reviewed by its owner before anybody asks.
 
     Kinds are read from the table. Bounds and values are *not*: a bound taken from the data gives its largest value
-    away. They are left as questions for the owner, who knows what is possible without looking.
+    away. They are left as questions for the owner, who knows what is possible without looking. Nor is it guessed whom
+    a row is about: without ``unit`` the file waits for its owner to say so, and nothing is answered until then.
     """
+    if unit is not None and unit != "row" and unit not in table.columns:
+        raise UnknownColumn(f"There is no column `{unit}`.", fix=did_you_mean(unit, ["row", *table.columns]))
+    said, aside = "" if unit is None else _word(unit), "# " if unit in (None, "row") else ""
     lines = [
         "tacit: 1",
         f"dataset: {_word(dataset)}",
@@ -229,9 +240,9 @@ def propose(table: Table, *, data: str, dataset: str) -> str:
         "tables:",
         f"  {_word(dataset)}:",
         f"    data: {_word(data)}",
-        "    unit: row                   # or the column that says whose row it is; then declare rows and groups, too",
-        "    # rows: 3                   # rows of one unit that count within a group",
-        "    # groups: 2                 # groups in which one unit counts",
+        f"    unit: {said:<22}# `row` if each row is another person, or the column that tells",
+        f"    {aside}rows:     # where a column tells: rows of one person that count within one group",
+        f"    {aside}groups:   # and groups in which one person counts",
         "    columns:                    # delete what nobody may ask about",
     ]
     for name in table.columns:

@@ -73,6 +73,10 @@ class Answer:
                 data[f"{name}_high"] = [row[i].high for row in self.rows]
         return pl.DataFrame(data, strict=False)
 
+    def __repr__(self) -> str:
+        left = "" if self.remaining is None else f" Left: {self.remaining}."
+        return f"{self.intervals}\n{'Answered before, so it is free' if self.cached else f'Cost {self.loss}'}.{left}"
+
     def to_arrow(self) -> Any:
         """The values with their intervals as an Arrow table."""
         return self.intervals.to_arrow()

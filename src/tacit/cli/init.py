@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 @click.option("--preset", default=None, help="Start from a preset: research-file, public-use-file, ema-0070, ...")
 @click.option("--query", "for_query", is_flag=True, help="Write the metadata for `tacit query` instead of a recipe.")
 @click.option(
+    "--unit", default=None, help="For --query: `row` if each row is another person, or the column that tells."
+)
+@click.option(
     "--size", type=click.IntRange(1, 4), default=4, show_default=True, help="Columns per combination, at most."
 )
 @click.option(
@@ -42,6 +45,7 @@ def command(
     k: int | None,
     preset: str | None,
     for_query: bool,
+    unit: str | None,
     size: int,
     rows: int,
     force: bool,
@@ -59,6 +63,8 @@ def command(
     from tacit.profile import propose, to_yaml
     from tacit.recipe.presets import preset_text
 
+    if unit is not None and not for_query:
+        raise click.UsageError("--unit goes with --query.")
     if k is not None and preset is not None:
         raise click.UsageError("A preset says how many people must look alike: give --k or --preset, not both.")
     start = preset_text(preset) if preset is not None else None
@@ -69,7 +75,7 @@ def command(
     if found.partial:
         note(f"{found.table.rows} of {found.rows} rows are looked at: the first ones, and others spread over the rest.")
     if for_query:
-        _write_metadata(found.table, data, out, force=force, as_json=as_json)
+        _write_metadata(found.table, data, out, unit=unit, force=force, as_json=as_json)
         return
     proposal = propose(found.table, whole=found.rows, progress=progress(quiet=as_json), max_size=size)
     text = to_yaml(proposal, _from_recipe(data, out), k=k, preset=start)
@@ -93,13 +99,13 @@ def command(
             note("It does not say yet how many people must look alike: fill in k, or run this again with --k.")
 
 
-def _write_metadata(table: Table, data: str, out: Path, *, force: bool, as_json: bool) -> None:
+def _write_metadata(table: Table, data: str, out: Path, *, unit: str | None, force: bool, as_json: bool) -> None:
     """What private answers need to know of a table; bounds and values are left to its owner."""
     from tacit.answer.metadata import propose as propose_metadata
     from tacit.data import replacing
 
     place, name = _askable(data, out)
-    text = propose_metadata(table, data=place, dataset=name)
+    text = propose_metadata(table, data=place, dataset=name, unit=unit)
     if str(out) == "-":
         click.echo(text, nl=False)
         return
@@ -109,7 +115,11 @@ def _write_metadata(table: Table, data: str, out: Path, *, force: bool, as_json:
         emit_json({"metadata": str(out)})
         return
     ledger = out.parent / f"{name}-ledger.db"
-    note(f"Written: {out}. Say in it what one person is (`unit`) and what values are possible (`domain`). Then:")
+    if unit is None:
+        note(f"Written: {out}. Say in it whom a row is about: fill in `unit`, or run this again with --unit.")
+    else:
+        note(f"Written: {out}.")
+    note("Declare what values are possible (`domain`) where sums are asked for or groups are known. Then:")
     note(f"  tacit ledger cap {_word(str(ledger))} --dataset {name} --epsilon ...      # the budget, once")
     question = f"'SELECT COUNT(*) FROM {name}'"
     note(f"  tacit query {_word(str(out))} {question} --epsilon ...      # with --explain it is free")

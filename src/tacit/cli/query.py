@@ -101,16 +101,9 @@ def _show(answer: Answer) -> None:
 
 
 def _cell(value: Any, low: float | None, high: float | None) -> str:
+    from tacit.answer.explanation import digits
+
     if value is None:
         return "no answer"
-    shown = _digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-    return shown if low is None or high is None else f"{shown}  ({_digits(low, 4)} to {_digits(high, 4)})"
-
-
-def _digits(value: float, most: int) -> str:
-    """So many digits that count, and no powers of ten where a person would write the number out.
-
-    >>> _digits(13012.4, 4), _digits(0.012345, 4), _digits(1.5e20, 4)
-    ('13,012', '0.01234', '1.5e+20')
-    """
-    return f"{value:,.0f}" if 10**most <= abs(value) < 1e15 else f"{value:,.{most}g}"
+    shown = digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+    return shown if low is None or high is None else f"{shown}  ({digits(low, 4)} to {digits(high, 4)})"
