@@ -299,6 +299,9 @@ def _plain_words(engine: str, progress: Progress) -> Iterator[None]:
         raise
     except Exception as failure:
         hurry(progress)
+        if isinstance(progress, Deadline) and "INTERRUPT" in f"{failure} {failure.__cause__}".upper():
+            # Broken off by the alarm, whose clock need not be the deadline's own.
+            raise OutOfTime("Stopped: time was up before the files were linked.", fix="Allow more time.") from None
         raise DatabaseFailed(
             f"Splink could not link the files on {engine} ({type(failure).__name__}).",
             fix="Use the engine of our own (`engine: own`), or fewer columns.",
