@@ -158,3 +158,20 @@ def test_moves_under_labels_cannot_be_told() -> None:
     with pytest.raises(NotApplicable, match="coarsened"):
         examine(Assignment(by="likelihood"), scene, rng=Rng(1))
     assert risk(examine(Assignment(), scene, rng=Rng(1))).value > 0
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])
+def test_numbers_of_any_size_are_compared(size: float) -> None:
+    values = np.arange(1.0, 41.0)
+    original = Dataset.of(Table(frame=pl.DataFrame({"x": values * size})), Schema(columns={"x": Column(role="quasi")}))
+    scene = shuffled(original, original.table.frame, {})
+    assert risk(examine(Assignment(), scene, rng=Rng(1))).value == 1.0
+
+
+def test_one_number_far_from_all_others_is_no_failure() -> None:
+    """Farther than the squares of small floats reach, for somebody who knows too few people to tell its scale."""
+    values = np.append(np.arange(1.0, 40.0), 1e30)
+    original = Dataset.of(Table(frame=pl.DataFrame({"x": values})), Schema(columns={"x": Column(role="quasi")}))
+    scene = shuffled(original, original.table.frame.with_columns(pl.col("x").clip(0, 50)), {})
+    found = examine(Assignment(), Scene(**{**vars(scene), "people": np.array([38, 39])}), rng=Rng(1))
+    assert found.main.tries == 2

@@ -308,7 +308,7 @@ def _range(form: Form, constraints: Floats, theta: Floats, direction: Floats) ->
     low, high = -np.inf, np.inf
     if len(constraints):
         here, there = np.maximum(constraints @ theta, 0.0), constraints @ direction
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             bound = -here / there
         low = max(low, float(np.max(bound[there > 1e-15], initial=-np.inf)))
         high = min(high, float(np.min(bound[there < -1e-15], initial=np.inf)))

@@ -44,6 +44,10 @@ _CELL = 200
 """Ranks are counted in so many cells."""
 _IMPOSSIBLE = 1000.0
 """What it costs when a column disagrees that no published step changed."""
+_FAR = 1e9
+"""Nothing is farther than so many standard deviations: the square of more would be more than a number can hold."""
+_TINY = 1e-150
+"""Numbers that spread less than this, or more than one over it, are compared by their ranks."""
 _UNIFORM = 12**0.5
 """One over the standard deviation of ranks as shares."""
 
@@ -179,14 +183,15 @@ def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Pri
     held, shown = before[np.isfinite(before)], np.sort(after[np.isfinite(after)])
     if len(held) == 0 or len(shown) == 0 or shown[0] == shown[-1]:
         return None
-    many = 2 * len(held) >= len(shown) and held.std() > 0
     with np.errstate(over="ignore", invalid="ignore"):
-        wide = not np.isfinite([held.std(), shown.std()]).all()
-    if by == "ranks" or wide:
+        many = 2 * len(held) >= len(shown) and held.std() > 0
+        own = held if many else shown
+        usual = all(_TINY < spread < 1 / _TINY for spread in (own.std(), shown.std()))
+    if by == "ranks" or not usual:
         left, right = _ranks(before, np.sort(held) if many else shown), _ranks(after, shown)
     else:
-        own = held if many else shown
         left, right = (before - own.mean()) / own.std(), (after - shown.mean()) / shown.std()
+    left, right = np.clip(left, -_FAR, _FAR), np.clip(right, -_FAR, _FAR)
     gone = np.isnan(right)
 
     def price(part: slice) -> Singles:
