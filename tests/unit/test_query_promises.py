@@ -435,7 +435,9 @@ def test_a_draft_of_the_metadata_can_be_read_whatever_the_columns_are_called(tmp
              "%v", "a,b", " lead", "trail ", "\u00e9"]  # fmt: skip
     table = Table(frame=pl.DataFrame({name: [1, 2] for name in names}))
     for dataset in ("people", "a: b", "1", "x #y"):
-        (tmp_path / "m.yaml").write_text(propose(table, data="p.parquet", dataset=dataset), encoding="utf-8")
+        (tmp_path / "m.yaml").write_text(
+            propose(table, data="p.parquet", dataset=dataset, unit="row"), encoding="utf-8"
+        )
         made = load(tmp_path / "m.yaml")
         assert made.dataset == dataset
         assert list(made.tables[dataset].columns) == names
