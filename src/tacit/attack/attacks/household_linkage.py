@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit.attack.attack import Attack, Discloses, Guesses, View
-from tacit.attack.matching import Match, match
+from tacit.attack.matching import Candidates, Match, match
 from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress, portions
 from tacit.rng import Rng
@@ -82,18 +82,23 @@ class HouseholdLinkage(Attack):
 
 
 class _Fitting:
-    """The released rows that fit each person, with the weight of each."""
+    """The released rows that fit each person, with the weight of each; kept as classes, which hold many rows."""
 
     def __init__(self, matched: Match) -> None:
-        found: list[tuple[Ints, Floats]] = [(np.empty(0, np.int64), np.empty(0))] * matched.persons
+        self._matched = matched
+        self._found: list[Candidates | None] = [None] * matched.persons
         for targets, candidates in matched.candidates():
             if len(candidates.classes):
-                rows = np.concatenate([matched.rows(int(number)) for number in candidates.classes])
-                found[int(matched.person[targets[0]])] = rows, np.repeat(candidates.weight, candidates.sizes)
-        self.person, self.found = matched.person, found
+                self._found[int(matched.person[targets[0]])] = candidates
 
     def of(self, first: int, stop: int) -> list[tuple[Ints, Floats]]:
-        return [self.found[int(number)] for number in self.person[first:stop]]
+        return [self._rows(self._found[int(number)]) for number in self._matched.person[first:stop]]
+
+    def _rows(self, candidates: Candidates | None) -> tuple[Ints, Floats]:
+        if candidates is None:
+            return np.empty(0, np.int64), np.empty(0)
+        rows = np.concatenate([self._matched.rows(int(number)) for number in candidates.classes])
+        return rows, np.repeat(candidates.weight, candidates.sizes)
 
 
 def _households(members: list[tuple[Ints, Floats]], group: Ints, size: Ints, count: int) -> list[tuple[float, Ints]]:
