@@ -1,6 +1,6 @@
 """Exact noise per CPU second: ours, OpenDP's integer samplers, and NumPy's floats for scale (which are not private).
 
-Run: python benchmarks/noise.py
+Run: python benchmarks/noise.py (the test extra installs OpenDP)
 """
 
 from __future__ import annotations

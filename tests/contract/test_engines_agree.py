@@ -30,7 +30,6 @@ from tacit.errors import QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 SECRET = 4711
 
 

@@ -9,7 +9,7 @@ import pytest
 
 HEAVY = {
     "numpy", "polars", "pyarrow", "duckdb", "pandas", "scipy", "numba", "sklearn", "pydantic", "rich", "jinja2",
-    "vl_convert", "ruamel", "opendp", "dp_accounting", "sqlglot", "pyspark", "pyreadstat", "psycopg", "sqlalchemy",
+    "vl_convert", "ruamel", "dp_accounting", "sqlglot", "pyspark", "pyreadstat", "psycopg", "ortools", "splink",
 }  # fmt: skip
 
 

@@ -23,7 +23,6 @@ from tacit.engines.engine import Running
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 COLUMNS = {
     "person": Column(role=Role.PLAIN, kind=Kind.INTEGER),
     "city": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=("a", "b", "c"))),

@@ -30,7 +30,6 @@ from tacit.errors import QueryRefused
 from tacit.schema import Column, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 MANY = int(os.environ.get("TACIT_GENERATED", "1000")) // 8
 """How many lists of expressions each engine gets."""
 KINDS = {"i": "integer", "x": "number", "y": "number", "n": "integer", "big": "integer", "flag": "boolean",

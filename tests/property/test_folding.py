@@ -28,7 +28,6 @@ from tacit.engines.folding import fold
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 PERMIT = Permit("a test of exact numbers")
 CITIES = tuple("abcdefghijklmnopqrst")
 ITEMS = ["COUNT(*)", "COUNT(x)", "SUM(x)", "SUM(n)", "AVG(x)", "AVG(n)", "COUNT(*) FILTER (WHERE n > 2)",

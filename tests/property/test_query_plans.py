@@ -38,7 +38,6 @@ from tacit.errors import AnswerFailed, QueryRefused, TacitError
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 CANARY = "zanzibar"
 MANY = int(os.environ.get("TACIT_GENERATED", "1000"))
 """How many questions the slow tests generate; 10,000 take some minutes."""

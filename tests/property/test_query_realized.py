@@ -45,7 +45,6 @@ from tacit.errors import BadParameter, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 PERMIT = Permit("a test")
 TIES = 20
 """Bits by which ``Quantiles`` puts rows of equal value in an order."""

@@ -29,7 +29,6 @@ from tacit.engines.engine import Running
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Sealed
 
-pytest.importorskip("sqlglot")
 ANSWERS = 3000
 
 

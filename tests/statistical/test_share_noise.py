@@ -29,7 +29,6 @@ from tacit.dp.receipt import issue
 from tacit.engines.backends.duckdb import Duckdb
 from tacit.schema import Column, Domain, Kind, Role, Schema
 
-pytest.importorskip("sqlglot")
 GROUPS, RUNS, ROWS = 300, 20, 60
 KEYS = [f"k{i:03d}" for i in range(GROUPS)]
 X = np.round(np.random.default_rng(1).gamma(2, 12, ROWS).clip(0, 100), 3)

@@ -19,7 +19,6 @@ from tacit.dp.loss import Loss, approximate, pure
 from tacit.dp.mechanisms.laplace import Laplace
 from tacit.schema import Column, Domain, Kind, Role, Schema
 
-pytest.importorskip("sqlglot")
 LOW, HIGH = -20, 80
 POINTS = 400
 

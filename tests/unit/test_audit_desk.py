@@ -22,7 +22,6 @@ from tacit.dp.stores.sqlite import SqliteStore
 from tacit.errors import BadParameter, LedgerBroken
 
 pytest.importorskip("ortools")
-pytest.importorskip("sqlglot")
 
 PATIENTS = Path(__file__).parents[1] / "data" / "examples" / "patients7.csv"
 LOG = """\

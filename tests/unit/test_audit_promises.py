@@ -17,7 +17,6 @@ from tacit.answer.audit.questions import read_log
 from tacit.answer.metadata import load
 from tacit.errors import AnswerDenied, BadParameter, MetadataMissing
 
-pytest.importorskip("sqlglot")
 TABLE = pl.DataFrame(
     {"name": ["ann", "bob", "cyd", "dan"], "age": [20, 30, 40, 50], "flu": [1, 1, 0, 0], "wage": [10, 20, 30, 40]}
 )

@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+import sqlglot
 
 from tacit.engines.postgres_sql import PostgresWriter
 from tacit.engines.ranges import Sized, fits, size
 from tacit.engines.spark_sql import SparkWriter
 
-sqlglot = pytest.importorskip("sqlglot")
 KINDS = {"x": "float", "n": "int", "word": "text"}
 ENDS = [math.nan, math.inf, -math.inf, 1.7976931348623157e308, 5e-324, -5e-324, 2.2e-308, -0.0, 0.5, -2.5, 3.7, None]
 WHOLE = [2**63 - 1, -(2**63), 0, 1, -1, 7, None, 2**53 + 1, 3, 4, 5, 6]

@@ -23,8 +23,6 @@ from tacit.answer.policy_session import PolicySession
 from tacit.cli import main
 from tacit.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
 
-pytest.importorskip("sqlglot")
-
 PATIENTS = """\
 name,zip,age,disease,bill
 Ann,1301,21,Flu,100.5

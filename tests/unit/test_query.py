@@ -21,7 +21,6 @@ from tacit.dp.loss import approximate, concentrated
 from tacit.errors import BadParameter, OverBudget, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 
-pytest.importorskip("sqlglot")
 HUGE = 10**6
 
 

@@ -14,8 +14,6 @@ from tacit.cli import main
 from tacit.data.table import Table
 from tacit.errors import InvalidRecipe
 
-pytest.importorskip("sqlglot")
-
 METADATA = """\
 tacit: 1
 dataset: hospital

@@ -21,7 +21,6 @@ from tacit.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 COLUMNS = {
     "id": Column(role=Role.PLAIN, kind=Kind.INTEGER),
     "ward": Column(role=Role.PLAIN, kind=Kind.CATEGORY, domain=Domain(values=("east", "west"))),

@@ -26,7 +26,6 @@ from tacit.errors import AnswerFailed, SealedValue
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit, Sealed
 
-pytest.importorskip("sqlglot")
 CANARY = "zanzibar"
 
 

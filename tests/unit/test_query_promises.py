@@ -27,8 +27,6 @@ from tacit.errors import BadParameter, MetadataMissing, QueryRefused, TacitError
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
-
 
 def column(kind: str, **domain: Any) -> Column:
     return Column(role=Role.PLAIN, kind=Kind(kind), domain=Domain(**domain) if domain else None)

@@ -22,7 +22,6 @@ from tacit.errors import QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 from tacit.sealed import Permit
 
-pytest.importorskip("sqlglot")
 PERMIT = Permit("a test of exact numbers")
 MANY = tuple(f"it's {i}" for i in range(40))
 

@@ -12,7 +12,6 @@ from tacit.answer.source import Sources
 from tacit.errors import QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 
-pytest.importorskip("sqlglot")
 COLUMNS = {
     "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=50)),
     "m": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=-9, high=50)),

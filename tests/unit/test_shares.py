@@ -25,7 +25,6 @@ from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from tacit.errors import BadParameter
 from tacit.schema import Column, Domain, Kind, Role, Schema
 
-pytest.importorskip("sqlglot")
 HUGE = 10**7
 
 

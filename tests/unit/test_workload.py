@@ -16,7 +16,6 @@ from tacit.dp.loss import approximate, pure
 from tacit.errors import BadParameter, OverBudget, QueryRefused
 from tacit.schema import Column, Domain, Kind, Role, Schema
 
-pytest.importorskip("sqlglot")
 PREFIXES = [f"SELECT COUNT(*) FROM patients WHERE age <= {age}" for age in range(100)]
 CELLS = [f"SELECT COUNT(*) FROM patients WHERE age = {age}" for age in range(0, 100, 10)]
 

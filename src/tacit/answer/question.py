@@ -17,7 +17,7 @@ from tacit.answer.refusal import refuse
 from tacit.answer.rows import Rows
 from tacit.answer.scalar import Scalar
 from tacit.answer.source import Limits, Relation, Sources
-from tacit.errors import ExtraMissing, QueryRefused
+from tacit.errors import QueryRefused
 
 __all__ = ["Key", "Question", "Target", "ask", "statement_of"]
 
@@ -95,11 +95,9 @@ def ask(sql: str, catalog: Catalog) -> Question:
 
 def statement_of(sql: str) -> tuple[str, Any, Target | None]:
     """The query without its ERROR clause, its syntax tree, and that clause."""
-    try:
-        import sqlglot
-        from sqlglot.errors import SqlglotError
-    except ImportError:
-        raise ExtraMissing("sqlglot is not installed.", fix="Install it with `pip install 'tacit[query]'`.") from None
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
     if len(sql) > _LONGEST:
         raise QueryRefused(f"A query has at most {_LONGEST} characters.")
     sql, target = _target(sql)

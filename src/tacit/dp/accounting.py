@@ -27,7 +27,7 @@ def _counted(losses: Iterable[Loss] | Mapping[Loss, int]) -> Counter[Loss]:
 
 
 def _missing() -> ExtraMissing:
-    return ExtraMissing("dp-accounting is not installed.", fix="Install it with `pip install 'tacit[query]'`.")
+    return ExtraMissing("dp-accounting is not installed.", fix="Install it with `pip install 'tacit[accounting]'`.")
 
 
 def _split(delta: Number, total: Fraction) -> Fraction:

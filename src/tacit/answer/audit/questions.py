@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.errors import ExtraMissing, QueryRefused
+from tacit.errors import QueryRefused
 
 __all__ = ["Asked", "read_log", "understand"]
 
@@ -59,13 +59,9 @@ def read_log(text: str) -> Iterator[str]:
 
 def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> Asked:
     """Read one question; what is outside the language is refused with the reason, from the question alone."""
-    try:
-        import sqlglot
-        from sqlglot import exp
-    except ImportError:
-        raise ExtraMissing(
-            "Questions are read with sqlglot, which is not installed.", fix="Install `tacit[query]`."
-        ) from None
+    import sqlglot
+    from sqlglot import exp
+
     try:
         tree: Any = sqlglot.parse_one(text, read="duckdb")
     except sqlglot.errors.SqlglotError:

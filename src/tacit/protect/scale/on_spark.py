@@ -146,7 +146,6 @@ def _local(memory: str, threads: int | None, temporary: Path | None) -> Any:
 def _need_spark() -> None:
     try:
         import pyspark  # noqa: F401
-        import sqlglot  # noqa: F401
     except ImportError:
         raise ExtraMissing("Spark is not installed.", fix="pip install 'tacit[spark]'") from None
     home = os.environ.get("JAVA_HOME")
