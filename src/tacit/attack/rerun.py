@@ -137,21 +137,30 @@ def people_like(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFrame:
     draw = rng.generator
     names = [name for name in people.columns if people[name].dtype.is_numeric()]
     first = draw.integers(people.height, size=count)
-    if not names:
+    if not names or people.height == 1:
         return people[first]
-    level = people.select(pl.col(names).cast(pl.Float64).fill_null(strategy="mean").fill_null(0.0)).to_numpy()
-    spread = level.std(axis=0)
-    scaled = level / np.where(spread > 0, spread, 1.0)
+    # As floats: differences of unsigned numbers would wrap around.
+    level = people.select(pl.col(names).cast(pl.Float64)).fill_null(np.nan).to_numpy()
+    known = np.isfinite(level)
+    size = np.abs(np.where(known, level, 0.0)).max(axis=0)
+    unit = level / np.where(size > 0, size, 1.0)  # no number is too large to be squared
+    middle = np.where(known, unit, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    unit = np.where(known, unit, middle)
+    spread = unit.std(axis=0)
+    scaled = unit / np.where(spread > 0, spread, 1.0)
     near = cKDTree(scaled).query(scaled, k=min(_LIKE + 1, people.height), workers=-1)[1][:, 1:]
     other = near[first, draw.integers(near.shape[1], size=count)]
-    way = pl.Series(draw.random(count))
-    left, right = people[first], people[other]
-    made = [left[name] + (right[name] - left[name]) * way for name in names]
-    whole = [
-        series.round().cast(people[name].dtype) if people[name].dtype.is_integer() else series
-        for name, series in zip(names, made, strict=True)
-    ]
-    return left.with_columns(series.alias(name) for name, series in zip(names, whole, strict=True))
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = level[first] + (level[other] - level[first]) * draw.random((count, 1))
+    return people[first].with_columns(
+        _as_stored(pl.Series(name, made[:, place]), people.schema[name]) for place, name in enumerate(names)
+    )
+
+
+def _as_stored(values: pl.Series, kind: pl.DataType) -> pl.Series:
+    """In the type of the column; nobody knows a number that was missing or that the type cannot hold."""
+    finite = values.set(~values.is_finite(), None)
+    return (finite.round() if kind.is_integer() else finite).cast(kind, strict=False)
 
 
 def like_the_release(view: View, columns: tuple[str, ...]) -> Dataset:
