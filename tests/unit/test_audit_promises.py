@@ -150,9 +150,7 @@ def test_extremes_know_the_bounds() -> None:
     assert asked.ask("SELECT MIN(v) FROM t WHERE id > 1").answer == 1.0
 
 
-def test_declared_bounds_count_behind_the_front(tmp_path: Path) -> None:
-    (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,70\n")
-    (tmp_path / "w.yaml").write_text("""
+WAGES = """
 tacit: 1
 dataset: w
 ledger: ledger.db
@@ -164,7 +162,12 @@ tables:
     columns:
       id:   {kind: integer}
       wage: {kind: number, role: sensitive, domain: {low: 0, high: 100}}
-""")
+"""
+
+
+def test_declared_bounds_count_behind_the_front(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,70\n")
+    (tmp_path / "w.yaml").write_text(WAGES)
     session = load(tmp_path / "w.yaml").policy_session(base=tmp_path)
     with pytest.raises(AnswerDenied, match="within its bounds"):
         session.ask("SELECT SUM(wage) FROM t WHERE id < 2")
@@ -173,19 +176,7 @@ tables:
 
 def test_bounds_that_do_not_hold_are_refused_when_the_desk_opens(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,170\n")
-    (tmp_path / "w.yaml").write_text("""
-tacit: 1
-dataset: w
-ledger: ledger.db
-policy: {audit: {k: 2}}
-tables:
-  t:
-    data: w.csv
-    unit: row
-    columns:
-      id:   {kind: integer}
-      wage: {kind: number, role: sensitive, domain: {low: 0, high: 100}}
-""")
+    (tmp_path / "w.yaml").write_text(WAGES)
     with pytest.raises(MetadataMissing, match="bounds") as caught:
         load(tmp_path / "w.yaml").policy_session(base=tmp_path)
     assert "170" not in str(caught.value)

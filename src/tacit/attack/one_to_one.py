@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from numba import njit, prange
 
-from tacit.attack.attack import View
+from tacit.attack.attack import Linking, View
 from tacit.attack.features import numbers
 from tacit.attack.likelihood import Likelihood, fill
 from tacit.attack.matching import compare
@@ -26,7 +26,7 @@ from tacit.errors import NotApplicable
 from tacit.progress import Progress, hurry, portions
 from tacit.rng import Rng
 
-__all__ = ["By", "Given", "given_together"]
+__all__ = ["Assigning", "By", "Given", "given_together"]
 
 By = Literal["values", "ranks", "likelihood"]
 Floats = npt.NDArray[np.float64]
@@ -61,6 +61,27 @@ class Given:
     """The weight of that row among the rows that the person could have had, as if costs were log-likelihoods."""
     columns: tuple[str, ...]
     """The columns that took part."""
+
+
+class Assigning(Linking):
+    """What attacks that give everybody a row have in common."""
+
+    pairwise: ClassVar[bool] = True
+    together: ClassVar[int] = 10_000
+    main: ClassVar[str] = "by"
+    examples: ClassVar = ({}, {"by": "ranks"})
+    reference: ClassVar[str] = (
+        "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
+        "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"
+    )
+
+    by: By = "values"
+    """What a pair of person and row costs: ``values`` (squared differences, standardized), ``ranks`` (of places in the
+    order), or ``likelihood`` (of the moves that the published steps make, learned by running them again)."""
+
+    @property
+    def setting(self) -> str:
+        return f"by {self.by}"
 
 
 def given_together(view: View, by: By, rng: Rng, progress: Progress) -> Given:

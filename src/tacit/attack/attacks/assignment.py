@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.attack.attack import Discloses, Guesses, Linking, View
-from tacit.attack.one_to_one import By, given_together
+from tacit.attack.attack import Discloses, Guesses, View
+from tacit.attack.one_to_one import Assigning, given_together
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
 
 __all__ = ["Assignment"]
 
 
-class Assignment(Linking):
+class Assignment(Assigning):
     """Somebody who knows many people of the release gives each a row of her own, so that all together fit best.
 
     Linkage one by one may name the same row for several people. Whoever holds a file about most of the people in the
@@ -25,22 +25,6 @@ class Assignment(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
-    pairwise: ClassVar[bool] = True
-    together: ClassVar[int] = 10_000
-    main: ClassVar[str] = "by"
-    examples: ClassVar = ({}, {"by": "ranks"})
-    reference: ClassVar[str] = (
-        "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
-        "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"
-    )
-
-    by: By = "values"
-    """What a pair of person and row costs: ``values`` (squared differences, standardized), ``ranks`` (of places in the
-    order), or ``likelihood`` (of the moves that the published steps make, learned by running them again)."""
-
-    @property
-    def setting(self) -> str:
-        return f"by {self.by}"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         found = given_together(view, self.by, rng, progress)

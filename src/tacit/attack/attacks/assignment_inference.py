@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from tacit.attack.attack import Discloses, Guesses, Linking, View
-from tacit.attack.one_to_one import By, given_together
+from tacit.attack.attack import Discloses, Guesses, View
+from tacit.attack.one_to_one import Assigning, given_together
 from tacit.errors import NotApplicable
 from tacit.progress import SILENT, Progress
 from tacit.rng import Rng
@@ -16,7 +16,7 @@ from tacit.rng import Rng
 __all__ = ["AssignmentInference"]
 
 
-class AssignmentInference(Linking):
+class AssignmentInference(Assigning):
     """Somebody who knows many people of the release gives each a row of her own, and reads the secret off that row.
 
     People are given rows as in ``assignment``. Whoever is found so has her secret read as it stands in the release;
@@ -24,26 +24,11 @@ class AssignmentInference(Linking):
     """
 
     discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
-    pairwise: ClassVar[bool] = True
-    together: ClassVar[int] = 10_000
-    main: ClassVar[str] = "by"
-    examples: ClassVar = ({}, {"by": "ranks"})
-    reference: ClassVar[str] = (
-        "Herranz, J., Nin, J., Rodriguez, P., Tassa, T. (2015). Revisiting distance-based record linkage for privacy-"
-        "preserving release of statistical datasets. Data & Knowledge Engineering 100. doi:10.1016/j.datak.2015.07.009"
-    )
 
     secret: str | None = None
     """The column sought; may be left out when exactly one released column is declared sensitive."""
     tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """For numbers: how far off a guess may be and still count, as a share of the true value."""
-    by: By = "values"
-    """What a pair of person and row costs: ``values`` (squared differences, standardized), ``ranks`` (of places in the
-    order), or ``likelihood`` (of the moves that the published steps make, learned by running them again)."""
-
-    @property
-    def setting(self) -> str:
-        return f"by {self.by}"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None
