@@ -9,7 +9,7 @@ PEERS  := .venv-peers
 .PHONY: demo test lint docs peers clean
 
 demo: $(VENV)/.core
-	$(BIN)/tacit demo
+	$(BIN)/sfumato demo
 
 test: $(VENV)/.all $(PEERS)/.installed docs lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -21,13 +21,13 @@ lint: $(VENV)/.all
 
 # Reference pages and the recipe's JSON Schema are made from the parts that are registered.
 docs: $(VENV)/.all
-	$(BIN)/tacit methods --write docs
+	$(BIN)/sfumato methods --write docs
 
 # The peers that tests and benchmarks compare with pin other versions than ours, so they live apart.
 peers: $(PEERS)/.installed
 
 $(VENV)/bin/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tacit needs Python 3.11 or newer")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python

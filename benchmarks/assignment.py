@@ -13,37 +13,37 @@ from pathlib import Path
 
 import polars as pl
 
-from tacit.attack import Attack, Scene, examine
-from tacit.attack.attacks.assignment import Assignment
-from tacit.attack.attacks.distance_linkage import DistanceLinkage
-from tacit.attack.attacks.household_linkage import HouseholdLinkage
-from tacit.attack.attacks.linkage import Linkage
-from tacit.attack.attacks.simulation import Simulation
-from tacit.data.table import Table
-from tacit.protect.methods.mondrian import Mondrian
-from tacit.protect.methods.noise import Noise
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.pipeline import protect
-from tacit.protect.step import Step
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import Attack, AttackScenario, evaluate_attack
+from sfumato.attacks.record_linkage.assignment import Assignment
+from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
+from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.data.table import Table
+from sfumato.masking.base import Step
+from sfumato.masking.methods.mondrian import Mondrian
+from sfumato.masking.methods.noise import Noise
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.pipeline import protect
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
 
 
-def scene(data: Dataset, step: Step, models: tuple[KAnonymity, ...] = ()) -> Scene:
+def scenario(data: Dataset, step: Step, models: tuple[KAnonymity, ...] = ()) -> AttackScenario:
     made = protect(data, steps=[step], models=models, rng=Rng(3))
     release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
-    return Scene(original=data, release=release, lineage=made.lineage)
+    return AttackScenario(original=data, release=release, lineage=made.lineage)
 
 
-def show(name: str, where: Scene, attacks: tuple[Attack, ...]) -> None:
+def show(name: str, where: AttackScenario, attacks: tuple[Attack, ...]) -> None:
     print(name)
     for attack in attacks:
         start = time.process_time()
-        found = 100 * examine(attack, where, rng=Rng(1)).main.rate
+        found = 100 * evaluate_attack(attack, where, rng=Rng(1)).main.rate
         print(f"  {attack.part_name()} {attack.setting:<14} {found:5.1f} %  {time.process_time() - start:5.1f} s CPU")
 
 
@@ -59,11 +59,11 @@ def main() -> None:
         Noise(variance_ratio=0.1),
         Noise(variance_ratio=0.1, variant="correlated"),
     ):
-        show(f"{step.part_name()} {step.to_plain()}", scene(census, step), attacks)
+        show(f"{step.part_name()} {step.to_plain()}", scenario(census, step), attacks)
     survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
     roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
     people = Dataset.of(Table(frame=survey), Schema(columns=roles))
-    show("mondrian, k = 5", scene(people, Mondrian(), (KAnonymity(k=5),)), (Linkage(), HouseholdLinkage()))
+    show("mondrian, k = 5", scenario(people, Mondrian(), (KAnonymity(k=5),)), (Linkage(), HouseholdLinkage()))
 
 
 if __name__ == "__main__":

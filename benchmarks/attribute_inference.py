@@ -13,15 +13,15 @@ from typing import Any
 
 import polars as pl
 
-from tacit.attack import Attack, Scene, examine
-from tacit.attack.attacks.model_inference import ModelInference
-from tacit.attack.attacks.simulation_inference import SimulationInference
-from tacit.data.table import Table
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import Attack, AttackScenario, evaluate_attack
+from sfumato.attacks.inference.model_inference import ModelInference
+from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
+from sfumato.data.table import Table
+from sfumato.masking.base import Context, Step
+from sfumato.registry import registry
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
 METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -52,8 +52,8 @@ def main() -> None:
                 change = step.apply(data, Context(rng=Rng(11)))
                 said = {"step": method, "parameters": step.public(), "truthful": step.truthful, **change.public}
                 release = Release(table=change.table, manifest={"steps": [said]})
-                scene = Scene(original=data, release=release, aligned=True)
-                found = [examine(attack, scene, rng=Rng(5)) for attack in ATTACKS]
+                scenario = AttackScenario(original=data, release=release, aligned=True)
+                found = [evaluate_attack(attack, scenario, rng=Rng(5)) for attack in ATTACKS]
                 assert found[0].baseline is not None
                 shares = "  ".join(f"{100 * outcome.main.rate:9.1f}" for outcome in found)
                 name = f"{method} {next(iter(parameters.values()))}"

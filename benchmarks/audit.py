@@ -16,7 +16,7 @@ from collections import Counter
 import numpy as np
 import numpy.typing as npt
 
-from tacit.answer.audit.assign import AssignAuditor
+from sfumato.query.auditing.k_assign import AssignAuditor
 
 
 def play(name: str, auditor: AssignAuditor, questions: list[npt.NDArray[np.bool_]], *, full: bool = False) -> None:

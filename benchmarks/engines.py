@@ -42,10 +42,10 @@ def tell(word: str) -> None:
 
 
 def session(engine: Any, source: Any) -> Any:
-    from tacit.answer import Catalog, PrivateTable, Session
-    from tacit.dp.ledger import Ledger
-    from tacit.dp.loss import approximate
-    from tacit.schema import Column, Domain, Kind, Role, Schema
+    from sfumato.dp.ledger import Ledger
+    from sfumato.dp.loss import approximate
+    from sfumato.query import Catalog, PrivateTable, Session
+    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     columns = {
         "user": Column(role=Role.PLAIN, kind=Kind.INTEGER),
@@ -79,9 +79,9 @@ def plain(name: str, source: str) -> Callable[[], int]:
 
 
 def one(name: str, source: str) -> None:
-    from tacit.engines.backends.duckdb import Duckdb
-    from tacit.engines.backends.postgres import Postgres
-    from tacit.engines.backends.spark import Spark
+    from sfumato.engines.backends.duckdb.engine import Duckdb
+    from sfumato.engines.backends.postgres.engine import Postgres
+    from sfumato.engines.backends.spark.engine import Spark
 
     engines = {"duckdb": Duckdb(threads=2), "duckdb-sha256": Duckdb(threads=2, order="sha256"),
                "postgres": Postgres(timeout=3600), "spark": Spark(threads=2, memory="4g", timeout=3600)}  # fmt: skip

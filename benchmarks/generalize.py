@@ -25,17 +25,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tacit.data.table import Table
-from tacit.exact import floor_share
-from tacit.protect.classes import Classes, compress
-from tacit.protect.lattice.heuristic import search as look
-from tacit.protect.lattice.optimal import search
-from tacit.protect.lattice.range import Found, Range
-from tacit.protect.lattice.space import Space
-from tacit.protect.metrics.loss import Loss
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
+from sfumato.masking.metrics.loss import Loss
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.search.lattice.heuristic import search as look
+from sfumato.masking.search.lattice.level_range import LevelRange, SearchResult
+from sfumato.masking.search.lattice.optimal import search
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.rationals import floor_share
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 ADULT = Path(__file__).parents[1] / "tests" / "data" / "adult"
 ARX_CPU_MS = {(5, 0.0): (62, 50), (5, 0.05): (1732, 1454), (5, 1.0): (6810, 5971)}
@@ -65,10 +65,10 @@ def dataset(table: pl.DataFrame) -> Dataset:
     return Dataset.of(Table(frame=table), Schema(columns=columns))
 
 
-def once(table: Classes, k: int, share: float) -> tuple[float, Found]:
+def once(table: EquivalenceClasses, k: int, share: float) -> tuple[float, SearchResult]:
     started = time.process_time()
-    space = Space(table, (KAnonymity(k=k).bind(table),), Loss(), limit=floor_share(share, table.rows))
-    found = search(space, Range(low=(0,) * len(table.columns), high=table.heights))
+    space = LatticeSpace(table, (KAnonymity(k=k).bind(table),), Loss(), limit=floor_share(share, table.rows))
+    found = search(space, LevelRange(low=(0,) * len(table.columns), high=table.heights))
     return 1000 * (time.process_time() - started), found
 
 
@@ -125,12 +125,12 @@ def wide(seconds: float) -> None:
         for name in table.columns
     }
     classes = compress(Dataset.of(Table(frame=table), Schema(columns=columns)))
-    within = Range(low=(0,) * len(classes.columns), high=classes.heights)
+    within = LevelRange(low=(0,) * len(classes.columns), high=classes.heights)
     print(
         f"{classes.rows:,} rows, {len(classes.columns)} quasi-identifiers, {within.nodes:,} combinations, {seconds:g} s"
     )
     for share in (0.0, 0.05, 1.0):
-        space = Space(classes, (KAnonymity(k=5).bind(classes),), Loss(), limit=floor_share(share, classes.rows))
+        space = LatticeSpace(classes, (KAnonymity(k=5).bind(classes),), Loss(), limit=floor_share(share, classes.rows))
         started = time.perf_counter()
         found = look(space, within, seconds=seconds, rng=Rng(1))
         assert found.best is not None

@@ -16,8 +16,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "golden"))
 from test_learned_distances import CASES, extract, problem, right
 
-from tacit.attack.distances import Form
-from tacit.attack.learning import learn
+from sfumato.attacks.record_linkage.learned_linkage.distances import Form
+from sfumato.attacks.record_linkage.learned_linkage.fit import learn
 
 FAMILIES = ("weighted", "owa", "choquet", "bilinear")
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from tacit.attack.nearest import nearest
+from sfumato.attacks.nearest_neighbours import nearest
 
 
 def main(rows: int = 100_000, columns: int = 10, noise: float = 0.3) -> None:
@@ -25,7 +25,7 @@ def main(rows: int = 100_000, columns: int = 10, noise: float = 0.3) -> None:
     found = nearest(original, masked, draw)
     ours = time.perf_counter() - started
     truth = np.arange(rows)
-    print(f"tacit     {ours:8.1f} s   linked {np.mean(found.row == truth):.4f}")
+    print(f"sfumato     {ours:8.1f} s   linked {np.mean(found.row == truth):.4f}")
     sample = min(rows, 5_000)
     started = time.perf_counter()
     peer = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(masked)

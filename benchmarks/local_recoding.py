@@ -13,14 +13,14 @@ import sys
 import time
 from pathlib import Path
 
-from tacit.data import read
-from tacit.protect.methods.local_recode import LocalRecode
-from tacit.protect.methods.suppress_cells import SuppressCells
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.step import Context
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchies.file import File
+from sfumato.data import read
+from sfumato.masking.base import Context
+from sfumato.masking.methods.local_recode import LocalRecode
+from sfumato.masking.methods.suppress_cells import SuppressCells
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchies.file import FileHierarchy
 
 TESTS = Path(__file__).parents[1] / "tests" / "data"
 ARX = {"adult": 0.794, "creditcard_int": 0.451, "mach2019_int": 0.633}
@@ -34,7 +34,7 @@ def load(path: Path) -> Dataset:
     stem = path.name.split(".")[0]
     for name in table.columns:
         [file] = path.parent.glob(f"{stem}_hierarchy_{name}.csv*")
-        columns[name] = Column(role=Role.QUASI, hierarchy=File.build(str(file)))
+        columns[name] = Column(role=Role.QUASI, hierarchy=FileHierarchy.build(str(file)))
     return Dataset.of(table, Schema(columns=columns))
 
 

@@ -70,11 +70,11 @@ def table(rows: int) -> pl.DataFrame:
 
 
 def one_method(name: str, file: str) -> None:
-    from tacit.data.table import Table
-    from tacit.protect.step import Context, Step
-    from tacit.registry import registry
-    from tacit.rng import Rng
-    from tacit.schema import Column, Dataset, Role, Schema
+    from sfumato.data.table import Table
+    from sfumato.masking.base import Context, Step
+    from sfumato.registry import registry
+    from sfumato.rng import Rng
+    from sfumato.schema import Column, Dataset, Role, Schema
 
     part, parameters = METHODS[name]
     step = registry("method").get(part).build(parameters)
@@ -118,8 +118,8 @@ def methods(rows: int, chosen: str) -> None:
 
 
 def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> None:
-    from tacit.protect.methods._mdav import mdav
-    from tacit.protect.methods._mdav_plain import mdav_plain
+    from sfumato.masking.methods._mdav import mdav
+    from sfumato.masking.methods._mdav_plain import mdav_plain
 
     draw = np.random.default_rng(0)
     for label, points in (
@@ -135,7 +135,7 @@ def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> N
             np.stack([np.bincount(groups, points[:, j]) for j in range(columns)], 1) / np.bincount(groups)[:, None]
         )
         loss = 100 * ((points - centres[groups]) ** 2).sum() / (points**2).sum()
-        print(f"{label}: {rows:,} x {columns}, k = {k}: tacit {ours:.2f} CPU s, loss {loss:.4f} %", flush=True)
+        print(f"{label}: {rows:,} x {columns}, k = {k}: sfumato {ours:.2f} CPU s, loss {loss:.4f} %", flush=True)
         if plain:
             mdav_plain(points[:1000], k)
             cpu = time.process_time()

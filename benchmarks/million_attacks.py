@@ -2,7 +2,7 @@
 
 python benchmarks/million_attacks.py swap|microaggregate|mondrian [people sought] [rows] [seconds]
 
-With seconds, the battery is run under that limit first, as `tacit attack --seconds` does, and then without one.
+With seconds, the battery is run under that limit first, as `sfumato attack --seconds` does, and then without one.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import time
 import numpy as np
 import polars as pl
 
-import tacit
-from tacit.attack import Attack, Outcome, Scene, battery, examine, risk
-from tacit.errors import NotApplicable
-from tacit.progress import Deadline
-from tacit.rng import Rng
-from tacit.schema import Dataset
-from tacit.verbs import attack_scene
+import sfumato
+from sfumato.api import attack_scenario
+from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack, risk
+from sfumato.errors import NotApplicable
+from sfumato.progress import Deadline
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
 
 AMOUNTS = ("income", "rent", "hours", "savings")
 STEPS = {
@@ -56,7 +56,7 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds
     frame = people(rows)
     known = ["age", "sex", "region"] + (list(AMOUNTS) if method != "mondrian" else [])
     recipe = {
-        "tacit": 1,
+        "sfumato": 1,
         "seed": 7,
         "columns": {name: {"role": "quasi"} for name in known} | {"diagnosis": {"role": "sensitive"}},
         "models": [{"k-anonymity": {"k": 5}}] if method == "mondrian" else [],
@@ -64,15 +64,15 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds
         "attacks": [{"linkage": {}}],
         "measures": ["class-sizes"],
     }
-    done = tacit.protect(recipe, frame, tries=1)  # type: ignore[operator]
+    done = sfumato.protect(recipe, frame, tries=1)  # type: ignore[operator]
     original = Dataset.of(done.original.table, done.recipe.schema)
-    scene = Scene(original=original, release=done.release, lineage=done.lineage)
+    scenario = AttackScenario(original=original, release=done.release, lineage=done.lineage)
     if seconds:
-        limited(scene, tries, seconds)
-    for attack in battery(scene):
+        limited(scenario, tries, seconds)
+    for attack in default_attacks(scenario):
         used = time.process_time()
         try:
-            outcome = examine(attack, scene, rng=Rng(1), tries=tries)
+            outcome = evaluate_attack(attack, scenario, rng=Rng(1), tries=tries)
         except NotApplicable as refusal:
             show(attack, refusal)
             continue
@@ -80,12 +80,12 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds
     print(f"at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GB")
 
 
-def limited(scene: Scene, tries: int, seconds: int) -> None:
-    attacks = battery(scene)
+def limited(scenario: AttackScenario, tries: int, seconds: int) -> None:
+    attacks = default_attacks(scenario)
     began = time.monotonic()
     until = Deadline(until=began + seconds)
     for attack, outcome in zip(
-        attacks, attack_scene(scene, attacks, rng=Rng(1), tries=tries, progress=until), strict=True
+        attacks, attack_scenario(scenario, attacks, rng=Rng(1), tries=tries, progress=until), strict=True
     ):
         show(attack, outcome)
     print(f"{seconds} seconds allowed, {time.monotonic() - began:.1f} taken\n", flush=True)

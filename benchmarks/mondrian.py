@@ -16,20 +16,20 @@ import time
 import numpy as np
 import polars as pl
 
-from tacit.data.table import Table
-from tacit.protect.methods.mondrian import Mondrian
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.step import Context
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchies.taxonomy import Taxonomy
+from sfumato.data.table import Table
+from sfumato.masking.base import Context
+from sfumato.masking.methods.mondrian import Mondrian
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy
 
 LIMIT = 30.0
 
 
-def tree(values: int, width: int) -> Taxonomy:
+def tree(values: int, width: int) -> TaxonomyHierarchy:
     groups = {f"group {g}": [str(v) for v in range(values) if v // width == g] for g in range(-(-values // width))}
-    return Taxonomy.build({"tree": groups})
+    return TaxonomyHierarchy.build({"tree": groups})
 
 
 def people(rows: int) -> Dataset:

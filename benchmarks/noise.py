@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.dp.sampler import discrete_gaussian, discrete_laplace, rounded_normal
+from sfumato.dp.sampler import discrete_gaussian, discrete_laplace, rounded_normal
 
 
 def rate(draw: Callable[[int], object], count: int) -> float:
@@ -50,7 +50,7 @@ def main() -> None:
             ("discrete Gaussian", scale, lambda n, v=square: discrete_gaussian(v, n), theirs("gaussian", scale))
         )
         rows.append(("rounded normal", scale, lambda n, v=square: rounded_normal(v, n), None))
-    print(f"{'noise':<20}{'scale':>12}{'tacit /s':>14}{'OpenDP /s':>14}{'ratio':>8}")
+    print(f"{'noise':<20}{'scale':>12}{'sfumato /s':>14}{'OpenDP /s':>14}{'ratio':>8}")
     for name, scale, ours, other in rows:
         mine = rate(ours, 1_000_000)
         print(f"{name:<20}{scale:>12g}{mine:>14,.0f}", end="")

@@ -14,11 +14,11 @@ import time
 import numpy as np
 import polars as pl
 
-from tacit.attack import View
-from tacit.attack.attacks.probabilistic_linkage import ProbabilisticLinkage
-from tacit.data.table import Table
-from tacit.release import Release
-from tacit.rng import Rng
+from sfumato.attacks import View
+from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
+from sfumato.data.table import Table
+from sfumato.release import Release
+from sfumato.rng import Rng
 
 SYLLABLES = [
     "an",

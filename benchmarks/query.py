@@ -54,11 +54,11 @@ def plain(path: Path) -> float:
 
 
 def ours(path: Path, bounding: str) -> float:
-    from tacit.answer import Catalog, PrivateTable, Session
-    from tacit.dp.ledger import Ledger
-    from tacit.dp.loss import approximate
-    from tacit.engines.backends.duckdb import Duckdb
-    from tacit.schema import Column, Domain, Kind, Role, Schema
+    from sfumato.dp.ledger import Ledger
+    from sfumato.dp.loss import approximate
+    from sfumato.engines.backends.duckdb.engine import Duckdb
+    from sfumato.query import Catalog, PrivateTable, Session
+    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     def column(kind: Kind, domain: Domain | None = None) -> Column:
         return Column(role=Role.PLAIN, kind=kind, domain=domain)
@@ -114,10 +114,10 @@ def tiny(folder: Path) -> None:
     """Milliseconds of CPU time and of waiting: the middle one of 60, and the one that 57 keep below."""
     import polars as pl
 
-    from tacit.answer import Catalog, PrivateTable, Session
-    from tacit.dp.ledger import Ledger
-    from tacit.dp.loss import approximate
-    from tacit.schema import Column, Domain, Kind, Role, Schema
+    from sfumato.dp.ledger import Ledger
+    from sfumato.dp.loss import approximate
+    from sfumato.query import Catalog, PrivateTable, Session
+    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     def took(session: Session, sql: str, delta: str) -> str:
         cpu, wall = [], []
@@ -254,7 +254,7 @@ def main() -> None:
         path, small = Path(folder) / "visits.parquet", Path(folder) / SMALL
         make(path, arguments.rows)
         make(small, 5_000)
-        contenders = {"DuckDB, not private": "plain", "tacit, sampled": "sample", "tacit, norm clipped": "clip"}
+        contenders = {"DuckDB, not private": "plain", "sfumato, sampled": "sample", "sfumato, norm clipped": "clip"}
         commands = {title: [sys.executable, __file__, "--one", name] for title, name in contenders.items()}
         if arguments.opendp_python:
             commands["OpenDP, Polars"] = [arguments.opendp_python, "-c", OPENDP]

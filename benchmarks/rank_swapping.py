@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tacit.attack import Attack, Scene, examine
-from tacit.attack.attacks.distance_linkage import DistanceLinkage
-from tacit.attack.attacks.probabilistic_linkage import ProbabilisticLinkage
-from tacit.attack.attacks.rank_window import RankWindow
-from tacit.attack.attacks.simulation import Simulation
-from tacit.data.table import Table
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.step import Context
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import Attack, AttackScenario, evaluate_attack
+from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
+from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
+from sfumato.attacks.transparency.rank_window import RankWindow
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.data.table import Table
+from sfumato.masking.base import Context
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
 
@@ -56,8 +56,8 @@ def main(file: str, *percents: str) -> None:
         shares = np.zeros(len(attacks))
         known = range(1, (len(frame.columns) + 1) // 2 + 1)
         for count in known:
-            scene = Scene(original=data, release=release, aligned=True, knows=tuple(frame.columns[:count]))
-            shares += [examine(attack, scene, rng=Rng(count)).main.rate / len(known) for attack in attacks]
+            scenario = AttackScenario(original=data, release=release, aligned=True, knows=tuple(frame.columns[:count]))
+            shares += [evaluate_attack(attack, scenario, rng=Rng(count)).main.rate / len(known) for attack in attacks]
         figures = "  ".join(f"{100 * share:6.2f}" for share in shares)
         print(f"{step.variant:14s} {step.p:4g}   {figures}", flush=True)
 

@@ -1,9 +1,9 @@
-"""Reading a CSV file: tacit.data.read against plain Polars, same file, same run.
+"""Reading a CSV file: sfumato.data.read against plain Polars, same file, same run.
 
     python benchmarks/read_csv.py            # 1,000,000 rows, 10 columns, about 90 MB
 
 Plain Polars guesses types from the first 100 lines and turns the ZIP code 02141 into 2141 unless told otherwise;
-tacit.data.read looks at every value. The ratio is what that costs.
+sfumato.data.read looks at every value. The ratio is what that costs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tacit.data import read, write
-from tacit.data.table import Table
+from sfumato.data import read, write
+from sfumato.data.table import Table
 
 
 def people(rows: int) -> pl.DataFrame:
@@ -62,7 +62,7 @@ def main(rows: int) -> None:
             size = path.stat().st_size / 1e6
             print(f"{path.name}, {size:.0f} MB")
             for what, mine, theirs in zip(("wall", "processor"), ours, polars, strict=True):
-                print(f"  {what}: tacit {mine:.2f} s, polars {theirs:.2f} s, ratio {mine / theirs:.1f}")
+                print(f"  {what}: sfumato {mine:.2f} s, polars {theirs:.2f} s, ratio {mine / theirs:.1f}")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from tacit.answer.subsets import random_subsets, subset_sums
-from tacit.attack.reconstruction import hadamard, least_squares, linear_program, transform
+from sfumato.attacks.query._solvers import hadamard, least_squares, linear_program, transform
+from sfumato.query.subsets import random_subsets, subset_sums
 
 
 def main() -> None:

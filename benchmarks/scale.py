@@ -44,18 +44,18 @@ def make(path: Path, rows: int) -> None:
 
 
 def run(rows: int, engine: str, folder: Path) -> None:
-    from tacit.protect.methods.generalize import Generalize
-    from tacit.protect.methods.pseudonymize import Pseudonymize
-    from tacit.protect.models.k_anonymity import KAnonymity
-    from tacit.protect.scale import protect_file
-    from tacit.rng import Rng
-    from tacit.schema import Column, Role, Schema
-    from tacit.schema.hierarchies.groups import Groups
-    from tacit.schema.hierarchies.intervals import Intervals
-    from tacit.schema.hierarchies.mask import Mask
+    from sfumato.masking.methods.generalize import Generalize
+    from sfumato.masking.methods.pseudonymize import Pseudonymize
+    from sfumato.masking.models.k_anonymity import KAnonymity
+    from sfumato.masking.out_of_core import protect_file
+    from sfumato.rng import Rng
+    from sfumato.schema import Column, Role, Schema
+    from sfumato.schema.hierarchies.groups import GroupsHierarchy
+    from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
+    from sfumato.schema.hierarchies.mask import MaskHierarchy
 
-    def fours(letter: str, count: int) -> Groups:
-        return Groups.build({"order": [f"{letter}{v}" for v in range(count)], "sizes": [4]})
+    def fours(letter: str, count: int) -> GroupsHierarchy:
+        return GroupsHierarchy.build({"order": [f"{letter}{v}" for v in range(count)], "sizes": [4]})
 
     source = folder / "people.parquet"
     began = time.perf_counter()
@@ -67,9 +67,9 @@ def run(rows: int, engine: str, folder: Path) -> None:
     schema = Schema(
         columns={
             "person": Column(role=Role.IDENTIFIER),
-            "age": Column(role=Role.QUASI, hierarchy=Intervals.build([5, 10, 20])),
+            "age": Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([5, 10, 20])),
             "sex": Column(role=Role.QUASI),
-            "zip": Column(role=Role.QUASI, hierarchy=Mask.build("right")),
+            "zip": Column(role=Role.QUASI, hierarchy=MaskHierarchy.build("right")),
             "education": Column(role=Role.QUASI, hierarchy=fours("e", 16)),
             "country": Column(role=Role.QUASI, hierarchy=fours("c", 40)),
             "marital": Column(role=Role.QUASI),
@@ -113,7 +113,7 @@ def main(arguments: list[str]) -> None:
         run(int(arguments[1]), engine, Path(arguments[2]))
         return
     for rows in arguments or ["1000000", "10000000"]:
-        with tempfile.TemporaryDirectory(prefix="tacit-scale-") as folder:
+        with tempfile.TemporaryDirectory(prefix="sfumato-scale-") as folder:
             subprocess.run(
                 # -P: the folder of this script must not hide modules of the standard library
                 [sys.executable, "-P", __file__, "--engine", engine, "--one", rows.replace("_", ""), folder],

@@ -14,7 +14,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from tacit.profile.singling import single_out
+from sfumato.profiling.singling_out import single_out
 
 
 def people(rows: int, seed: int = 7) -> pl.DataFrame:
@@ -48,7 +48,7 @@ def main() -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     found = single_out(frame)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    print(f"tacit: {frame.width} columns x {rows:,} rows: {wall:.1f} s wall, {cpu:.1f} s CPU")
+    print(f"sfumato: {frame.width} columns x {rows:,} rows: {wall:.1f} s wall, {cpu:.1f} s CPU")
     print(
         f"  examined {found.examined}, ruled out {found.ruled_out}, screened on {found.sampled} rows, size {found.size}"
     )

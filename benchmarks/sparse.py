@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from tacit.attack.sparse import Events, Scratch, find
+from sfumato.attacks.record_linkage.sparse_linkage.scores import Events, Scratch, find
 
 
 def main(people: int = 480_000, things: int = 18_000, ratings: int = 100_000_000, known: int = 8) -> None:

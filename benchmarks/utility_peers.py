@@ -14,7 +14,7 @@ The other libraries cannot share an environment. Give a folder that holds one vi
     python -m venv peers/smartnoise  && peers/smartnoise/bin/pip install smartnoise-sql
     python -m venv peers/tumult      && peers/tumult/bin/pip install tmlt.analytics     # needs Java
 
-Run: python benchmarks/utility_peers.py --peers peers [--only tacit,opendp] [--cases avg] [--out found.json]
+Run: python benchmarks/utility_peers.py --peers peers [--only sfumato,opendp] [--cases avg] [--out found.json]
      python benchmarks/utility_peers.py --table found.json --markdown --picture docs/images/query-utility.svg
 """
 
@@ -80,7 +80,13 @@ CASES = [
     {"id": "keys", "ask": ["keys", "count"], "epsilon": 1.0, "groups": 1, "runs": 5},
     {"id": "keys, 4 per person", "ask": ["keys", "count"], "epsilon": 1.0, "groups": 4, "runs": 5},
     {"id": "keys, count and sum", "ask": ["keys", "count", "sum"], "epsilon": 1.0, "groups": 1, "runs": 5},
-    {"id": "people: 10 cities each, 2 count", "ask": ["count", "sum"], "epsilon": 1.0, "runs": 3, "people": True},
+    {
+        "id": "people: 10 cities each, 2 count",
+        "ask": ["count", "sum"],
+        "epsilon": 1.0,
+        "runs": 3,
+        "people": True,
+    },
 ]
 SIZES = [1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40, 60, 100]
 EACH = 60
@@ -136,18 +142,18 @@ def people_table() -> tuple[Any, Any, Any]:
 # --- contenders: each gives {name of the number: list of answers}, or for keys {key: (count, sum)} -----------------
 
 
-def tacit(one: dict[str, Any], bounding: str | None = None, delta: float = 0) -> dict[str, Any]:
+def sfumato(one: dict[str, Any], bounding: str | None = None, delta: float = 0) -> dict[str, Any]:
     import polars as pl
 
-    from tacit.answer import Catalog, PrivateTable
-    from tacit.answer.choosing import choose
-    from tacit.answer.compute import compute
-    from tacit.answer.question import ask
-    from tacit.answer.shown import Shown
-    from tacit.dp.loss import approximate, pure
-    from tacit.dp.receipt import issue
-    from tacit.engines.backends.duckdb import Duckdb
-    from tacit.schema import Column, Domain, Kind, Role, Schema
+    from sfumato.dp.loss import approximate, pure
+    from sfumato.dp.receipt import issue
+    from sfumato.engines.backends.duckdb.engine import Duckdb
+    from sfumato.query import Catalog, PrivateTable
+    from sfumato.query.execute.executor import compute
+    from sfumato.query.plan.planner import choose
+    from sfumato.query.results.intervals import NoisyColumn
+    from sfumato.query.sql.parse import parse_query
+    from sfumato.schema import Column, Domain, Kind, Role, Schema
 
     def column(kind: Kind, **domain: Any) -> Any:
         return Column(role=Role.PLAIN, kind=kind, domain=Domain(**domain) if domain else None)
@@ -165,12 +171,12 @@ def tacit(one: dict[str, Any], bounding: str | None = None, delta: float = 0) ->
     catalog = Catalog(dataset="d", private={"t": PrivateTable(name="t", **shape)})
     spent = delta or (0 if public else DELTA)
     cost = approximate(one["epsilon"], spent) if spent else pure(one["epsilon"])
-    strategy = choose(ask(f"SELECT k, {asked} FROM t GROUP BY k", catalog), cost, bounding=bounding)
+    strategy = choose(parse_query(f"SELECT k, {asked} FROM t GROUP BY k", catalog), cost, bounding=bounding)
     engine = Duckdb().start({"t": frame.to_arrow()})
     answers: dict[str, Any] = {}
     for _ in range(one["runs"]):
         released = compute(strategy, engine, issue(cost, entry=1))
-        shown = Shown(strategy, released)
+        shown = NoisyColumn(strategy, released)
         columns_out = [shown.cells(output) for _, output in strategy.question.outputs[1:]]
         for place, group in enumerate(released.keys):
             row = [cell(place, group).value for cell in columns_out]
@@ -179,10 +185,10 @@ def tacit(one: dict[str, Any], bounding: str | None = None, delta: float = 0) ->
     return answers
 
 
-def tacit_clip(one: dict[str, Any]) -> dict[str, Any]:
+def sfumato_clip(one: dict[str, Any]) -> dict[str, Any]:
     if not one.get("people"):
         raise NoSuchQuestion
-    return tacit(one, "clip", DELTA)
+    return sfumato(one, "clip", DELTA)
 
 
 def opendp(one: dict[str, Any]) -> dict[str, Any]:
@@ -421,7 +427,7 @@ def collect(one: dict[str, Any], answers: dict[str, Any], group: str, row: dict[
 
 
 CONTENDERS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "tacit": tacit, "tacit clip": tacit_clip, "opendp": opendp, "google": google, "diffprivlib": diffprivlib,
+    "sfumato": sfumato, "sfumato clip": sfumato_clip, "opendp": opendp, "google": google, "diffprivlib": diffprivlib,
     "pipelinedp": pipelinedp, "smartnoise": smartnoise, "tumult": tumult,
 }  # fmt: skip
 
@@ -480,10 +486,10 @@ def run_one(name: str, pattern: str, out: Path) -> None:
 
 
 def show(found: dict[str, Any]) -> None:
-    others = [name for name in found if name != "tacit"]
-    print(f"{'question (epsilon 1)':<44}{'error of':<10}{'tacit':>10}" + "".join(f"{name:>20}" for name in others))
+    others = [name for name in found if name != "sfumato"]
+    print(f"{'question (epsilon 1)':<44}{'error of':<10}{'sfumato':>10}" + "".join(f"{name:>20}" for name in others))
     for one in CASES:
-        ours = found["tacit"].get(one["id"])
+        ours = found["sfumato"].get(one["id"])
         if not ours:
             continue
         for number in ours:
@@ -507,7 +513,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, float, dict[str, float]
     """Question, number, our error (or share of keys not named) and the others'."""
     out = []
     for one in CASES:
-        ours = found["tacit"].get(one["id"], {})
+        ours = found["sfumato"].get(one["id"], {})
         for number, mine in ours.items():
             if number in ("q20", "q30", "q40", "q60", "q70", "q80"):
                 continue
@@ -515,7 +521,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, float, dict[str, float]
             others = {
                 name: found[name][one["id"]][number][measure]
                 for name in found
-                if name != "tacit" and number in found[name].get(one["id"], {})
+                if name != "sfumato" and number in found[name].get(one["id"], {})
             }
             title = one["id"].replace("q10 q20 q30 q40 median q60 q70 q80 q90", "nine deciles")
             title = title.replace(" sum", ", sum").replace(" avg", ", avg").replace(" median", ", median")
@@ -527,7 +533,7 @@ def lines(found: dict[str, Any]) -> list[tuple[str, str, float, dict[str, float]
 def markdown(found: dict[str, Any]) -> None:
     """The table of the docs: errors (of keys: the share named), and in brackets how many times ours the other's is."""
     others = [name for name in _COLOURS if name in found]
-    print(f"| question | of | tacit | {' | '.join(others)} |")
+    print(f"| question | of | sfumato | {' | '.join(others)} |")
     print("|---" * (3 + len(others)) + "|")
     for title, number, mine, theirs in lines(found):
         cells = []
@@ -598,7 +604,7 @@ def main() -> None:
     names = [name for name in CONTENDERS if not given.table and (not given.only or name in given.only.split(","))]
     for name in names:
         python = sys.executable
-        if not name.startswith("tacit"):
+        if not name.startswith("sfumato"):
             if given.peers is None or not (given.peers / name / "bin/python").exists():
                 continue
             python = str(given.peers / name / "bin/python")
@@ -616,7 +622,7 @@ def main() -> None:
         picture(found, given.picture)
     if given.markdown:
         markdown(found)
-    elif "tacit" in found:
+    elif "sfumato" in found:
         show(found)
 
 

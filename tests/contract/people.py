@@ -7,8 +7,8 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 
-from tacit.data.table import Table
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.schema import Column, Dataset, Role, Schema
 
 QUASI = ("zip", "birth", "sex", "height", "income", "rent", "commute")
 NUMBERS = ("height", "income", "rent", "commute")

@@ -13,16 +13,16 @@ import polars as pl
 import pytest
 from people import NUMBERS, QUASI, dataset, frame
 
-from tacit.attack import Attack, Discloses, Outcome, Scene, examine, risk
-from tacit.attack.intervals import wilson
-from tacit.data.table import Table
-from tacit.errors import OutOfTime, TacitError
-from tacit.progress import Deadline
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, evaluate_attack, risk
+from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.data.table import Table
+from sfumato.errors import OutOfTime, SfumatoError
+from sfumato.masking.base import Context, Step
+from sfumato.progress import Deadline
+from sfumato.registry import registry
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 COUNT = 400
 
@@ -38,7 +38,9 @@ GENTLE: dict[str, dict[str, Any]] = {
 }
 """Attacks that exploit a method meet it here with parameters that hide next to nothing."""
 
-SPLINK = pytest.mark.skipif(find_spec("splink") is None, reason="Splink is not installed: pip install 'tacit[linkage]'")
+SPLINK = pytest.mark.skipif(
+    find_spec("splink") is None, reason="Splink is not installed: pip install 'sfumato[linkage]'"
+)
 
 PARTS = [
     pytest.param(
@@ -69,7 +71,7 @@ def in_fours(people: Dataset) -> Dataset:
     return Dataset.of(Table(frame=frame), Schema(columns=columns))
 
 
-def scene(attack: type[Attack], people: Dataset) -> Scene:
+def scenario(attack: type[Attack], people: Dataset) -> AttackScenario:
     """The people's file, gently masked where the attack needs a method, in another order, under our row map."""
     step, steps = gentle(attack), []
     table = people.table.frame
@@ -81,7 +83,7 @@ def scene(attack: type[Attack], people: Dataset) -> Scene:
     if attack.by_household:
         original, table = in_fours(original), table.with_columns(household=1000 - pl.int_range(pl.len()) // 4)
     shuffle = np.random.default_rng(3).permutation(COUNT)
-    return Scene(
+    return AttackScenario(
         original=original,
         release=Release(table=Table(frame=table.drop("name")[shuffle]), manifest={"steps": steps} if steps else {}),
         lineage=Lineage(shuffle),
@@ -104,28 +106,28 @@ def events(seed: int = 1) -> Dataset:
     return Dataset.of(Table(frame=table), Schema(columns={"film": Column(role=Role.QUASI)}, unit="user"))
 
 
-def event_scene(people: Dataset) -> Scene:
+def event_scene(people: Dataset) -> AttackScenario:
     original = events()
     pseudonym = np.random.default_rng(5).permutation(100)
     table = people.table.frame.with_columns(pl.col("user").map_elements(lambda user: int(pseudonym[user]), pl.Int64))
-    return Scene(original=original, release=Release(table=Table(frame=table), manifest={}), aligned=True)
+    return AttackScenario(original=original, release=Release(table=Table(frame=table), manifest={}), aligned=True)
 
 
-def unmasked(attack: type[Attack]) -> Scene:
+def unmasked(attack: type[Attack]) -> AttackScenario:
     if attack.by_unit:
         return event_scene(events())
-    return scene(attack, dataset(COUNT))
+    return scenario(attack, dataset(COUNT))
 
 
-def unrelated(attack: type[Attack]) -> Scene:
+def unrelated(attack: type[Attack]) -> AttackScenario:
     """A release about other people, of which the row map claims that it is about ours."""
     if attack.by_unit:
         return event_scene(events(seed=9))
-    return scene(attack, dataset(COUNT, seed=9))
+    return scenario(attack, dataset(COUNT, seed=9))
 
 
-def run(attack: Attack, where: Scene, seed: int = 5) -> Outcome:
-    return examine(attack, where, rng=Rng(seed), tries=COUNT)
+def run(attack: Attack, where: AttackScenario, seed: int = 5) -> Outcome:
+    return evaluate_attack(attack, where, rng=Rng(seed), tries=COUNT)
 
 
 @cache
@@ -197,7 +199,7 @@ def test_time_is_up(kind: type[Attack], parameters: dict[str, Any], readings: in
 
     def late() -> Outcome:
         until = Deadline(until=1.0, clock=Clock(readings))
-        return examine(kind.build(parameters), unmasked(kind), rng=Rng(5), tries=COUNT, progress=until)
+        return evaluate_attack(kind.build(parameters), unmasked(kind), rng=Rng(5), tries=COUNT, progress=until)
 
     if readings == 0:
         with pytest.raises(OutOfTime, match="Stopped"):
@@ -271,15 +273,15 @@ def test_bad_releases_are_judged_or_refused(kind: type[Attack], spoil: Callable[
     where = unmasked(kind)
     table = spoil(where.release.table.frame)
     assert where.lineage is not None
-    spoilt = Scene(
+    spoilt = AttackScenario(
         original=where.original,
         release=Release(table=Table(frame=table), manifest=where.release.manifest),
         lineage=Lineage(where.lineage.rows[: table.height]),
         control=where.control,
     )
     try:
-        outcome = examine(kind.build(kind.examples[0]), spoilt, rng=Rng(1), tries=60)
-    except TacitError as refusal:
+        outcome = evaluate_attack(kind.build(kind.examples[0]), spoilt, rng=Rng(1), tries=60)
+    except SfumatoError as refusal:
         said = str(refusal)
     else:
         assert 0 <= outcome.main.hits <= outcome.main.tries

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.engines.engine import Engine, Running
-from tacit.errors import AnswerFailed, FileMissing, UnknownFormat
-from tacit.registry import registry
-from tacit.sealed import Permit, Sealed
+from sfumato.engines.engine import Engine, Running
+from sfumato.errors import AnswerFailed, FileMissing, UnknownFormat
+from sfumato.registry import registry
+from sfumato.secret import Permit, SecretValue
 
 SLOW = {"spark": [pytest.mark.slow]}
 PARTS = [
@@ -41,7 +41,7 @@ def opened(running: Running, sql: str) -> list[tuple[object, ...]]:
 
 def test_numbers_are_exact_and_sealed(engine: Engine) -> None:
     running = engine.start({"t": FRAME.to_arrow()})
-    assert isinstance(running.run("SELECT COUNT(*) FROM t"), Sealed)
+    assert isinstance(running.run("SELECT COUNT(*) FROM t"), SecretValue)
     assert opened(running, "SELECT COUNT(*), SUM(n), COUNT(x) FROM t") == [(4, 7, 3)]
     assert opened(running, "SELECT word, COUNT(*) FROM t WHERE word IS NOT NULL GROUP BY word ORDER BY word") == [
         ("a", 2),

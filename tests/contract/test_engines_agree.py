@@ -15,20 +15,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.catalog import PublicTable
-from tacit.answer.choosing import choose
-from tacit.answer.compute import statements
-from tacit.answer.question import ask
-from tacit.dp.loss import approximate
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.backends.postgres import Postgres
-from tacit.engines.backends.spark import Spark
-from tacit.engines.dialect import largest_for
-from tacit.engines.engine import Engine, Running
-from tacit.errors import QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.dp.loss import approximate
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.backends.postgres.engine import Postgres
+from sfumato.engines.backends.spark.engine import Spark
+from sfumato.engines.dialect import largest_for
+from sfumato.engines.engine import Engine, Running
+from sfumato.errors import QueryRefused
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.catalog import PublicTable
+from sfumato.query.execute.executor import statements
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 SECRET = 4711
 
@@ -160,7 +160,9 @@ Exact = list[list[tuple[Any, ...]]]
 
 def exact(running: Running, sql: str, unit: str | None, bounding: str | None = None) -> Exact:
     """Un-noised numbers of every statement of a question, in the order of their keys."""
-    strategy = choose(ask(sql, catalog(unit)), approximate(1, "1e-6"), rows=None, groups=None, bounding=bounding)
+    strategy = choose(
+        parse_query(sql, catalog(unit)), approximate(1, "1e-6"), rows=None, groups=None, bounding=bounding
+    )
     found = []
     for statement in statements(strategy, SECRET):
         running.check(statement)

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.registry import registry
-from tacit.schema.hierarchies.file import File
-from tacit.schema.hierarchy import Hierarchy, Ladder, hierarchy_from_plain
+from sfumato.registry import registry
+from sfumato.schema.hierarchies.file import FileHierarchy
+from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, hierarchy_from_plain
 
 CASES = [
     pytest.param(kind, example, id=f"{kind.part_name()}-{number}")
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def laid(kind: type[Hierarchy], example: dict, folder: Path) -> tuple[Hierarchy, pl.Series, Ladder]:
+def laid(kind: type[Hierarchy], example: dict, folder: Path) -> tuple[Hierarchy, pl.Series, BoundHierarchy]:
     rule = kind.build(example, base=folder)
     values = pl.Series("c", kind.sample)
     return rule, values, rule.ladder("c", values)
@@ -63,7 +63,7 @@ class TestEveryHierarchy:
     def test_csv_round_trip(self, kind, example, folder):
         _, values, ladder = laid(kind, example, folder)
         ladder.to_csv(folder / "out.csv")
-        again = File.build("out.csv", base=folder).ladder("c", values)
+        again = FileHierarchy.build("out.csv", base=folder).ladder("c", values)
         assert again == ladder
 
     def test_public_form_rebuilds_it(self, kind, example, folder):

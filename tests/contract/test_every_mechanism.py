@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tacit.dp.loss import concentrated, pure
-from tacit.dp.mechanism import Mechanism
-from tacit.dp.receipt import Receipt, issue
-from tacit.errors import BadParameter, NoReceipt, SealedValue, TacitError
-from tacit.registry import registry
-from tacit.sealed import Permit, Sealed
+from sfumato.dp.loss import concentrated, pure
+from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.receipt import Receipt, issue
+from sfumato.errors import BadParameter, NoReceipt, SecretAccessRefused, SfumatoError
+from sfumato.registry import registry
+from sfumato.secret import Permit, SecretValue
 
 KINDS = [kind for kind in registry("mechanism") if issubclass(kind, Mechanism)]
 PARTS = [kind.build(example) for kind in KINDS for example in kind.examples]
@@ -47,19 +47,19 @@ class TestEveryMechanism:
 
     def test_release_draws_on_the_receipt(self, part: Mechanism) -> None:
         receipt = paid(part)
-        part.release(Sealed(part.specimen), receipt=receipt)
+        part.release(SecretValue(part.specimen), receipt=receipt)
         assert receipt.used == part.loss(1)
         with pytest.raises(NoReceipt):
-            part.release(Sealed(part.specimen), receipt=receipt)
+            part.release(SecretValue(part.specimen), receipt=receipt)
 
     def test_receipt_must_cover_the_sensitivity(self, part: Mechanism) -> None:
         with pytest.raises(NoReceipt):
-            part.release(Sealed(part.specimen), receipt=paid(part), sensitivity=2)
+            part.release(SecretValue(part.specimen), receipt=paid(part), sensitivity=2)
 
     @pytest.mark.parametrize("not_one", [None, Permit("a look"), 1.0])
     def test_no_noise_without_a_receipt(self, part: Mechanism, not_one: Any) -> None:
         with pytest.raises(NoReceipt):
-            part.release(Sealed(part.specimen), receipt=not_one)
+            part.release(SecretValue(part.specimen), receipt=not_one)
 
     def test_bare_values_are_refused_and_cost_nothing(self, part: Mechanism) -> None:
         receipt = paid(part)
@@ -97,6 +97,6 @@ def test_a_receipt_adds_up_what_is_drawn() -> None:
 
 
 def test_sealed_values_stay_sealed() -> None:
-    with pytest.raises(SealedValue):
-        str(Sealed(4))
-    assert issubclass(SealedValue, TacitError)
+    with pytest.raises(SecretAccessRefused):
+        str(SecretValue(4))
+    assert issubclass(SecretAccessRefused, SfumatoError)

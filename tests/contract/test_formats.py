@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data import ColumnLabels, Format, Table, read, write
-from tacit.data.format import format_for
-from tacit.errors import EmptyTable, NotThatFormat, TacitError
-from tacit.registry import registry
+from sfumato.data import ColumnLabels, Format, Table, read, write
+from sfumato.data.format import format_for
+from sfumato.errors import EmptyTable, NotThatFormat, SfumatoError
+from sfumato.registry import registry
 
 FORMATS = [kind for kind in registry("format") if issubclass(kind, Format)]
 CASES = [
@@ -115,7 +115,7 @@ def test_a_truncated_file_is_refused_or_shorter_never_a_crash(kind: type[Format]
         path.write_bytes(whole[:length])
         try:
             outcome = str(read(path).rows <= PEOPLE.height)
-        except TacitError as refusal:
+        except SfumatoError as refusal:
             outcome = str(refusal)
         assert "a@example.org" not in outcome
         assert outcome != "False"

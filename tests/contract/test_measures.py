@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from people import NUMBERS, QUASI, dataset, frame
 
-from tacit.data.table import Table
-from tacit.errors import TacitError
-from tacit.measure import About, Measure, Pair, judge
-from tacit.registry import registry
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
+from sfumato.data.table import Table
+from sfumato.errors import SfumatoError
+from sfumato.measures import About, Measure, ReleasePair, judge
+from sfumato.registry import registry
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
 
 PARTS = [
     pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
@@ -24,8 +24,8 @@ PARTS = [
 ]
 
 
-def pair(table: pl.DataFrame) -> Pair:
-    return Pair(
+def pair(table: pl.DataFrame) -> ReleasePair:
+    return ReleasePair(
         original=dataset(),
         release=Release(table=Table(frame=table), manifest={}),
         lineage=Lineage.identity(table.height),
@@ -85,7 +85,7 @@ def test_bad_releases_are_judged_or_refused(kind: type[Measure], spoil: str) -> 
     table = SPOILT[spoil](frame().drop("name"))
     try:
         found = judge(kind.build(kind.examples[0]), pair(table), rng=Rng(1))
-    except TacitError as refusal:
+    except SfumatoError as refusal:
         said = str(refusal)
     else:
         said = json.dumps(found.to_plain(), allow_nan=False)

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from masking_table import OUTSIDE, constant, dataset, frame, hollow
 
-from tacit.errors import TacitError
-from tacit.protect.methods._masking import Masking
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
-from tacit.release import Change
-from tacit.rng import Rng
-from tacit.schema import Dataset
+from sfumato.errors import SfumatoError
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._masking import Masking
+from sfumato.registry import registry
+from sfumato.release import Change
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
 
 CASES = [
     pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
@@ -70,7 +70,7 @@ def run_or_refusal(step: Step, data: Dataset) -> tuple[Change | None, str]:
     """What the step made, or the words in which it was refused. Any other exception is a fault."""
     try:
         return run(step, data), ""
-    except TacitError as refusal:
+    except SfumatoError as refusal:
         return None, str(refusal)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from people import dataset
 
-from tacit.errors import BadParameter
-from tacit.protect.classes import Classes, compress
-from tacit.protect.lattice.space import Space
-from tacit.protect.metric import LossMetric, Shape
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.registry import registry
+from sfumato.errors import BadParameter
+from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
+from sfumato.masking.metric import LossMetric, Shape
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.registry import registry
 
 METRICS = [pytest.param(kind, id=kind.part_name()) for kind in registry("metric")]
 every = pytest.mark.parametrize("kind", METRICS)
@@ -24,16 +24,16 @@ def made(kind: type[LossMetric]) -> LossMetric:
     return kind.build({"column": "diagnosis"} if kind.part_name() == "classification" else None)
 
 
-def table() -> Classes:
+def table() -> EquivalenceClasses:
     return compress(dataset(300), columns=("zip", "sex", "income"))
 
 
-def spaces(metric: LossMetric, k: int | None = None, limit: int = 0) -> Space:
+def spaces(metric: LossMetric, k: int | None = None, limit: int = 0) -> LatticeSpace:
     classes = table()
-    return Space(classes, (KAnonymity(k=k).bind(classes),) if k is not None else (), metric, limit=limit)
+    return LatticeSpace(classes, (KAnonymity(k=k).bind(classes),) if k is not None else (), metric, limit=limit)
 
 
-def nodes(space: Space) -> list[tuple[int, ...]]:
+def nodes(space: LatticeSpace) -> list[tuple[int, ...]]:
     return [tuple(index) for index in np.ndindex(*(height + 1 for height in space.table.heights))]
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.protect.classes import Classes, Groups, compress
-from tacit.protect.model import Closure, PrivacyModel, Rule
-from tacit.protect.shown import look
-from tacit.protect.verify import verify
-from tacit.registry import registry
-from tacit.release import State
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
+from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
+from sfumato.registry import registry
+from sfumato.release import State
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.verification.counts import count_classes
+from sfumato.verification.rules import verify
 
 CASES = [
     pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
@@ -53,18 +53,18 @@ def built(kind: type[PrivacyModel], parameters: dict[str, Any], folder: Path) ->
     return kind.build(parameters, base=folder)
 
 
-def bound(model: PrivacyModel, data: Dataset) -> tuple[Classes, Rule]:
+def bound(model: PrivacyModel, data: Dataset) -> tuple[EquivalenceClasses, ModelRule]:
     table = compress(data, population=model.population_frame(data))
     return table, model.bind(table)
 
 
-def merged(groups: Groups, left: Any, right: Any) -> Groups:
+def merged(groups: ClassGroups, left: Any, right: Any) -> ClassGroups:
     one, other = groups.take(left), groups.take(right)
     people = None
     if one.population is not None and other.population is not None:
         people = one.population + other.population
     histograms = {name: matrix + other.histograms[name] for name, matrix in one.histograms.items()}
-    return Groups(sizes=one.sizes + other.sizes, histograms=histograms, population=people)
+    return ClassGroups(sizes=one.sizes + other.sizes, histograms=histograms, population=people)
 
 
 @every
@@ -110,14 +110,16 @@ def test_monotone_as_declared(kind: type[PrivacyModel], parameters: dict[str, An
     matrix = np.stack([draw.multinomial(size, share) for size, share in zip(sizes, shares, strict=True)])
     people = sizes + draw.integers(0, 6, count)
     histograms = {name: matrix.astype(np.int64) for name in table.tracked}
-    groups = Groups(sizes=sizes, histograms=histograms, population=people if table.population is not None else None)
+    groups = ClassGroups(
+        sizes=sizes, histograms=histograms, population=people if table.population is not None else None
+    )
     passed = rule.passes(groups) & (groups.sizes >= rule.least)
     left, right = draw.integers(0, count, (2, 5000))
     after = merged(groups, left, right)
     good = rule.passes(after) & (after.sizes >= rule.least)
-    if rule.closure is Closure.ANY:
+    if rule.closure is Monotonicity.ANY:
         assert good[passed[left] | passed[right]].all()
-    if rule.closure is Closure.PASSING:
+    if rule.closure is Monotonicity.PASSING:
         assert good[passed[left] & passed[right]].all()
     assert rule.about_table or passed.any() or not rule.columns
 
@@ -134,11 +136,13 @@ def test_rows_that_are_due_are_suppressed_by_every_split(
     sizes = draw.integers(1, 40, count)
     matrix = np.stack([draw.multinomial(size, share) for size, share in zip(sizes, shares, strict=True)])
     people = sizes + draw.integers(0, 30, count) if table.population is not None else None
-    parts = Groups(sizes=sizes, histograms=dict.fromkeys(table.tracked, matrix.astype(np.int64)), population=people)
+    parts = ClassGroups(
+        sizes=sizes, histograms=dict.fromkeys(table.tracked, matrix.astype(np.int64)), population=people
+    )
     passed = rule.passes(parts) & (parts.sizes >= rule.least)
     gone = np.where(passed, 0, sizes).reshape(-1, 4).sum(axis=1)
     quarters = [parts.take(slice(start, None, 4)) for start in range(4)]
-    whole = Groups(
+    whole = ClassGroups(
         sizes=sum(part.sizes for part in quarters),  # type: ignore[arg-type]
         histograms={name: sum(part.histograms[name] for part in quarters) for name in table.tracked},  # type: ignore[misc]
         population=None if people is None else people.reshape(-1, 4).sum(axis=1),
@@ -147,7 +151,7 @@ def test_rows_that_are_due_are_suppressed_by_every_split(
     due = rule.due(whole, good)
     assert (due[good] == 0).all()
     assert (due <= gone).all()
-    if rule.closure is not Closure.NONE:
+    if rule.closure is not Monotonicity.NONE:
         assert (due[~good] >= 1).all()
 
 
@@ -161,7 +165,7 @@ def test_classes_below_the_least_size_fail(
     size = rule.least - 1
     matrix = np.full((1, 4), size // 4)
     matrix[0, 0] += size - matrix.sum()
-    small = Groups(sizes=np.array([size]), histograms=dict.fromkeys(rule.columns, matrix))
+    small = ClassGroups(sizes=np.array([size]), histograms=dict.fromkeys(rule.columns, matrix))
     assert not (rule.passes(small) & (small.sizes >= rule.least))[0]
 
 
@@ -174,7 +178,9 @@ def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str,
         people = model.population_frame(data)
         ours = model.check(data)
         paths = {"grade": {row[0]: tuple(row) for row in data.ladder("grade").rows()}}
-        shown = look(data.table.frame, quasi=("zip", "sex"), sensitive=("grade",), population=people, paths=paths)
+        shown = count_classes(
+            data.table.frame, quasi=("zip", "sex"), sensitive=("grade",), population=people, paths=paths
+        )
         [theirs] = verify([{kind.part_name(): model.to_plain()}], shown)
         assert (theirs.state, theirs.failing) == (ours.state, ours.failing)
         assert theirs.worst == pytest.approx(ours.worst)
@@ -206,7 +212,7 @@ def test_size_is_all_where_it_is_said_to_be(
     sizes = np.arange(1, 40)
     spread = np.minimum(np.maximum(sizes[:, None] // 4 + (sizes[:, None] % 4 > np.arange(4)), 0), sizes[:, None])
     people = sizes + 1 if table.population is not None else None
-    groups = Groups(sizes=sizes, histograms=dict.fromkeys(table.tracked, spread), population=people)
+    groups = ClassGroups(sizes=sizes, histograms=dict.fromkeys(table.tracked, spread), population=people)
     if rule.sizes_only:
         assert (rule.passes(groups) == (sizes >= rule.least)).all()
     assert rule.least >= 1

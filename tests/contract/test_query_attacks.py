@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit.answer.policies.exact import Exact, ExactDesk
-from tacit.answer.policy import Desk, Policy
-from tacit.attack.query_attack import QueryAttack, besiege
-from tacit.errors import BadParameter
-from tacit.registry import registry
-from tacit.rng import Rng
+from sfumato.attacks.query_attack import QueryAttack, evaluate_query_attack
+from sfumato.errors import BadParameter
+from sfumato.query.policies.exact import Exact, ExactResponder
+from sfumato.query.policy import Policy, Responder
+from sfumato.registry import registry
+from sfumato.rng import Rng
 
 PEOPLE = 120
 SECRETS = (np.random.default_rng(1).random(PEOPLE) < 0.4).astype(int)
@@ -32,13 +32,13 @@ POLICIES = [
 class Unrelated(Policy):
     """Exact answers about other people."""
 
-    def open(self, values: npt.ArrayLike, rng: Rng) -> Desk:
-        return ExactDesk((np.random.default_rng(99).random(len(np.asarray(values))) < 0.4).astype(np.int64))
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        return ExactResponder((np.random.default_rng(99).random(len(np.asarray(values))) < 0.4).astype(np.int64))
 
 
 @pytest.mark.parametrize(("kind", "parameters"), ATTACKS)
 def test_exact_answers_give_everyone_away(kind: type[QueryAttack], parameters: dict[str, Any]) -> None:
-    outcome = besiege(kind.build(parameters), Exact(), SECRETS, Rng(2))
+    outcome = evaluate_query_attack(kind.build(parameters), Exact(), SECRETS, Rng(2))
     assert outcome.risk == 1.0
     assert outcome.made == outcome.tried > 0
     assert outcome.asked > 0
@@ -47,7 +47,7 @@ def test_exact_answers_give_everyone_away(kind: type[QueryAttack], parameters: d
 
 @pytest.mark.parametrize(("kind", "parameters"), ATTACKS)
 def test_answers_about_others_give_nobody_away(kind: type[QueryAttack], parameters: dict[str, Any]) -> None:
-    outcome = besiege(kind.build(parameters), Unrelated(), SECRETS, Rng(2))
+    outcome = evaluate_query_attack(kind.build(parameters), Unrelated(), SECRETS, Rng(2))
     assert outcome.interval(0.999)[0] <= outcome.baseline
 
 
@@ -55,14 +55,16 @@ def test_answers_about_others_give_nobody_away(kind: type[QueryAttack], paramete
 def test_the_same_seed_gives_the_same_outcome(kind: type[QueryAttack], parameters: dict[str, Any]) -> None:
     policy = registry("policy").get("bounded-noise").build({"bound": 3})
     assert isinstance(policy, Policy)
-    first, second = (besiege(kind.build(parameters), policy, SECRETS, Rng(4)).to_plain() for _ in range(2))
+    first, second = (
+        evaluate_query_attack(kind.build(parameters), policy, SECRETS, Rng(4)).to_plain() for _ in range(2)
+    )
     assert first == second
     assert first["low"] <= first["risk"] <= first["high"]
 
 
 @pytest.mark.parametrize(("kind", "parameters"), POLICIES)
 def test_a_policy_answers_one_as_it_answers_many(kind: type[Policy], parameters: dict[str, Any]) -> None:
-    from tacit.answer.subsets import random_subsets
+    from sfumato.query.subsets import random_subsets
 
     queries = random_subsets(6, 24, np.random.default_rng(3))
     before = SECRETS[:24].copy()
@@ -80,7 +82,7 @@ def test_only_bits_are_sought() -> None:
     attack = registry("query-attack").get("tracker").build()
     assert isinstance(attack, QueryAttack)
     with pytest.raises(BadParameter, match="0 and 1"):
-        besiege(attack, Exact(), [0, 1, 2], Rng(1))
+        evaluate_query_attack(attack, Exact(), [0, 1, 2], Rng(1))
 
 
 @pytest.mark.parametrize("kind", list(registry("query-attack")), ids=lambda kind: kind.part_name())

@@ -1,4 +1,4 @@
-"""The checks that ship with tacit: every method passes them, and methods that break the contract do not."""
+"""The checks that ship with sfumato: every method passes them, and methods that break the contract do not."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
-from tacit.release import Change
-from tacit.schema import Dataset
-from tacit.testing import check_step, sample
+from sfumato.masking.base import Context, Step
+from sfumato.registry import registry
+from sfumato.release import Change
+from sfumato.schema import Dataset
+from sfumato.testing import check_step, sample
 
 EXAMPLES = [(cls, example) for cls in registry("method") for example in cls.examples]
 

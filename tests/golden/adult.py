@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from tacit.data.table import Table
-from tacit.protect.classes import Classes, compress
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
+from sfumato.schema import Column, Dataset, Role, Schema
 
 FOLDER = Path(__file__).parents[1] / "data" / "adult"
 COLUMNS = (
@@ -38,5 +38,5 @@ def adult(*sensitive: str) -> Dataset:
 
 
 @cache
-def compressed(*sensitive: str) -> Classes:
+def compressed(*sensitive: str) -> EquivalenceClasses:
     return compress(adult(*sensitive))

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from adult import COLUMNS, adult, compressed
 
-from tacit.errors import NotApplicable
-from tacit.exact import floor_share
-from tacit.protect.lattice.optimal import search
-from tacit.protect.lattice.range import Range
-from tacit.protect.lattice.space import Space
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.pipeline import protect
-from tacit.protect.uniqueness import Sizes, pitman, zayatz
-from tacit.registry import registry
-from tacit.rng import Rng
+from sfumato.errors import NotApplicable
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.pipeline import protect
+from sfumato.masking.population_uniques import Sizes, pitman, zayatz
+from sfumato.masking.search.lattice.level_range import LevelRange
+from sfumato.masking.search.lattice.optimal import search
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.rationals import floor_share
+from sfumato.registry import registry
+from sfumato.rng import Rng
 
 K5 = {"k-anonymity": 5}
 DIVERSE = {"k-anonymity": 5, "l-diversity": {"l": 2}}
@@ -61,8 +61,8 @@ def test_the_same_optimum(
 ) -> None:
     table = compressed() if models is K5 else compressed("occupation")
     rules = tuple(registry("model").get(name).build(value).bind(table) for name, value in models.items())
-    space = Space(table, rules, registry("metric").get(metric).build(), limit=floor_share(share, table.rows))
-    found = search(space, Range(low=(0,) * len(levels), high=table.heights))
+    space = LatticeSpace(table, rules, registry("metric").get(metric).build(), limit=floor_share(share, table.rows))
+    found = search(space, LevelRange(low=(0,) * len(levels), high=table.heights))
     assert found.optimal
     assert found.best is not None
     best = found.best

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit.answer.audit.assign import AssignAuditor
-from tacit.answer.audit.swaps import SwapAuditor
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.swaps import SwapAuditor
 
 SECRETS = [0, 1, 2, 1, 3, 1]
 FIRST, SECOND = [0, 1, 2], [0, 3, 4, 5]

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from tacit.attack.distances import Form, matrix_of
-from tacit.attack.learning import Problem, learn
-from tacit.attack.nearest import distinct_points, nearest
-from tacit.attack.proven import proven_weights
+from sfumato.attacks.nearest_neighbours import distinct_points, nearest
+from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
+from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
+from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
 
 DATA = Path(__file__).parents[1] / "data" / "sdcmicro" / "CASCrefmicrodata.csv"
 Floats = npt.NDArray[np.float64]
@@ -58,11 +58,11 @@ def extract(name: str, people: int = 400, seed: int = 1) -> tuple[Floats, Floats
     return (original - original.mean(0)) / original.std(0), (masked - masked.mean(0)) / masked.std(0)
 
 
-def problem(form: Form, original: Floats, masked: Floats) -> Problem:
+def problem(form: Form, original: Floats, masked: Floats) -> LinkageProblem:
     distinct, order, starts = distinct_points(masked)
     truth = np.empty(len(masked), dtype=np.int64)
     truth[order] = np.repeat(np.arange(len(distinct)), np.diff(starts))
-    return Problem.of(form, original, distinct, truth)
+    return LinkageProblem.of(form, original, distinct, truth)
 
 
 def right(original: Floats, masked: Floats) -> int:
@@ -114,7 +114,7 @@ def test_the_choquet_integral_links_more_than_any_weights_and_as_many_as_can_be(
     lesson = learn(form, task, np.random.default_rng(0), starts=(form.from_weights(first.theta),))
     assert (form.constraints @ lesson.theta >= -1e-9).all()
     proof = proven_weights(
-        Problem(gaps=task.gaps @ form.generators.T, starts=task.starts), known=lesson.linked, seconds=30
+        LinkageProblem(gaps=task.gaps @ form.generators.T, starts=task.starts), known=lesson.linked, seconds=30
     )
     assert proof is not None
     assert proof.optimal
@@ -140,7 +140,7 @@ def test_columns_that_keep_wrong_rows_away_get_the_credit() -> None:
     rows = known + draw.normal(size=known.shape) * np.array([0.01, 5.0, 5.0])
     for shape in ("weighted", "choquet", "bilinear"):
         form = Form(shape=shape, width=3)  # type: ignore[arg-type]
-        task = Problem.of(form, known, rows, np.arange(60))
+        task = LinkageProblem.of(form, known, rows, np.arange(60))
         lesson = learn(form, task, draw)
         credit = task.credit(form, lesson.theta)
         assert credit.sum() == pytest.approx(1)

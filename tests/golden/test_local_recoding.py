@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import read
-from tacit.data.table import Table
-from tacit.protect.judge import classes_as_shown, crowds
-from tacit.protect.methods.local_recode import LocalRecode
-from tacit.protect.methods.suppress_cells import SuppressCells
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.step import Context
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchies.file import File
+from sfumato.data import read
+from sfumato.data.table import Table
+from sfumato.masking.base import Context
+from sfumato.masking.evaluate import classes_as_shown, wildcard_groups
+from sfumato.masking.methods.local_recode import LocalRecode
+from sfumato.masking.methods.suppress_cells import SuppressCells
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchies.file import FileHierarchy
 
 DATA = Path(__file__).parents[1] / "data"
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
@@ -26,7 +26,9 @@ KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 def adult() -> Dataset:
     table = read(DATA / "adult" / "adult.csv")
     columns = {
-        name: Column(role=Role.QUASI, hierarchy=File.build(str(DATA / "adult" / f"adult_hierarchy_{name}.csv")))
+        name: Column(
+            role=Role.QUASI, hierarchy=FileHierarchy.build(str(DATA / "adult" / f"adult_hierarchy_{name}.csv"))
+        )
         for name in table.columns
     }
     return Dataset.of(table, Schema(columns=columns))
@@ -72,4 +74,4 @@ def test_no_more_cells_are_left_out_than_by_sdcmicro(k: int, theirs: int) -> Non
         agree = ((part == codes) | (part == -1) | (codes == -1)).all(axis=2).sum(axis=1)
         assert agree.min() >= k
     shown = Dataset(table=change.table, schema=data.schema)
-    assert crowds(classes_as_shown(shown), shown, columns=()).sizes.min() >= k
+    assert wildcard_groups(classes_as_shown(shown), shown, columns=()).sizes.min() >= k

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.protect.methods.microaggregate import Microaggregate
-from tacit.protect.step import Context
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.base import Context
+from sfumato.masking.methods.microaggregate import Microaggregate
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 FOLDER = Path(__file__).parents[1] / "data" / "sdcmicro"
 TEXT = ("UTILNAME", "STATE", "YEAR", "MONTH")

@@ -9,14 +9,14 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
-from tacit.dp.loss import advanced, approximate, concentrated, pure
-from tacit.dp.mechanisms.exponential import Exponential
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.dp.mechanisms.partition_selection import PartitionSelection
-from tacit.dp.mechanisms.randomized_response import RandomizedResponse
-from tacit.dp.mechanisms.report_noisy_max import ReportNoisyMax
-from tacit.dp.mechanisms.sparse_vector import SparseVector
+from sfumato.dp.loss import advanced, approximate, concentrated, pure
+from sfumato.dp.mechanisms.exponential import Exponential
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.mechanisms.partition_selection import PartitionSelection
+from sfumato.dp.mechanisms.randomized_response import RandomizedResponse
+from sfumato.dp.mechanisms.report_noisy_max import ReportNoisyMax
+from sfumato.dp.mechanisms.sparse_vector import SparseVector
 
 
 def test_laplace_error_of_a_count() -> None:

@@ -12,16 +12,16 @@ import pytest
 from adult import adult
 from test_textbook_tables import ZIP3, ZIP4, census, patients, salaries
 
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.model import PrivacyModel
-from tacit.protect.models.alpha_k import AlphaK
-from tacit.protect.models.beta_likeness import BetaLikeness
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.models.l_diversity import LDiversity
-from tacit.protect.models.t_closeness import TCloseness
-from tacit.protect.pipeline import protect
-from tacit.rng import Rng
-from tacit.schema import Dataset
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.model import PrivacyModel
+from sfumato.masking.models.alpha_k import AlphaK
+from sfumato.masking.models.beta_likeness import BetaLikeness
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.masking.pipeline import protect
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
 
 PEER = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 pytestmark = pytest.mark.skipif(not PEER.exists(), reason="pyCANON is not installed; `make peers` does that")

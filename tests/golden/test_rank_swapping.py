@@ -8,18 +8,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Attack, Scene, View, examine
-from tacit.attack.attacks.distance_linkage import DistanceLinkage
-from tacit.attack.attacks.probabilistic_linkage import ProbabilisticLinkage
-from tacit.attack.attacks.rank_window import RankWindow, windows
-from tacit.attack.attacks.simulation import Simulation
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.step import Context
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import Attack, AttackScenario, View, evaluate_attack
+from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
+from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
+from sfumato.attacks.transparency.rank_window import RankWindow, windows
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.masking.base import Context
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -58,8 +58,8 @@ def linked(data: Dataset, step: RankSwap, attack: Attack, known: range = range(1
     release = Release(table=change.table, manifest={"steps": steps})
     shares = []
     for count in known:
-        scene = Scene(original=data, release=release, aligned=True, knows=data.table.columns[:count])
-        shares.append(examine(attack, scene, rng=Rng(count)).main.rate)
+        scenario = AttackScenario(original=data, release=release, aligned=True, knows=data.table.columns[:count])
+        shares.append(evaluate_attack(attack, scenario, rng=Rng(count)).main.rate)
     return 100 * float(np.mean(shares))
 
 
@@ -87,16 +87,16 @@ def test_one_person_and_an_upper_bound_are_enough(census: Dataset) -> None:
     release = Release(table=change.table, manifest={})
     found = 0
     for person in range(0, 200, 20):
-        scene = Scene(original=census, release=release, aligned=True, people=np.array([person]))
-        found += examine(RankWindow(p=3), scene, rng=Rng(1)).main.hits
+        scenario = AttackScenario(original=census, release=release, aligned=True, people=np.array([person]))
+        found += evaluate_attack(RankWindow(p=3), scenario, rng=Rng(1)).main.hits
     assert found >= 9
 
 
 def test_without_the_method_it_does_not_apply(census: Dataset) -> None:
-    scene = Scene(original=census, release=Release(table=census.table, manifest={}), aligned=True)
+    scenario = AttackScenario(original=census, release=Release(table=census.table, manifest={}), aligned=True)
     for attack in (RankWindow(), Simulation()):
         with pytest.raises(NotApplicable):
-            examine(attack, scene, rng=Rng(1))
+            evaluate_attack(attack, scenario, rng=Rng(1))
 
 
 def test_probabilistic_linkage_comes_third(census: Dataset) -> None:
@@ -112,13 +112,13 @@ def test_columns_left_alone_must_agree(census: Dataset) -> None:
     step = RankSwap(p=5, columns=("AGI",))
     change = step.apply(census, Context(rng=Rng(3)))
     steps = [{"step": "rank-swap", "parameters": step.public(), "truthful": False, **change.public}]
-    scene = Scene(
+    scenario = AttackScenario(
         original=census,
         release=Release(table=change.table, manifest={"steps": steps}),
         aligned=True,
         knows=("AFNLWGT", "AGI"),
     )
-    outcome = examine(RankWindow(), scene, rng=Rng(1))
+    outcome = evaluate_attack(RankWindow(), scenario, rng=Rng(1))
     assert outcome.detail["exact"] == ["AFNLWGT"]
     assert outcome.main.rate > 0.95
 

@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.measure import Measurement, Pair, judge
-from tacit.measure.disclosure.suda import Suda, dis_scores, scores
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.measures import MeasureResult, ReleasePair, judge
+from sfumato.measures.disclosure.suda import Suda, dis_scores, scores
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "data" / "sdcmicro"
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
@@ -46,10 +46,10 @@ def by_row(frame: pl.DataFrame, score: str = "elliot") -> tuple[list[float], lis
     return found.tolist(), share.tolist(), dis_scores(found, codes, 0.01).tolist()
 
 
-def measured(frame: pl.DataFrame, missing: str = "category") -> Measurement:
+def measured(frame: pl.DataFrame, missing: str = "category") -> MeasureResult:
     schema = Schema(columns={name: Column(role=Role.QUASI, missing=missing) for name in frame.columns})
     original = Dataset.of(Table(frame=frame), schema)
-    return judge(Suda(), Pair(original=original, release=Release(table=original.table, manifest={})), rng=Rng(1))
+    return judge(Suda(), ReleasePair(original=original, release=Release(table=original.table, manifest={})), rng=Rng(1))
 
 
 def test_scores_of_the_practice_guide() -> None:

@@ -10,36 +10,36 @@ import polars as pl
 import pytest
 from scipy.special import hyp2f1
 
-from tacit.data.table import Table
-from tacit.measure import Measurement, Pair, judge
-from tacit.measure.disclosure._population import individual_risk
-from tacit.measure.measure import Measure
-from tacit.protect.uniqueness import Sizes, pitman, snb, zayatz
-from tacit.registry import registry
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.population_uniques import Sizes, pitman, snb, zayatz
+from sfumato.measures import MeasureResult, ReleasePair, judge
+from sfumato.measures.base import Measure
+from sfumato.measures.disclosure._population import individual_risk
+from sfumato.registry import registry
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "data"
 KEYS = ("urbrur", "roof", "walls", "water", "electcon", "relat", "sex")
 
 
-def pair(frame: pl.DataFrame, quasi: tuple[str, ...], **roles: Role) -> Pair:
+def pair(frame: pl.DataFrame, quasi: tuple[str, ...], **roles: Role) -> ReleasePair:
     columns = {name: Column(role=Role.QUASI) for name in quasi} | {
         name: Column(role=role) for name, role in roles.items()
     }
     original = Dataset.of(Table(frame=frame), Schema(columns=columns))
-    return Pair(original=original, release=Release(table=original.table, manifest={}))
+    return ReleasePair(original=original, release=Release(table=original.table, manifest={}))
 
 
-def run(name: str, where: Pair, **parameters: object) -> Measurement:
+def run(name: str, where: ReleasePair, **parameters: object) -> MeasureResult:
     part = registry("measure").get(name).build(parameters)
     assert isinstance(part, Measure)
     return judge(part, where, rng=Rng(1))
 
 
 @pytest.fixture(scope="module")
-def survey() -> Pair:
+def survey() -> ReleasePair:
     frame = pl.read_csv(DATA / "sdcmicro" / "testdata.csv")
     return pair(frame, KEYS, sampling_weight=Role.WEIGHT, ori_hid=Role.HOUSEHOLD)
 
@@ -54,7 +54,7 @@ def test_individual_risk_of_the_literature_example() -> None:
     assert found.detail["expected"] == pytest.approx(sum(published), abs=1e-6)
 
 
-def test_survey_counts_and_expected_reidentifications(survey: Pair) -> None:
+def test_survey_counts_and_expected_reidentifications(survey: ReleasePair) -> None:
     found = run("individual-risk", survey, formula="sdcmicro")
     assert (found.detail["below_2"], found.detail["below_3"], found.detail["below_5"]) == (157, 281, 458)
     assert found.detail["expected"] == pytest.approx(10.7783, abs=5e-5)
@@ -62,7 +62,7 @@ def test_survey_counts_and_expected_reidentifications(survey: Pair) -> None:
     assert exact.detail["expected"] == pytest.approx(10.7763, abs=1e-3)
 
 
-def test_household_risk(survey: Pair) -> None:
+def test_household_risk(survey: ReleasePair) -> None:
     assert run("household-risk", survey, formula="sdcmicro").detail["expected"] == pytest.approx(51.81293, abs=5e-5)
 
 
@@ -107,7 +107,7 @@ def test_wildcards_are_counted_in_every_class_they_fit() -> None:
     frame = pl.DataFrame({"a": ["x", "x", "y", None], "b": ["1", "1", "1", "1"]})
     schema = Schema(columns={"a": Column(role=Role.QUASI, missing="wildcard"), "b": Column(role=Role.QUASI)})
     original = Dataset.of(Table(frame=frame), schema)
-    found = run("class-sizes", Pair(original=original, release=Release(table=original.table, manifest={})))
+    found = run("class-sizes", ReleasePair(original=original, release=Release(table=original.table, manifest={})))
     assert found.value == 2.0
     assert found.detail["histogram"] == [
         {"low": 2, "high": 2, "classes": 1, "rows": 1},

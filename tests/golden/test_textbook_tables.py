@@ -7,19 +7,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.protect.classes import compress
-from tacit.protect.lattice.minimal import minimal_nodes
-from tacit.protect.lattice.range import Range
-from tacit.protect.lattice.space import Space
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.metrics.height import Height
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.models.l_diversity import LDiversity
-from tacit.protect.models.t_closeness import TCloseness
-from tacit.protect.pipeline import protect
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.equivalence_classes import compress
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.metrics.height import Height
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.masking.pipeline import protect
+from sfumato.masking.search.lattice.level_range import LevelRange
+from sfumato.masking.search.lattice.minimal import minimal_nodes
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 FOLDER = Path(__file__).parents[1] / "data" / "examples"
 
@@ -60,9 +60,9 @@ def census() -> Dataset:
     return Dataset.of(Table(frame=frame), Schema(columns=columns))
 
 
-def census_space() -> Space:
+def census_space() -> LatticeSpace:
     table = compress(census())
-    return Space(table, (KAnonymity(k=2).bind(table),), Height(), limit=0)
+    return LatticeSpace(table, (KAnonymity(k=2).bind(table),), Height(), limit=0)
 
 
 @pytest.mark.parametrize(("levels", "holds"), [((0, 0, 0, 1), True), ((0, 0, 1, 0), False), ((0, 0, 1, 1), True)])
@@ -72,7 +72,7 @@ def test_levels_of_census11(levels: tuple[int, ...], holds: bool) -> None:
 
 def test_minimal_generalizations_of_census11() -> None:
     space = census_space()
-    assert minimal_nodes(space, Range(low=(0,) * 4, high=space.table.heights)) == [(0, 0, 0, 1)]
+    assert minimal_nodes(space, LevelRange(low=(0,) * 4, high=space.table.heights)) == [(0, 0, 0, 1)]
     change = protect(census(), steps=[Generalize(minimal=True)], models=[KAnonymity(k=2)], rng=Rng(1)).done[0].change
     assert change.public["minimal"] == [{"ethnicity": 0, "birth": 0, "gender": 0, "zip": 1}]
 

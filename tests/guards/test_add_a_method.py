@@ -32,7 +32,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "tests" / "data", place / "tests" / "data")
     for file in [*(ROOT / "tests").glob("*.py"), ROOT / "pyproject.toml"]:
         shutil.copy(file, place / file.relative_to(ROOT))
-    (place / "src/tacit/protect/methods/blank_out.py").write_text(block("python"), encoding="utf-8")
+    (place / "src/sfumato/masking/methods/blank_out.py").write_text(block("python"), encoding="utf-8")
     (place / "blank.yaml").write_text(block("yaml"), encoding="utf-8")
     (place / "people.csv").write_text(PEOPLE, encoding="utf-8")
     return place
@@ -40,7 +40,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(place: Path, line: str) -> str:
     words = shlex.split(line)
-    head = {"tacit": [sys.executable, "-m", "tacit"], "python": [sys.executable]}[words[0]]
+    head = {"sfumato": [sys.executable, "-m", "sfumato"], "python": [sys.executable]}[words[0]]
     environment = {**os.environ, "PYTHONPATH": str(place / "src")}
     done = subprocess.run([*head, *words[1:]], cwd=place, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
@@ -63,4 +63,4 @@ def test_following_the_page_works(workshop: Path) -> None:
     assert "P1," not in released
     assert re.search(r"\b\d+ passed", tested)
     assert (workshop / "docs" / "reference" / "method" / "blank-out.md").exists()
-    assert "blank-out" in run(workshop, "tacit methods --kind method --json")
+    assert "blank-out" in run(workshop, "sfumato methods --kind method --json")

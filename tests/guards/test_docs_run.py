@@ -19,10 +19,10 @@ import polars as pl
 import pytest
 from ruamel.yaml import YAML
 
-from tacit.cli import main
-from tacit.recipe import Recipe
-from tacit.registry import registry
-from tacit.study import Plan
+from sfumato.cli import main
+from sfumato.recipe import Recipe
+from sfumato.registry import registry
+from sfumato.studies import StudyPlan
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))}
@@ -30,7 +30,7 @@ ELSEWHERE = {
     "add-a-method": "followed to the letter by test_add_a_method.py",
     "query-utility": "needs the other libraries, and a quarter of an hour",
 }
-STORIES = [story.stem for story in (DOCS.parent / "src/tacit/demos/stories").glob("[a-z]*.py")]
+STORIES = [story.stem for story in (DOCS.parent / "src/sfumato/demos/stories").glob("[a-z]*.py")]
 RUNNING = [page for page, text in PAGES.items() if page not in ELSEWHERE and re.search("```(console|python)\n", text)]
 
 
@@ -46,7 +46,7 @@ def commands(page: str) -> list[tuple[str, bool]]:
         for number, line in enumerate(lines):
             if line.startswith("$ "):
                 below = lines[number + 1] if number + 1 < len(lines) else ""
-                found.append((line[2:], below.startswith("TAC-")))
+                found.append((line[2:], below.startswith("SFU-")))
     return found
 
 
@@ -80,7 +80,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number, row in enumerate([people.columns, *people.rows()]):
             sheet.write_row(number + 3, 0, list(map(str, row)))
     recipe = """
-tacit: 1
+sfumato: 1
 data: people.csv
 columns:
   id: identifier
@@ -92,7 +92,7 @@ columns:
 models: [k-anonymity: 5]
 steps: [{generalize: {suppression: 0.2}}]
 """
-    for name in ("tacit.yaml", "roles.yaml"):
+    for name in ("sfumato.yaml", "roles.yaml"):
         (folder / name).write_text(recipe)
     patients = "zip,age,disease,bill\n1301,21,Flu,10.5\n1301,22,Cold,20\n1301,23,Flu,3\n1302,24,Cold,8\n"
     (folder / "patients.csv").write_text(patients)
@@ -105,7 +105,7 @@ steps: [{generalize: {suppression: 0.2}}]
     firms = {"employees": workers, "turnover": workers * draw.uniform(50, 90, 90), "wages": workers * 30.5}
     pl.DataFrame({**firms, "profit": draw.normal(5, 3, 90)}).write_csv(folder / "companies.csv")
     (folder / "spill").mkdir()
-    assert main(["protect", str(folder / "tacit.yaml"), "--out", str(folder / "release"), "--tries", "50"]) == 0
+    assert main(["protect", str(folder / "sfumato.yaml"), "--out", str(folder / "release"), "--tries", "50"]) == 0
     for name in ("release-2024", "release-2025", "release-2026", "demo/hospital/release"):
         shutil.copytree(folder / "release", folder / name)
         shutil.copytree(folder / "release-private", folder / f"{name}-private")
@@ -114,11 +114,11 @@ steps: [{generalize: {suppression: 0.2}}]
 
 def prepare(page: str, folder: Path) -> None:
     """Files that a page itself shows are taken from it."""
-    shown = [text for text in blocks(page, "yaml") if text.startswith("tacit: 1")]
+    shown = [text for text in blocks(page, "yaml") if text.startswith("sfumato: 1")]
     match page:
         case "query":
             (folder / "hospital.yaml").write_text(shown[0])
-            ward = next(text for text in blocks("audit", "yaml") if text.startswith("tacit: 1"))
+            ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
             (folder / "ward.yaml").write_text(re.sub("policy:.*", "policy: {rounding: 5}", ward))
         case "audit":
             (folder / "ward.yaml").write_text(shown[0])
@@ -126,9 +126,9 @@ def prepare(page: str, folder: Path) -> None:
             quick = re.sub(r"\[2, 5, 10\]|\[3, 5, 10\]", "[3]", shown[0]).replace("seeds: 3", "seeds: 1")
             (folder / "study.yaml").write_text(quick)
         case "init":
-            (folder / "tacit.yaml").unlink()
+            (folder / "sfumato.yaml").unlink()
         case "data":  # its Python writes the files anew
-            for name in ("tacit.yaml", "people.csv", "people.parquet"):
+            for name in ("sfumato.yaml", "people.csv", "people.parquet"):
                 (folder / name).unlink()
 
 
@@ -143,7 +143,7 @@ def test_a_page_runs(
     monkeypatch.chdir(folder)
     for line, refused in commands(page):
         words = shlex.split(line, comments=True)
-        assert words[0] == "tacit", line
+        assert words[0] == "sfumato", line
         if words[1] == "demo":
             assert words[2:] in ([], *([name] for name in STORIES)), line
             continue
@@ -162,7 +162,7 @@ def test_no_command_is_hidden_from_this_test() -> None:
     for page, text in PAGES.items():
         for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE):
             if language not in ("console", "python") and page not in ELSEWHERE:
-                assert not re.search(r"^(\$ |tacit |python )", block, re.MULTILINE), f"{page}: write it as `console`"
+                assert not re.search(r"^(\$ |sfumato |python )", block, re.MULTILINE), f"{page}: write it as `console`"
     assert len(RUNNING) >= 12
     assert sum(len(commands(page)) for page in RUNNING) >= 30
 
@@ -185,9 +185,9 @@ def test_a_recipe_is_a_recipe(page: str, number: int, text: str, stage: Path) ->
     if isinstance(plain, list):
         kind = next(kind for kind in ("method", "model") if next(iter(plain[0])) in registry(kind))
         plain = {"steps" if kind == "method" else "models": plain}
-    whole = {"tacit": 1, "columns": {"x": "plain"}, **plain}
+    whole = {"sfumato": 1, "columns": {"x": "plain"}, **plain}
     if "study" in whole:
-        assert Plan.parse(whole).candidates
+        assert StudyPlan.parse(whole).candidates
         return
     made = Recipe.parse(whole)
     assert made.schema.columns.keys() == whole["columns"].keys()

@@ -7,22 +7,23 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "tacit"
+SOURCE = Path(__file__).parents[2] / "src" / "sfumato"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("params", "progress", "verbal"),
-    ("registry", "rng", "exact", "sealed"),
+    ("params", "progress"),
+    ("registry", "rng", "rationals", "secret"),
     ("data",),
     ("schema",),
     ("release",),
     ("dp", "engines"),
-    ("protect", "answer", "profile"),
-    ("attack",),
-    ("measure",),
+    ("masking", "query", "profiling"),
+    ("attacks",),
+    ("verification",),
+    ("measures",),
     ("recipe",),
-    ("study", "report"),
-    ("verbs",),
+    ("studies", "reports"),
+    ("api",),
     ("demos", "manual", "testing"),
     ("cli",),
 )
@@ -31,17 +32,17 @@ HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 
 
 def imports(path: Path) -> set[str]:
-    """Second part of every ``tacit.X`` that the file imports, wherever in the file it does so."""
+    """Second part of every ``sfumato.X`` that the file imports, wherever in the file it does so."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            names = [f"tacit.{alias.name}" for alias in node.names] if base == "tacit" else [base]
+            names = [f"sfumato.{alias.name}" for alias in node.names] if base == "sfumato" else [base]
         else:
             continue
-        found.update(name.split(".")[1] for name in names if name.startswith("tacit."))
+        found.update(name.split(".")[1] for name in names if name.startswith("sfumato."))
     return found
 
 
@@ -66,5 +67,5 @@ def test_imports_point_downwards(path: Path) -> None:
 
 def test_the_guard_sees_an_upward_import(tmp_path: Path) -> None:
     file = tmp_path / "x.py"
-    file.write_text("def f():\n    from tacit.cli import main\n    import tacit.report.account\n")
-    assert imports(file) == {"cli", "report"}
+    file.write_text("def f():\n    from sfumato.cli import main\n    import sfumato.reports.report_data\n")
+    assert imports(file) == {"cli", "reports"}

@@ -1,4 +1,4 @@
-"""``import tacit`` and ``tacit --help`` load nothing heavy and nothing optional."""
+"""``import sfumato`` and ``sfumato --help`` load nothing heavy and nothing optional."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def loaded(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("code", ["import tacit", "from tacit.cli import main\nmain(['--help'])"])
+@pytest.mark.parametrize("code", ["import sfumato", "from sfumato.cli import main\nmain(['--help'])"])
 def test_nothing_heavy_is_loaded(code: str) -> None:
     assert not loaded(code) & HEAVY
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli import cli
-from tacit.manual import manual, write_manual
-from tacit.params import Part
-from tacit.registry import KINDS, registry
+from sfumato.cli import cli
+from sfumato.manual import manual, write_manual
+from sfumato.params import Part
+from sfumato.registry import KINDS, registry
 
 DOCS = Path(__file__).parents[2] / "docs"
 PARTS = [(kind, cls) for kind in KINDS for cls in registry(kind)]

@@ -17,7 +17,7 @@ COMMANDS = [
     line[2:]
     for text in re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
     for line in text.splitlines()
-    if line.startswith("$ tacit ")
+    if line.startswith("$ sfumato ")
 ]
 PYTHON = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.report import pictures, report_json
+from sfumato.reports import pictures, report_json
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 from report_sample import sample_account
 
-CSS = files("tacit.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+CSS = files("sfumato.reports").joinpath("templates/report.css").read_text(encoding="utf-8")
 LIGHT_CSS, _, REST = CSS.partition("@media screen and (prefers-color-scheme: dark)")
 DARK_CSS = REST.partition("\n}\n")[0]
 

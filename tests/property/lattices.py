@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import polars as pl
 
-from tacit.data.table import Table
-from tacit.protect.classes import Classes, Groups
-from tacit.protect.lattice.space import Space
-from tacit.protect.metric import ClassTerm, Shape
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.metric import ClassTerm, Shape
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
 def random_dataset(seed: int, *, rows: int, columns: int, population: bool = False) -> Dataset:
@@ -36,11 +36,11 @@ def random_dataset(seed: int, *, rows: int, columns: int, population: bool = Fal
     return Dataset.of(Table(frame=pl.DataFrame(frame)), Schema(columns=schema))
 
 
-def combinations(table: Classes) -> list[tuple[int, ...]]:
+def combinations(table: EquivalenceClasses) -> list[tuple[int, ...]]:
     return list(product(*(range(height + 1) for height in table.heights)))
 
 
-def plain_judgement(space: Space, levels: tuple[int, ...]) -> tuple[bool, float, Shape, Groups]:
+def plain_judgement(space: LatticeSpace, levels: tuple[int, ...]) -> tuple[bool, float, Shape, ClassGroups]:
     """Group, test and score by the table's own roll-up: no packed keys, no stored tables, no bounds."""
     rolled = space.table.roll_up(levels)
     groups = rolled.groups()

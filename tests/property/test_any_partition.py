@@ -9,16 +9,16 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.attack.notation import Known, reader
-from tacit.data.table import Table
-from tacit.protect.methods.local_recode import LocalRecode
-from tacit.protect.methods.mondrian import Mondrian
-from tacit.protect.methods.suppress_cells import SuppressCells
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.step import Context, Step
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchies.intervals import Intervals
+from sfumato.attacks.value_parser import Known, reader
+from sfumato.data.table import Table
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods.local_recode import LocalRecode
+from sfumato.masking.methods.mondrian import Mondrian
+from sfumato.masking.methods.suppress_cells import SuppressCells
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 
 
 @st.composite
@@ -37,7 +37,7 @@ def tables(draw: st.DrawFn) -> tuple[pl.DataFrame, int]:
 
 def apply(step: Step, frame: pl.DataFrame, k: int, missing: str = "category") -> pl.DataFrame:
     columns = {
-        "a": Column(role=Role.QUASI, hierarchy=Intervals.build([2, 8]), missing=missing),  # type: ignore[arg-type]
+        "a": Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([2, 8]), missing=missing),  # type: ignore[arg-type]
         "b": Column(role=Role.QUASI, missing=missing),  # type: ignore[arg-type]
     }
     data = Dataset.of(Table(frame=frame), Schema(columns=columns))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.data.table import Table
-from tacit.measure import Measurement, Pair, judge
-from tacit.measure.disclosure.concealment import Concealment
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.measures import MeasureResult, ReleasePair, judge
+from sfumato.measures.disclosure.concealment import Concealment
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 GROUPS = {
     "a": ["a", "ab", "abcd"],
@@ -29,12 +29,12 @@ def written(group: str) -> str:
     return group if len(group) == 1 else "{" + ", ".join(group) + "}"
 
 
-def measured(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int], **more: int) -> Measurement:
+def measured(people: list[tuple[str, ...]], rows: list[tuple[str, ...]], own: list[int], **more: int) -> MeasureResult:
     names = [f"q{i}" for i in range(len(people[0]))]
     before = pl.DataFrame(people, schema=names, orient="row")
     after = pl.DataFrame([tuple(map(written, row)) for row in rows], schema=names, orient="row")
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in names})
-    pair = Pair(
+    pair = ReleasePair(
         original=Dataset.of(Table(frame=before), schema),
         release=Release(table=Table(frame=after), manifest={}),
         lineage=Lineage(np.array(own)),

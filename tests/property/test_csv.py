@@ -13,11 +13,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.data import Table, read, scan, write
-from tacit.data.formats.csv import MISSING, Csv, cut_exactly, cut_fast
-from tacit.data.infer import COMMA, RULES, infer
-from tacit.data.text import Dialect
-from tacit.errors import EmptyTable, RaggedLine, TacitError
+from sfumato.data import Table, read, scan, write
+from sfumato.data.formats.csv import MISSING, Csv, cut_exactly, cut_fast
+from sfumato.data.text_files import CsvDialect
+from sfumato.data.type_inference import COMMA, RULES, infer
+from sfumato.errors import EmptyTable, RaggedLine, SfumatoError
 
 SIGNS = st.sampled_from(
     [",", ";", "\t", "|", '"', "\n", "\r\n", " ", "é", "€", "🙂", "0", "1", ".", "-", "=", "NA", "a"]
@@ -112,9 +112,9 @@ def test_a_column_becomes_numbers_only_if_every_value_fits_the_pattern(texts: li
 def test_any_bytes_are_read_or_refused_never_a_crash(data: bytes) -> None:
     try:
         outcome: int | str = Csv().parse(data, "f.csv").rows
-    except TacitError as refusal:
+    except SfumatoError as refusal:
         outcome = refusal.code
-    assert outcome in {"TAC-102", "TAC-103", "TAC-104", "TAC-109"} or int(outcome) > 0
+    assert outcome in {"SFU-102", "SFU-103", "SFU-104", "SFU-109"} or int(outcome) > 0
 
 
 FIELDS = st.sampled_from(
@@ -141,7 +141,7 @@ def test_fields_are_cut_as_the_standard_library_cuts_them(rows: list[list[str]],
         expected = [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row][1:]
     except csv.Error:
         expected = []
-    dialect = Dialect(delimiter=",", header=True, names=tuple(f"h{i}" for i in range(width)), skip=1)
+    dialect = CsvDialect(delimiter=",", header=True, names=tuple(f"h{i}" for i in range(width)), skip=1)
     try:
         data = text.encode()
         fast = cut_fast(data, dialect, missing=MISSING, name="f.csv")
@@ -192,7 +192,7 @@ def test_reading_fast_gives_what_reading_exactly_gives(
     names = tuple(f"h{i}" for i in range(len(columns) + 1))
     data = "\n".join([";".join(names), *rows, ""]).encode()
     part = Csv(delimiter=";", header=True, missing=words)
-    exact = cut_exactly(data, Dialect(delimiter=";", header=True, names=names, skip=1), missing=words, name="f.csv")
+    exact = cut_exactly(data, CsvDialect(delimiter=";", header=True, names=names, skip=1), missing=words, name="f.csv")
     expected = infer(exact, comma=True)
     found = part.parse(data, "f.csv").frame
     assert found.schema == expected.schema

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.choosing import choose
-from tacit.answer.compute import statements
-from tacit.answer.question import ask
-from tacit.dp.loss import approximate
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.backends.postgres import Postgres
-from tacit.engines.backends.spark import Spark
-from tacit.engines.engine import Running
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.dp.loss import approximate
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.backends.postgres.engine import Postgres
+from sfumato.engines.backends.spark.engine import Spark
+from sfumato.engines.engine import Running
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.execute.executor import statements
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 COLUMNS = {
     "person": Column(role=Role.PLAIN, kind=Kind.INTEGER),
@@ -106,7 +106,7 @@ def spark(java: str) -> Iterator[Running]:
 
 def exact(running: Running, sql: str, unit: str | None) -> list[Any]:
     table = PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit=unit), rows=2, groups=2)
-    question = ask(sql, Catalog(dataset="d", private={"t": table}))
+    question = parse_query(sql, Catalog(dataset="d", private={"t": table}))
     strategy = choose(question, approximate(1, "1e-6"), rows=None, groups=None, bounding=None)
     found = []
     for statement in statements(strategy, 99):

@@ -19,18 +19,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plain_values
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.question import statement_of
-from tacit.answer.source import Sources
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.backends.postgres import Postgres
-from tacit.engines.backends.spark import Spark
-from tacit.engines.engine import Running
-from tacit.errors import QueryRefused
-from tacit.schema import Column, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.backends.postgres.engine import Postgres
+from sfumato.engines.backends.spark.engine import Spark
+from sfumato.engines.engine import Running
+from sfumato.errors import QueryRefused
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.sql.bind import Sources
+from sfumato.query.sql.parse import statement_of
+from sfumato.schema import Column, Kind, Role, Schema
+from sfumato.secret import Permit
 
-MANY = int(os.environ.get("TACIT_GENERATED", "1000")) // 8
+MANY = int(os.environ.get("SFUMATO_GENERATED", "1000")) // 8
 """How many lists of expressions each engine gets."""
 KINDS = {"i": "integer", "x": "number", "y": "number", "n": "integer", "big": "integer", "flag": "boolean",
          "word": "category", "code": "category", "day": "date", "at": "datetime"}  # fmt: skip

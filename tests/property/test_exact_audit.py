@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from audit_instances import enumerate_possible, instance
 
-from tacit.answer.audit.assign import AssignAuditor
-from tacit.answer.audit.found import Found
-from tacit.answer.audit.swaps import SwapAuditor
-from tacit.answer.audit.system import System, closed
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.linear_system import System, closed
+from sfumato.query.auditing.possibilities import Possibilities
+from sfumato.query.auditing.swaps import SwapAuditor
 
 pytest.importorskip("ortools")
 
@@ -96,7 +96,7 @@ def test_no_time_is_a_no() -> None:
             elif judgement.safe:
                 auditor.accept(judgement)
     assert unsure == 1
-    empty = Found(yes=np.zeros((1, 2), bool), no=np.zeros((1, 2), bool))
+    empty = Possibilities(yes=np.zeros((1, 2), bool), no=np.zeros((1, 2), bool))
     assert not empty.decided(2)
 
 

@@ -12,21 +12,21 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, Session
-from tacit.answer.choosing import choose
-from tacit.answer.compute import add_up
-from tacit.answer.question import ask
-from tacit.answer.statement import additive, bounded
-from tacit.answer.strategy import Strategy
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import Loss, approximate, pure
-from tacit.engines import folding
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.bounded import Bounded, Cut, Term
-from tacit.engines.few_rows import MOST_FEW, fold_few
-from tacit.engines.folding import fold
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import PrivacyLoss, approximate, pure
+from sfumato.engines import bounding_kernel as folding
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.bounding_kernel import fold
+from sfumato.engines.bounding_small import MOST_FEW, fold_few
+from sfumato.engines.contribution_bounding import Bounded, Cut, Term
+from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.query.execute.executor import add_up
+from sfumato.query.execute.sqlgen import additive, bounded
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 PERMIT = Permit("a test of exact numbers")
 CITIES = tuple("abcdefghijklmnopqrst")
@@ -64,7 +64,7 @@ def people(draw: random.Random, size: int) -> pl.DataFrame:
     )
 
 
-def cost(draw: random.Random) -> Loss:
+def cost(draw: random.Random) -> PrivacyLoss:
     return draw.choice([pure(1), approximate(1, "1e-6")])
 
 
@@ -74,7 +74,7 @@ def plans(count: int, seed: int) -> Iterator[Strategy]:
         items, by = ", ".join(draw.sample(ITEMS, draw.randint(1, 3))), draw.choice(KEYS)
         known = catalog(draw.randint(1, 3), draw.randint(1, 9))
         sql = f"SELECT {by}, {items} FROM t {draw.choice(CONDITIONS)} GROUP BY {by}"
-        yield choose(ask(sql, known), cost(draw))
+        yield choose(parse_query(sql, known), cost(draw))
 
 
 def exact(table: Any) -> list[tuple[int, ...]]:
@@ -108,7 +108,7 @@ def test_batches_and_the_order_of_rows_cannot_matter(monkeypatch: pytest.MonkeyP
     assert pieces is not None
     found = []
     for batch, seed, small in ((1 << 20, 0, 10**6), (100, 1, 10**6), (7, 2, 0)):
-        monkeypatch.setattr("tacit.engines.backends.duckdb._BATCH", batch)
+        monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", batch)
         monkeypatch.setattr(folding, "_SMALL_TABLE", small)
         running = Duckdb(compiled=0).start({"t": frame.sample(fraction=1, shuffle=True, seed=seed)})
         table = running.fold(pieces)
@@ -145,8 +145,8 @@ def test_a_vector_is_scaled_down_to_its_norm() -> None:
     term = Term(reach=4, low=-9, high=9, times=1000, bound=4000**2)
     found = both(rows, Bounded(source="", groups=4, ends=None, terms=(term,)))
     assert found == [(g, 1999, 1) for g in range(4)]
-    loose = Term(reach=4, low=-9, high=9, times=1000, bound=8000**2)
-    found = both(rows, Bounded(source="", groups=4, ends=None, terms=(loose,)))
+    unbounded_joins = Term(reach=4, low=-9, high=9, times=1000, bound=8000**2)
+    found = both(rows, Bounded(source="", groups=4, ends=None, terms=(unbounded_joins,)))
     assert found == [(g, 4000, 1) for g in range(4)]
 
 
@@ -182,7 +182,7 @@ def both(rows: Sequence[tuple[int, ...]], pieces: Bounded) -> list[tuple[int, ..
 def test_persons_with_names_are_left_to_the_statement() -> None:
     frame = people(random.Random(5), 300).with_columns(person=pl.col("person").cast(pl.String))
     running = Duckdb(compiled=0).start({"t": frame})
-    question = ask("SELECT city, COUNT(*) FROM t GROUP BY city", catalog(2, 2, "category"))
+    question = parse_query("SELECT city, COUNT(*) FROM t GROUP BY city", catalog(2, 2, "category"))
     plan = choose(question, pure(1))
     pieces = bounded(plan, 7)
     assert pieces is not None
@@ -198,7 +198,7 @@ def test_few_persons_may_have_names_and_numbers(ids: Any) -> None:
         frame = frame.with_columns(person=pl.when(pl.col("n") == 5).then(float("nan")).otherwise(pl.col("person")))
     running = Duckdb().start({"t": frame})
     for sql in ("SELECT city, COUNT(*), AVG(x) FROM t GROUP BY city", "SELECT n, SUM(n) FROM t GROUP BY n"):
-        plan = choose(ask(sql, catalog(2, 2, "category")), pure(1))
+        plan = choose(parse_query(sql, catalog(2, 2, "category")), pure(1))
         pieces = bounded(plan, 7)
         assert pieces is not None
         found = running.fold(pieces)
@@ -281,6 +281,6 @@ def test_more_rows_than_are_taken_on_are_left_to_the_statement(monkeypatch: pyte
     running = Duckdb(compiled=0).start({"t": people(random.Random(10), 3000)})
     [plan] = plans(1, seed=4)
     expected = exact(running.run(additive(plan, 7)))
-    monkeypatch.setattr("tacit.engines.backends.duckdb._BATCH", 10)
+    monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", 10)
     monkeypatch.setattr(folding, "MOST_ROWS", 100)
     assert exact(add_up(plan, running, 7)) == expected

@@ -7,17 +7,17 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.schema.hierarchies.dates import Dates
-from tacit.schema.hierarchies.file import File
-from tacit.schema.hierarchies.intervals import Intervals
-from tacit.schema.hierarchies.mask import Mask
+from sfumato.schema.hierarchies.dates import DatesHierarchy
+from sfumato.schema.hierarchies.file import FileHierarchy
+from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
+from sfumato.schema.hierarchies.mask import MaskHierarchy
 
 whole = st.integers(-(10**9), 10**9)
 
 
 @given(st.lists(whole, min_size=1, max_size=30), st.integers(1, 50), st.integers(2, 5), whole)
 def test_a_band_of_whole_numbers_is_where_integer_division_says(values, width, factor, origin):
-    rule = Intervals.build({"widths": [width, width * factor], "origin": origin})
+    rule = IntervalsHierarchy.build({"widths": [width, width * factor], "origin": origin})
     ladder = rule.ladder("c", pl.Series("c", values, dtype=pl.Int64))
     for level, size in zip(ladder.levels[1:], (width, width * factor), strict=False):
         for leaf, code in zip(ladder.leaves.to_list(), level.codes.tolist(), strict=True):
@@ -28,7 +28,7 @@ def test_a_band_of_whole_numbers_is_where_integer_division_says(values, width, f
 @given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=30), st.integers(1, 4), st.integers(1, 99))
 def test_a_band_of_decimals_is_where_exact_arithmetic_says(numerators, places, width):
     scale = 10**places
-    rule = Intervals.build([width / scale])
+    rule = IntervalsHierarchy.build([width / scale])
     ladder = rule.ladder("c", pl.Series("c", [n / scale for n in numerators], dtype=pl.Float64))
     level = ladder.levels[1]
     for leaf, code in zip(ladder.leaves.to_list(), level.codes.tolist(), strict=True):
@@ -40,7 +40,7 @@ def test_a_band_of_decimals_is_where_exact_arithmetic_says(numerators, places, w
     st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=20, unique=True), st.sampled_from(["left", "right"])
 )
 def test_masks_keep_length_and_nest(values, direction):
-    ladder = Mask.build(direction).ladder("c", pl.Series("c", values))
+    ladder = MaskHierarchy.build(direction).ladder("c", pl.Series("c", values))
     assert ladder.levels[-1].size == 1
     for level in ladder.levels[:-1]:
         for leaf, label in zip(ladder.leaves, level.text, strict=True):
@@ -49,7 +49,7 @@ def test_masks_keep_length_and_nest(values, direction):
 
 @given(st.lists(st.dates(date(1, 1, 1), date(9999, 12, 31)), min_size=1, max_size=30, unique=True))
 def test_dates_share_a_label_exactly_when_they_share_the_unit(values):
-    ladder = Dates.build(["month", "year", "decade", "century"]).ladder("c", pl.Series("c", values))
+    ladder = DatesHierarchy.build(["month", "year", "decade", "century"]).ladder("c", pl.Series("c", values))
     keys = [lambda d: (d.year, d.month), lambda d: d.year, lambda d: d.year // 10, lambda d: d.year // 100]
     for level, key in zip(ladder.levels[1:], keys, strict=False):
         pairs = {(key(leaf), label) for leaf, label in zip(ladder.leaves, level.text, strict=True)}
@@ -61,10 +61,10 @@ printable = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, 
 
 @given(st.dictionaries(printable, printable, min_size=1, max_size=15))
 def test_any_text_survives_the_file(tmp_path_factory, mapping):
-    from tacit.schema.ladder import Ladder
+    from sfumato.schema.bound_hierarchy import BoundHierarchy
 
     labels = [list(mapping.values()), ["*"] * len(mapping)]
-    ladder = Ladder.from_labels("c", pl.Series("c", list(mapping)), labels)
+    ladder = BoundHierarchy.from_labels("c", pl.Series("c", list(mapping)), labels)
     path = tmp_path_factory.mktemp("h") / "h.csv"
     ladder.to_csv(path)
-    assert File.build({"path": path, "delimiter": ";"}).ladder("c", pl.Series("c", [""])) == ladder
+    assert FileHierarchy.build({"path": path, "delimiter": ";"}).ladder("c", pl.Series("c", [""])) == ladder

@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lattices import combinations, plain_judgement, random_dataset
 
-from tacit.protect.classes import compress
-from tacit.protect.lattice import heuristic
-from tacit.protect.lattice.bound import lower_bound
-from tacit.protect.lattice.minimal import minimal_nodes
-from tacit.protect.lattice.optimal import search
-from tacit.protect.lattice.range import Range
-from tacit.protect.lattice.space import Space
-from tacit.protect.model import Closure
-from tacit.registry import registry
-from tacit.rng import Rng
+from sfumato.masking.equivalence_classes import compress
+from sfumato.masking.model import Monotonicity
+from sfumato.masking.search.lattice import heuristic
+from sfumato.masking.search.lattice.bound import lower_bound
+from sfumato.masking.search.lattice.level_range import LevelRange
+from sfumato.masking.search.lattice.minimal import minimal_nodes
+from sfumato.masking.search.lattice.optimal import search
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.registry import registry
+from sfumato.rng import Rng
 
 METRICS: dict[str, Any] = dict.fromkeys(registry("metric").names()) | {"classification": {"column": "s"}}
 MODELS: list[dict[str, Any]] = [
@@ -41,15 +41,15 @@ MODELS: list[dict[str, Any]] = [
 
 def space_of(
     seed: int, models: dict[str, Any], metric: str, share: float, *, columns: int = 3, rows: int = 60
-) -> Space:
+) -> LatticeSpace:
     table = compress(random_dataset(seed, rows=rows, columns=columns))
     rules = tuple(registry("model").get(name).build(value).bind(table) for name, value in models.items())
     part = registry("metric").get(metric).build(METRICS[metric])
-    return Space(table, rules, part, limit=int(share * table.rows), weights={"q0": 2.0, "q1": 0.5})  # type: ignore
+    return LatticeSpace(table, rules, part, limit=int(share * table.rows), weights={"q0": 2.0, "q1": 0.5})  # type: ignore
 
 
-def whole(space: Space) -> Range:
-    return Range(low=(0,) * len(space.heights), high=space.table.heights)
+def whole(space: LatticeSpace) -> LevelRange:
+    return LevelRange(low=(0,) * len(space.heights), high=space.table.heights)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -105,7 +105,7 @@ def test_what_a_node_says_of_finer_and_coarser_ones_is_true(seed: int, models: d
             if one.settled:
                 assert other.meets
                 assert other.shape.suppressed == 0
-            if space.closure is Closure.ANY and one.meets:
+            if space.closure is Monotonicity.ANY and one.meets:
                 assert other.shape.suppressed <= one.shape.suppressed
 
 

@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tacit.data.table import Table
-from tacit.protect.methods._mdav import mdav, v_mdav
-from tacit.protect.methods._mdav_plain import mdav_plain
-from tacit.protect.methods._univariate import optimal_univariate
-from tacit.protect.methods.merge_rare import MergeRare
-from tacit.protect.methods.microaggregate import Microaggregate
-from tacit.protect.methods.noise import Noise
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.methods.round import Round
-from tacit.protect.methods.shuffle import Shuffle
-from tacit.protect.methods.swap import Swap
-from tacit.protect.step import Context, Step
-from tacit.protect.transition import TransitionMatrix
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._mdav import mdav, v_mdav
+from sfumato.masking.methods._mdav_plain import mdav_plain
+from sfumato.masking.methods._pram_matrix import TransitionMatrix
+from sfumato.masking.methods._univariate import optimal_univariate
+from sfumato.masking.methods.merge_rare import MergeRare
+from sfumato.masking.methods.microaggregate import Microaggregate
+from sfumato.masking.methods.noise import Noise
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.masking.methods.round import Round
+from sfumato.masking.methods.shuffle import Shuffle
+from sfumato.masking.methods.swap import Swap
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 few = settings(deadline=None, max_examples=25)
 

@@ -7,14 +7,14 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.attack import View
-from tacit.attack import nearest as near
-from tacit.attack.distances import Form
-from tacit.attack.intervals import clopper_pearson, wilson
-from tacit.attack.learning import Problem, learn
-from tacit.attack.matching import match
-from tacit.data.table import Table
-from tacit.release import Release
+from sfumato.attacks import View
+from sfumato.attacks import nearest_neighbours as near
+from sfumato.attacks.candidate_rows import match
+from sfumato.attacks.evaluation.intervals import clopper_pearson, wilson
+from sfumato.attacks.record_linkage.learned_linkage.distances import Form
+from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
+from sfumato.data.table import Table
+from sfumato.release import Release
 
 VALUES = ["a", "b", "c", "*", "{a, b}", None]
 
@@ -111,7 +111,7 @@ def test_learning_never_does_worse_than_the_plain_distance(people: int, width: i
     known = draw.normal(size=(people, width))
     rows = known + 0.8 * draw.normal(size=known.shape)
     form = Form(shape=shape, width=width)  # type: ignore[arg-type]
-    problem = Problem.of(form, known, rows, np.arange(people))
+    problem = LinkageProblem.of(form, known, rows, np.arange(people))
     lesson = learn(form, problem, draw, patience=10)
     assert lesson.linked >= problem.linked(form.plain)
     assert lesson.linked == problem.linked(lesson.theta)

@@ -20,26 +20,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.answer import Catalog, PrivateTable, PublicTable, Session, choosing
-from tacit.answer.choosing import choose
-from tacit.answer.compute import add_up
-from tacit.answer.measurement import Cells, Count, Distinct, Share, Sum
-from tacit.answer.question import Question, ask
-from tacit.answer.statement import cells, distinct, group_columns
-from tacit.answer.strategy import Strategy, grid_of
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import Loss, approximate, concentrated, pure, sequential
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.quantile import Quantile
-from tacit.dp.mechanisms.quantiles import Quantiles
-from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.errors import AnswerFailed, QueryRefused, TacitError
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequential
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.mechanisms.quantiles import Quantiles
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
+from sfumato.query import Catalog, PrivateTable, PublicTable, Session
+from sfumato.query.execute.executor import add_up
+from sfumato.query.execute.sqlgen import cells, distinct, group_columns
+from sfumato.query.plan import planner as choosing
+from sfumato.query.plan.aggregates import Cells, Count, Distinct, Share, Sum
+from sfumato.query.plan.noise import Strategy, grid_of
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import Question, parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 CANARY = "zanzibar"
-MANY = int(os.environ.get("TACIT_GENERATED", "1000"))
+MANY = int(os.environ.get("SFUMATO_GENERATED", "1000"))
 """How many questions the slow tests generate; 10,000 take some minutes."""
 PERMIT = Permit("a test of exact numbers")
 
@@ -128,7 +129,7 @@ def query(draw: random.Random, unit: bool) -> str:
     return f"SELECT {select} FROM {source} {condition}" + (f" GROUP BY {by}" if by else "")
 
 
-def cost(draw: random.Random) -> Loss:
+def cost(draw: random.Random) -> PrivacyLoss:
     size = Fraction(draw.randint(1, 400), 100)
     return draw.choice([pure(size), approximate(size, Fraction(1, 10**6)), concentrated(size, Fraction(1, 10**6))])
 
@@ -229,8 +230,8 @@ def pairs(count: int, seed: int) -> Iterator[tuple[Strategy, list[dict[str, Any]
         for _ in range(min(count, 25)):
             sql = query(draw, unit)
             try:
-                plan = choose(ask(sql, known), cost(draw))
-            except TacitError:
+                plan = choose(parse_query(sql, known), cost(draw))
+            except SfumatoError:
                 continue
             count -= 1
             yield plan, data, less, sql
@@ -288,7 +289,7 @@ def one_group_more(plan: Strategy) -> Strategy:
 
 
 def clip_after_sum(plan: Strategy) -> Strategy:
-    def loose(measurement: Any) -> Any:
+    def unbounded_joins(measurement: Any) -> Any:
         if not isinstance(measurement, Sum):
             return measurement
         if isinstance(measurement, Share):
@@ -299,7 +300,7 @@ def clip_after_sum(plan: Strategy) -> Strategy:
     def unclipped(sql: str) -> str:
         return re.sub(r"greatest\(least\((\w+), -?\d+\), -?\d+\)", r"\1", sql)
 
-    measurements = tuple(loose(m) for m in plan.question.measurements)
+    measurements = tuple(unbounded_joins(m) for m in plan.question.measurements)
     return replace(plan, question=replace(plan.question, measurements=measurements))
 
 
@@ -318,7 +319,7 @@ def both_routes(count: int, seed: int) -> int:
         known = catalog("person" if unit else None, draw.randint(1, 4), draw.randint(1, 6))
         wanted = cost(draw)
         try:
-            plan = choose(ask(query(draw, unit), known), wanted)
+            plan = choose(parse_query(query(draw, unit), known), wanted)
         except QueryRefused:  # private keys without a delta, and the like
             continue
         total = sequential(plan.parts)
@@ -366,9 +367,9 @@ def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pyte
     known = catalog("person", 3, 3)
     for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)"):
         with pytest.raises(AnswerFailed, match="disagree"):
-            choose(ask(f"SELECT city, {item} FROM t GROUP BY city", known), pure(1))
+            choose(parse_query(f"SELECT city, {item} FROM t GROUP BY city", known), pure(1))
     with pytest.raises(AnswerFailed, match="naming keys"):
-        choose(ask("SELECT word, COUNT(*) FROM t GROUP BY word", known), approximate(1, "1e-6"))
+        choose(parse_query("SELECT word, COUNT(*) FROM t GROUP BY word", known), approximate(1, "1e-6"))
 
 
 # --- fuzzing ------------------------------------------------------------------------------------------------------
@@ -468,7 +469,7 @@ def survives(asked: Session, sql: str) -> bool:
         answer = asked.ask(sql, epsilon=1, delta="1e-9")
     except AnswerFailed:
         raise AssertionError(f"the engine failed on: {sql}") from None
-    except TacitError as refusal:
+    except SfumatoError as refusal:
         told, answer = str(refusal), None
     after = sum(1 for _ in asked.ledger.entries())
     if answer is None:
@@ -492,7 +493,7 @@ def test_the_plan_is_the_same_for_the_same_question() -> None:
     known = catalog("person")
     prints: dict[str, Question] = {}
     for sql in CORPUS:
-        a, b = ask(sql, known), ask(sql.lower(), known)
+        a, b = parse_query(sql, known), parse_query(sql.lower(), known)
         assert a.fingerprint() == b.fingerprint() or "'" in sql
         prints[a.fingerprint()] = a
     assert len(prints) > 25

@@ -22,33 +22,33 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Session
-from tacit.answer.catalog import Catalog, PrivateTable, PublicTable
-from tacit.answer.choosing import choose
-from tacit.answer.compute import add_up
-from tacit.answer.measurement import Cells, Count, Distinct, Sum
-from tacit.answer.question import ask
-from tacit.answer.statement import cells, distinct, group_columns
-from tacit.answer.strategy import Draw, Strategy
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import Loss, Measure, approximate, concentrated, pure
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.dp.mechanisms.partition_selection import PartitionSelection
-from tacit.dp.mechanisms.quantile import Quantile
-from tacit.dp.mechanisms.quantiles import Quantiles
-from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
-from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from tacit.dp.normal_curve import normal_epsilon
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.errors import BadParameter, QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.dp.analytic_gaussian import normal_epsilon
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.mechanisms.partition_selection import PartitionSelection
+from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.mechanisms.quantiles import Quantiles
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.errors import BadParameter, QueryRefused
+from sfumato.query import Session
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.execute.executor import add_up
+from sfumato.query.execute.sqlgen import cells, distinct, group_columns
+from sfumato.query.plan.aggregates import Cells, Count, Distinct, Sum
+from sfumato.query.plan.noise import Draw, Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 PERMIT = Permit("a test")
 TIES = 20
 """Bits by which ``Quantiles`` puts rows of equal value in an order."""
-MANY = int(os.environ.get("TACIT_GENERATED", "300"))
+MANY = int(os.environ.get("SFUMATO_GENERATED", "300"))
 
 
 def column(kind: str, **domain: Any) -> Column:
@@ -219,7 +219,7 @@ class Writer:
         return f"SELECT {', '.join([*keys, *items])} FROM {source}{where}{by}"
 
 
-def cost(draw: random.Random) -> Loss:
+def cost(draw: random.Random) -> PrivacyLoss:
     size = Fraction(draw.randint(1, 300), 100)
     return draw.choice([pure(size), approximate(size, Fraction(1, 10**4)), concentrated(size, Fraction(1, 10**4))])
 
@@ -343,7 +343,7 @@ def naming_chance(noise: ThresholdedLaplace, count: int) -> float:
 
 def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> tuple[float, float]:
     """(loss, delta) between two tables' answers, in the measure of the plan's cost; Gaussians count in rho."""
-    in_rho = plan.cost.measure is Measure.RHO
+    in_rho = plan.cost.measure is PrivacyMeasure.RHO
     epsilon = rho = delta = 0.0
     width = len(group_columns(plan.question))
 
@@ -434,7 +434,7 @@ def tried(count: int, seed: int, compiled: int | None = None) -> tuple[int, floa
             sql, wanted = Writer(draw).question(unit), cost(draw)
             bounding = draw.choice([None, None, "sample", "clip"])
             try:
-                plan = choose(ask(sql, catalog), wanted, bounding=bounding)
+                plan = choose(parse_query(sql, catalog), wanted, bounding=bounding)
             except (QueryRefused, BadParameter):
                 continue
             count -= 1
@@ -509,7 +509,7 @@ def test_answers_are_those_of_plain_sql() -> None:
                 answer = asked.ask(sql, epsilon=10**7)
             except (QueryRefused, BadParameter):
                 continue
-            ops = [output.op for _, output in ask(sql, asked.catalog).outputs]
+            ops = [output.op for _, output in parse_query(sql, asked.catalog).outputs]
             width = ops.count("key")
             expected = {named(row[:width]): row[width:] for row in plain(data, sql)}
             for row in answer.rows:

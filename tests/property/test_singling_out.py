@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.profile.singling import single_out
+from sfumato.profiling.singling_out import single_out
 
 columns = st.integers(1, 5)
 tables = st.tuples(st.integers(2, 25), columns).flatmap(

@@ -16,18 +16,18 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.choosing import choose
-from tacit.answer.compute import compute
-from tacit.answer.question import ask
-from tacit.answer.strategy import Strategy
-from tacit.dp import entropy
-from tacit.dp.loss import Loss, concentrated, pure
-from tacit.dp.receipt import issue
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.engine import Running
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Sealed
+from sfumato.dp import os_random
+from sfumato.dp.loss import PrivacyLoss, concentrated, pure
+from sfumato.dp.receipt import issue
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.engine import Running
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.execute.executor import compute
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import SecretValue
 
 ANSWERS = 3000
 
@@ -52,9 +52,9 @@ class Replay(Running):
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self._running = Duckdb(threads=1).start({"t": pl.DataFrame(rows).to_arrow()})
-        self._kept: dict[int, Sealed[list[tuple[Any, ...]]]] = {}
+        self._kept: dict[int, SecretValue[list[tuple[Any, ...]]]] = {}
 
-    def run(self, sql: str) -> Sealed[list[tuple[Any, ...]]]:
+    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
         if len(sql) // 100 not in self._kept:
             self._kept[len(sql) // 100] = self._running.run(sql)
         return self._kept[len(sql) // 100]
@@ -65,7 +65,7 @@ class Replay(Running):
 
 @pytest.fixture(autouse=True)
 def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(11)).bytes))
+    monkeypatch.setattr(os_random, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(11)).bytes))
 
 
 def answers(strategy: Strategy, rows: list[dict[str, Any]], change: Any) -> np.ndarray:
@@ -88,7 +88,7 @@ def loss_seen(strategy: Strategy, delta: float, change: Any) -> float:
     return float(np.log((low - delta) / high))
 
 
-CASES: list[tuple[str, Loss, float]] = [
+CASES: list[tuple[str, PrivacyLoss, float]] = [
     ("SELECT city, COUNT(*) FROM t GROUP BY city", pure(1), 0.0),
     ("SELECT city, SUM(x) FROM t GROUP BY city", pure(1), 0.0),
     ("SELECT COUNT(*) FROM t", pure(1), 0.0),
@@ -98,20 +98,20 @@ CASES: list[tuple[str, Loss, float]] = [
 ]
 
 
-def claim(cost: Loss, delta: float) -> float:
+def claim(cost: PrivacyLoss, delta: float) -> float:
     return float(cost.at(repr(delta)).size if delta else cost.size)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sql", "cost", "delta"), CASES)
-def test_the_promise_holds_for_whole_answers(sql: str, cost: Loss, delta: float) -> None:
-    strategy = choose(ask(sql, CATALOG), cost)
+def test_the_promise_holds_for_whole_answers(sql: str, cost: PrivacyLoss, delta: float) -> None:
+    strategy = choose(parse_query(sql, CATALOG), cost)
     seen = loss_seen(strategy, delta, lambda plan: plan)
     assert 0.3 * claim(cost, delta) < seen <= claim(cost, delta)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sql", "cost", "delta"), CASES)
-def test_bounds_left_out_are_seen(sql: str, cost: Loss, delta: float) -> None:
-    strategy = choose(ask(sql, CATALOG), cost)
+def test_bounds_left_out_are_seen(sql: str, cost: PrivacyLoss, delta: float) -> None:
+    strategy = choose(parse_query(sql, CATALOG), cost)
     assert loss_seen(strategy, delta, lambda plan: replace(plan, rows=10**4)) > claim(cost, delta)

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 from scipy.stats import binom
 
-from tacit.attack.intervals import clopper_pearson, wilson
+from sfumato.attacks.evaluation.intervals import clopper_pearson, wilson
 
 TRIES = 200
 SHARES = np.linspace(0.02, 0.98, 193)

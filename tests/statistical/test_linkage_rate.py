@@ -11,14 +11,14 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from tacit.attack import Scene, View, examine
-from tacit.attack.attack import Guesses
-from tacit.attack.attacks.linkage import Linkage
-from tacit.data.table import Table
-from tacit.progress import SILENT, Progress
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import AttackScenario, View, evaluate_attack
+from sfumato.attacks.base import Guesses
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.data.table import Table
+from sfumato.progress import SILENT, Progress
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 FRAME = pl.DataFrame({"group": np.repeat(np.arange(100), 4), "who": np.arange(400)})
 DATA = Dataset.of(Table(frame=FRAME), Schema(columns={"group": Column(role=Role.QUASI)}))
@@ -33,7 +33,9 @@ def rate(attack: Linkage, seeds: int = 50) -> float:
         order = np.random.default_rng(seed).permutation(400)
         release = Release(table=Table(frame=FRAME[order]), manifest={})
         TRUTH["row"] = np.argsort(order)
-        hits += examine(attack, Scene(original=DATA, release=release, lineage=Lineage(order)), rng=Rng(seed)).main.hits
+        hits += evaluate_attack(
+            attack, AttackScenario(original=DATA, release=release, lineage=Lineage(order)), rng=Rng(seed)
+        ).main.hits
     return hits / (400 * seeds)
 
 
@@ -76,6 +78,6 @@ def test_choosing_the_first_row_gives_nothing_away_in_a_shuffled_release() -> No
 
 def test_confidence_is_calibrated() -> None:
     release = Release(table=Table(frame=FRAME), manifest={})
-    outcome = examine(Linkage(), Scene(original=DATA, release=release, aligned=True), rng=Rng(1))
+    outcome = evaluate_attack(Linkage(), AttackScenario(original=DATA, release=release, aligned=True), rng=Rng(1))
     assert np.allclose(outcome.confidence, 0.25)
     assert outcome.certain == 0

@@ -6,16 +6,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.protect.methods.noise import Noise
-from tacit.protect.methods.pram import Pram
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.methods.shift_dates import ShiftDates
-from tacit.protect.methods.shuffle import Shuffle
-from tacit.protect.step import Context, Step
-from tacit.protect.transition import TransitionMatrix
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._pram_matrix import TransitionMatrix
+from sfumato.masking.methods.noise import Noise
+from sfumato.masking.methods.pram import Pram
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.masking.methods.shift_dates import ShiftDates
+from sfumato.masking.methods.shuffle import Shuffle
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 COUNT = 200_000
 MIX = np.array([[1.0, 0.8, 0.2], [0.0, 0.6, 0.5], [0.0, 0.0, 0.9]])

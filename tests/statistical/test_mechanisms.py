@@ -24,26 +24,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.dp import entropy
-from tacit.dp.loss import approximate
-from tacit.dp.mechanism import Mechanism
-from tacit.dp.mechanisms.exponential import Exponential
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.geometric import Geometric
-from tacit.dp.mechanisms.histogram import Histogram
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.dp.mechanisms.partition_selection import PartitionSelection
-from tacit.dp.mechanisms.quantile import Quantile
-from tacit.dp.mechanisms.quantiles import Quantiles
-from tacit.dp.mechanisms.randomized_response import RandomizedResponse
-from tacit.dp.mechanisms.report_noisy_max import ReportNoisyMax
-from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
-from tacit.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
-from tacit.dp.mechanisms.sparse_vector import SparseVector
-from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from tacit.dp.receipt import issue
-from tacit.registry import registry
-from tacit.sealed import Sealed
+from sfumato.dp import os_random
+from sfumato.dp.loss import approximate
+from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.exponential import Exponential
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.geometric import Geometric
+from sfumato.dp.mechanisms.histogram import Histogram
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.mechanisms.partition_selection import PartitionSelection
+from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.mechanisms.quantiles import Quantiles
+from sfumato.dp.mechanisms.randomized_response import RandomizedResponse
+from sfumato.dp.mechanisms.report_noisy_max import ReportNoisyMax
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
+from sfumato.dp.mechanisms.sparse_vector import SparseVector
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.dp.receipt import issue
+from sfumato.registry import registry
+from sfumato.secret import SecretValue
 
 Pmf = Callable[[Any, float], dict[int, float]]
 
@@ -51,7 +51,7 @@ Pmf = Callable[[Any, float], dict[int, float]]
 @pytest.fixture(autouse=True)
 def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = np.random.Generator(np.random.PCG64(20201)).bytes
-    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=stream))
+    monkeypatch.setattr(os_random, "os", SimpleNamespace(urandom=stream))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,12 +82,12 @@ def receipt(mechanism: Mechanism) -> Any:
 
 
 def vector(mechanism: Mechanism, value: int, count: int) -> np.ndarray:
-    return np.asarray(mechanism.release(Sealed(np.full(count, value)), receipt=receipt(mechanism)))
+    return np.asarray(mechanism.release(SecretValue(np.full(count, value)), receipt=receipt(mechanism)))
 
 
 def calls(result: Callable[[Any], int] = int) -> Callable[[Mechanism, Any, int], np.ndarray]:
     def draw(mechanism: Mechanism, value: Any, count: int) -> np.ndarray:
-        paid, sealed = receipt(mechanism), Sealed(np.array(value))
+        paid, sealed = receipt(mechanism), SecretValue(np.array(value))
         return np.array([result(mechanism.release(sealed, receipt=paid)) for _ in range(count)])
 
     return draw
@@ -505,7 +505,7 @@ def test_several_quantiles_use_each_row_once_per_level(count: int, monkeypatch: 
     monkeypatch.setattr(Quantile, "draw_sparse", watched)
     ranks = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
     made = Quantiles.for_epsilon(2, ranks=ranks, low=0, high=99, grid=1, sensitivity=2)
-    made.release(Sealed(np.full(100, 7)), receipt=receipt(made), sensitivity=2)
+    made.release(SecretValue(np.full(100, 7)), receipt=receipt(made), sensitivity=2)
     assert made.loss(2).size == 2
     assert len(used) == count
     assert used[0] == 700
@@ -519,10 +519,10 @@ def test_several_quantiles_are_ascending_and_right_without_noise() -> None:
     counts[[10, 20, 50, 99]] = [300, 100, 350, 250]
     ranks = tuple(Fraction(i, 100) for i in (5, 15, 25, 35, 45, 55, 65, 80, 95))
     made = Quantiles.for_epsilon(10**4, ranks=ranks, low=0, high=100, grid=1)
-    found = [int(v) for v in made.release(Sealed(counts), receipt=receipt(made))]
+    found = [int(v) for v in made.release(SecretValue(counts), receipt=receipt(made))]
     assert found == [10, 10, 10, 20, 50, 50, 50, 99, 99]
     rough = made.model_copy(update={"price": Fraction(1, 100)})
     for _ in range(50):
-        drawn = rough.release(Sealed(counts), receipt=receipt(rough))
+        drawn = rough.release(SecretValue(counts), receipt=receipt(rough))
         assert list(drawn) == sorted(drawn)
         assert 0 <= drawn[0] <= drawn[-1] <= 100

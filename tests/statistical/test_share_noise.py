@@ -15,19 +15,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.choosing import choose
-from tacit.answer.compute import compute
-from tacit.answer.output import Noisy
-from tacit.answer.question import ask
-from tacit.answer.shown import Shown
-from tacit.dp import entropy
-from tacit.dp.combined import combined_error
-from tacit.dp.loss import Loss, concentrated, pure
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.dp.receipt import issue
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.dp import os_random
+from sfumato.dp.loss import PrivacyLoss, concentrated, pure
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.noise_sums import combined_error
+from sfumato.dp.receipt import issue
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.execute.executor import compute
+from sfumato.query.plan.planner import choose
+from sfumato.query.results.intervals import NoisyColumn
+from sfumato.query.results.postprocess import Noisy
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 GROUPS, RUNS, ROWS = 300, 20, 60
 KEYS = [f"k{i:03d}" for i in range(GROUPS)]
@@ -37,11 +37,11 @@ LOW, HIGH = -20, 100
 
 @pytest.fixture(autouse=True)
 def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(5)).bytes))
+    monkeypatch.setattr(os_random, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(5)).bytes))
 
 
 @cache
-def answers(items: str, cost: Loss, unit: str | None) -> list[list[Noisy]]:
+def answers(items: str, cost: PrivacyLoss, unit: str | None) -> list[list[Noisy]]:
     """One list of answers for each item: every group holds the same rows."""
 
     def column(kind: str, **domain: Any) -> Column:
@@ -51,12 +51,14 @@ def answers(items: str, cost: Loss, unit: str | None) -> list[list[Noisy]]:
                "x": column("number", low=LOW, high=HIGH)}  # fmt: skip
     limits = {"rows": 2, "groups": 1} if unit else {}
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit=unit), **limits)
-    strategy = choose(ask(f"SELECT {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table})), cost)
+    strategy = choose(
+        parse_query(f"SELECT {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table})), cost
+    )
     frame = pl.DataFrame({"p": np.arange(GROUPS * ROWS) // 2, "k": np.repeat(KEYS, ROWS), "x": np.tile(X, GROUPS)})
     engine = Duckdb(threads=1).start({"t": frame.to_arrow()})
     found: list[list[Noisy]] = [[] for _ in strategy.question.outputs]
     for _ in range(RUNS):
-        shown = Shown(strategy, compute(strategy, engine, issue(cost, entry=1)))
+        shown = NoisyColumn(strategy, compute(strategy, engine, issue(cost, entry=1)))
         for cells, (_, output) in zip(found, strategy.question.outputs, strict=True):
             cells += shown.column(output)
     engine.close()
@@ -70,7 +72,7 @@ TRUTH = [ROWS, X.sum(), X.mean(), X.var()]
 
 @pytest.mark.parametrize(("cost", "unit"), CASES, ids=str)
 @pytest.mark.parametrize("items", ["COUNT(*), SUM(x)", "COUNT(*), SUM(x), AVG(x)", ITEMS])
-def test_intervals_hold_the_truth(items: str, cost: Loss, unit: str | None) -> None:
+def test_intervals_hold_the_truth(items: str, cost: PrivacyLoss, unit: str | None) -> None:
     for place, cells in enumerate(answers(items, cost, unit)):
         told = [c for c in cells if c.low is not None and c.high is not None]
         covered = np.mean([c.low <= TRUTH[place] <= c.high for c in told])
@@ -81,7 +83,7 @@ def test_intervals_hold_the_truth(items: str, cost: Loss, unit: str | None) -> N
 
 
 @pytest.mark.parametrize(("cost", "unit"), CASES, ids=str)
-def test_noise_has_the_size_that_was_planned(cost: Loss, unit: str | None) -> None:
+def test_noise_has_the_size_that_was_planned(cost: PrivacyLoss, unit: str | None) -> None:
     """COUNT is the sum of both shares, SUM the shares times the ends of the range."""
     counts, sums = ([c.value for c in cells] for cells in answers("COUNT(*), SUM(x)", cost, unit))
     reach = 2 if unit else 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.report import Account, Bar, ColumnPicture
+from sfumato.reports import Bar, ColumnPicture, ReportData
 
 
 def attack(name: str, discloses: str, hits: int, tried: int, baseline: float, **more: Any) -> dict[str, Any]:
-    from tacit.attack.intervals import wilson
+    from sfumato.attacks.evaluation.intervals import wilson
 
     low, high = wilson(hits, tried)
     plain = {"attack": name, "discloses": discloses, "risk": hits / tried, "low": low, "high": high}
@@ -82,19 +82,19 @@ def measures() -> tuple[dict[str, Any], ...]:
     )
 
 
-def sample_account(**changes: Any) -> Account:
+def sample_account(**changes: Any) -> ReportData:
     """Risk 0.87 before, 0.02 after. ``changes`` replace fields."""
     quasi = {"zip": {"mask": {"side": "right"}}, "birth": {"dates": {"units": ["month", "year", "decade"]}}}
     roles: dict[str, Any] = {n: {"role": "quasi", "hierarchy": h} for n, h in quasi.items()}
     roles = {"name": {"role": "identifier"}, **roles, "sex": {"role": "quasi"}, "diagnosis": {"role": "sensitive"}}
-    public = {"tacit": 1, "columns": roles, "models": [{"k-anonymity": {"k": 5}}]}
+    public = {"sfumato": 1, "columns": roles, "models": [{"k-anonymity": {"k": 5}}]}
     public["steps"] = [
         {"remove-identifiers": {}},
         {"generalize": {"search": "optimal", "suppression": 0.05, "metric": "loss"}},
     ]
     own = {**public, "data": "hospital.csv", "seed": 718281, "attacks": [{"linkage": {"auxiliary": "voters.csv"}}]}
     manifest: dict[str, Any] = {
-        "tacit": "0.1.0",
+        "sfumato": "0.1.0",
         "rows": 19241,
         "columns": {name: column for name, column in roles.items() if name != "name"},
         "models": [{"k-anonymity": {"k": 5}}],
@@ -108,7 +108,13 @@ def sample_account(**changes: Any) -> Account:
     fields: dict[str, Any] = {
         "title": "Hospital discharges, Massachusetts (made up)",
         "created": "2026-11-15T10:02:11+00:00",
-        "versions": {"tacit": "0.1.0", "python": "3.11.9", "polars": "2.1.0", "numpy": "2.4.1", "vl-convert": "1.9.0"},
+        "versions": {
+            "sfumato": "0.1.0",
+            "python": "3.11.9",
+            "polars": "2.1.0",
+            "numpy": "2.4.1",
+            "vl-convert": "1.9.0",
+        },
         "manifest": manifest,
         "files": {
             "data.csv": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
@@ -135,4 +141,4 @@ def sample_account(**changes: Any) -> Account:
         ),
         "riskiest": (4182, 917, 15320, 6604, 11877, 233, 19046, 8125),
     }
-    return Account(**{**fields, **changes})
+    return ReportData(**{**fields, **changes})

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from tacit.dp.accounting import Filter, Odometer, by_distribution, by_renyi, tightest
-from tacit.dp.loss import NOTHING, approximate, concentrated, pure, sequential
-from tacit.errors import NotComparable, OverBudget
+from sfumato.dp.accounting import Odometer, PrivacyFilter, by_distribution, by_renyi, tightest
+from sfumato.dp.loss import NOTHING, approximate, concentrated, pure, sequential
+from sfumato.errors import NotComparable, OverBudget
 
 pytest.importorskip("dp_accounting")
 
@@ -46,14 +46,14 @@ def test_own_deltas_are_paid_first() -> None:
 
 
 def test_filter_never_passes_its_budget() -> None:
-    guard = Filter(pure(1))
+    guard = PrivacyFilter(pure(1))
     for _ in range(10):
         guard.admit(pure("0.1"))
     with pytest.raises(OverBudget) as refusal:
         guard.admit(pure("1e-9"))
     assert guard.spent == pure(1)
     assert refusal.value.facts["budget"] == pure(1)
-    mixed = Filter(concentrated("1/2"))
+    mixed = PrivacyFilter(concentrated("1/2"))
     mixed.admit(pure(1))
     with pytest.raises(OverBudget):
         mixed.admit(concentrated("1e-9"))

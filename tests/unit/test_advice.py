@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from report_sample import attack, sample_account
 
-from tacit.attack.intervals import wilson
-from tacit.registry import registry
-from tacit.report import report_html, report_json
-from tacit.report.advice import _tries, advice
+from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.registry import registry
+from sfumato.reports import report_html, report_json
+from sfumato.reports.advice import _tries, advice
 
 RISK = {"limit": "risk", "wanted": 0.09, "value": 0.5, "met": False}
 SWAPPED = {"steps": [{"step": "rank-swap", "parameters": {"p": 5}, "columns": ["zip"]}], "models": []}

@@ -7,26 +7,26 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.choosing import choose
-from tacit.answer.compute import Released
-from tacit.answer.output import Noisy, Ratio
-from tacit.answer.question import ask
-from tacit.answer.shown import Shown
-from tacit.answer.strategy import Strategy
-from tacit.dp.combined import combined_error, laplace_tail
-from tacit.dp.loss import Loss, approximate, pure
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.dp.loss import PrivacyLoss, approximate, pure
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.noise_sums import combined_error, laplace_tail
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.execute.executor import Released
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.results.intervals import NoisyColumn
+from sfumato.query.results.postprocess import Noisy, Ratio
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 LOW, HIGH = -20, 80
 POINTS = 400
 
 
-def plan(cost: Loss) -> tuple[Strategy, Ratio]:
+def plan(cost: PrivacyLoss) -> tuple[Strategy, Ratio]:
     columns = {"x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=LOW, high=HIGH))}
     table = PrivateTable(name="t", schema=Schema(columns=columns))
-    strategy = choose(ask("SELECT AVG(x) FROM t", Catalog(dataset="d", private={"t": table})), cost)
+    strategy = choose(parse_query("SELECT AVG(x) FROM t", Catalog(dataset="d", private={"t": table})), cost)
     ratio = strategy.question.outputs[0][1].value
     assert isinstance(ratio, Ratio)
     return strategy, ratio
@@ -34,12 +34,12 @@ def plan(cost: Loss) -> tuple[Strategy, Ratio]:
 
 def mean_of(strategy: Strategy, lower: float, upper: float) -> Noisy:
     released = Released(keys=((),), values={0: (lower,), 1: (upper,)})
-    [found] = Shown(strategy, released).column(strategy.question.outputs[0][1])
+    [found] = NoisyColumn(strategy, released).column(strategy.question.outputs[0][1])
     return found
 
 
 @pytest.mark.parametrize("cost", [pure(1), pure("1/20"), approximate(1, "1e-6")], ids=str)
-def test_no_value_within_the_noise_is_left_out(cost: Loss) -> None:
+def test_no_value_within_the_noise_is_left_out(cost: PrivacyLoss) -> None:
     """All values m with total - m·count within the exact noise of that number, on a fine grid, and little else."""
     strategy, ratio = plan(cost)
     draw, cut = random.Random(3), 0

@@ -6,20 +6,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Scene, battery, examine, one_to_one, risk
-from tacit.attack.attacks.assignment import Assignment
-from tacit.attack.attacks.assignment_inference import AssignmentInference
-from tacit.attack.attacks.distance_linkage import DistanceLinkage
-from tacit.attack.attacks.linkage import Linkage
-from tacit.attack.attacks.rank_window import RankWindow
-from tacit.attack.attacks.simulation import Simulation
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.pipeline import protect
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Schema
+from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
+from sfumato.attacks.inference.assignment_inference import AssignmentInference
+from sfumato.attacks.record_linkage import _min_cost_assignment as one_to_one
+from sfumato.attacks.record_linkage.assignment import Assignment
+from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.attacks.transparency.rank_window import RankWindow
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.masking.pipeline import protect
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Schema
 
 COUNT = 400
 
@@ -33,13 +34,13 @@ def numbers(seed: int = 1) -> Dataset:
     return Dataset.of(Table(frame=table), Schema(columns={name: Column(role=role) for name, role in roles.items()}))
 
 
-def shuffled(original: Dataset, frame: pl.DataFrame, manifest: dict[str, object]) -> Scene:
+def shuffled(original: Dataset, frame: pl.DataFrame, manifest: dict[str, object]) -> AttackScenario:
     order = np.random.default_rng(2).permutation(frame.height)
     release = Release(table=Table(frame=frame[order]), manifest=manifest)
-    return Scene(original=original, release=release, lineage=Lineage(order))
+    return AttackScenario(original=original, release=release, lineage=Lineage(order))
 
 
-def noisy() -> Scene:
+def noisy() -> AttackScenario:
     """Somebody else's release: noise of four tenths of a deviation, and not a word about it."""
     original = numbers()
     draw = np.random.default_rng(3)
@@ -51,9 +52,9 @@ def noisy() -> Scene:
 
 
 def test_more_are_found_together_than_one_by_one() -> None:
-    scene = noisy()
-    alone = risk(examine(DistanceLinkage(), scene, rng=Rng(1)))
-    together = risk(examine(Assignment(), scene, rng=Rng(1)))
+    scenario = noisy()
+    alone = risk(evaluate_attack(DistanceLinkage(), scenario, rng=Rng(1)))
+    together = risk(evaluate_attack(Assignment(), scenario, rng=Rng(1)))
     assert together.value > alone.high
 
 
@@ -61,25 +62,25 @@ def test_simulated_moves_find_more_together() -> None:
     original = numbers()
     made = protect(original, steps=[RankSwap(p=15)], rng=Rng(5))
     release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
-    scene = Scene(original=original, release=release, lineage=made.lineage)
-    alone = risk(examine(Simulation(rounds=50), scene, rng=Rng(1)))
-    together = risk(examine(Assignment(by="likelihood"), scene, rng=Rng(1)))
+    scenario = AttackScenario(original=original, release=release, lineage=made.lineage)
+    alone = risk(evaluate_attack(Simulation(rounds=50), scenario, rng=Rng(1)))
+    together = risk(evaluate_attack(Assignment(by="likelihood"), scenario, rng=Rng(1)))
     assert together.value > alone.high
 
 
 def test_the_secret_is_read_off_the_row() -> None:
-    scene = noisy()
-    found = risk(examine(Assignment(), scene, rng=Rng(1)))
+    scenario = noisy()
+    found = risk(evaluate_attack(Assignment(), scenario, rng=Rng(1)))
     for secret, tolerance in (("ill", 0.0), ("pay", 0.05)):
-        read = risk(examine(AssignmentInference(secret=secret, tolerance=tolerance), scene, rng=Rng(1)))
+        read = risk(evaluate_attack(AssignmentInference(secret=secret, tolerance=tolerance), scenario, rng=Rng(1)))
         assert read.value >= found.value
 
 
 def test_nobody_shares_a_row_and_near_rows_do_as_well_as_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = noisy()
-    exact = examine(Assignment(), scene, rng=Rng(1))
+    scenario = noisy()
+    exact = evaluate_attack(Assignment(), scenario, rng=Rng(1))
     monkeypatch.setattr(one_to_one, "_DENSE", 0)
-    near = examine(Assignment(), scene, rng=Rng(1))
+    near = evaluate_attack(Assignment(), scenario, rng=Rng(1))
     assert abs(near.main.hits - exact.main.hits) <= 8
 
 
@@ -92,25 +93,25 @@ def test_perturbed_categories_of_an_unknown_release_are_found() -> None:
         name: [f"v{code}" for code in np.where(draw.random(COUNT) < 0.3, draw.integers(0, 12, COUNT), codes)]
         for name, codes in columns.items()
     }
-    scene = shuffled(original, pl.DataFrame(blurred), {})
-    assert risk(examine(Linkage(), scene, rng=Rng(1))).high < 0.3
-    strongest = max(risk(examine(attack, scene, rng=Rng(1))).value for attack in battery(scene))
+    scenario = shuffled(original, pl.DataFrame(blurred), {})
+    assert risk(evaluate_attack(Linkage(), scenario, rng=Rng(1))).high < 0.3
+    strongest = max(risk(evaluate_attack(attack, scenario, rng=Rng(1))).value for attack in default_attacks(scenario))
     assert strongest > 0.9
 
 
 def test_fewer_people_than_rows_and_more_people_than_rows() -> None:
-    scene = noisy()
-    few = examine(Assignment(), Scene(**{**vars(scene), "people": np.arange(7)}), rng=Rng(1))
+    scenario = noisy()
+    few = evaluate_attack(Assignment(), AttackScenario(**{**vars(scenario), "people": np.arange(7)}), rng=Rng(1))
     assert few.main.tries == 7
-    rows = scene.release.table.frame.height // 2
-    assert scene.lineage is not None
-    half = Release(table=Table(frame=scene.release.table.frame.head(rows)), manifest={})
-    fewer = Scene(original=scene.original, release=half, lineage=Lineage(scene.lineage.rows[:rows]))
-    assert examine(Assignment(), fewer, rng=Rng(1)).main.tries == rows
+    rows = scenario.release.table.frame.height // 2
+    assert scenario.lineage is not None
+    half = Release(table=Table(frame=scenario.release.table.frame.head(rows)), manifest={})
+    fewer = AttackScenario(original=scenario.original, release=half, lineage=Lineage(scenario.lineage.rows[:rows]))
+    assert evaluate_attack(Assignment(), fewer, rng=Rng(1)).main.tries == rows
 
 
 def test_the_battery_gives_everybody_a_row_where_values_may_have_been_perturbed() -> None:
-    names = [(attack.part_name(), attack.setting) for attack in battery(noisy())]
+    names = [(attack.part_name(), attack.setting) for attack in default_attacks(noisy())]
     assert {("assignment", "by values"), ("assignment-inference", "by ranks")} <= set(names)
 
 
@@ -129,10 +130,12 @@ def test_cells_emptied_after_swapping_do_not_stop_the_simulation() -> None:
     )
     emptied = {"step": "suppress-cells", "parameters": {}, "truthful": True, "columns": list(roles)}
     manifest = {"steps": [*(done.public() for done in made.done), emptied]}
-    scene = Scene(original=people, release=Release(table=Table(frame=masked), manifest=manifest), lineage=made.lineage)
-    assert risk(examine(Simulation(rounds=50), scene, rng=Rng(1))).value > 0.6
-    assert risk(examine(RankWindow(), scene, rng=Rng(1))).value > 0.6
-    assert risk(examine(Assignment(by="likelihood"), scene, rng=Rng(1))).value > 0.8
+    scenario = AttackScenario(
+        original=people, release=Release(table=Table(frame=masked), manifest=manifest), lineage=made.lineage
+    )
+    assert risk(evaluate_attack(Simulation(rounds=50), scenario, rng=Rng(1))).value > 0.6
+    assert risk(evaluate_attack(RankWindow(), scenario, rng=Rng(1))).value > 0.6
+    assert risk(evaluate_attack(Assignment(by="likelihood"), scenario, rng=Rng(1))).value > 0.8
 
 
 def test_numbers_that_no_step_changed_must_agree() -> None:
@@ -140,8 +143,8 @@ def test_numbers_that_no_step_changed_must_agree() -> None:
     draw = np.random.default_rng(7)
     frame = original.table.frame.with_columns(pl.Series(name, draw.permutation(COUNT)) for name in "abc")
     steps = [{"step": "shuffle", "parameters": {}, "truthful": False, "columns": ["a", "b", "c"]}]
-    scene = shuffled(original, frame, {"steps": steps})
-    assert risk(examine(Assignment(), scene, rng=Rng(1))).value == 1.0
+    scenario = shuffled(original, frame, {"steps": steps})
+    assert risk(evaluate_attack(Assignment(), scenario, rng=Rng(1))).value == 1.0
 
 
 def test_moves_under_labels_cannot_be_told() -> None:
@@ -154,24 +157,26 @@ def test_moves_under_labels_cannot_be_told() -> None:
         {"step": "noise", "parameters": {"variance_ratio": 0.1}, "truthful": False, "columns": list("abcd")},
         {"step": "generalize", "parameters": {}, "truthful": True, "columns": list("abcd")},
     ]
-    scene = shuffled(original, frame, {"steps": steps})
+    scenario = shuffled(original, frame, {"steps": steps})
     with pytest.raises(NotApplicable, match="coarsened"):
-        examine(Assignment(by="likelihood"), scene, rng=Rng(1))
-    assert risk(examine(Assignment(), scene, rng=Rng(1))).value > 0
+        evaluate_attack(Assignment(by="likelihood"), scenario, rng=Rng(1))
+    assert risk(evaluate_attack(Assignment(), scenario, rng=Rng(1))).value > 0
 
 
 @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e300])
 def test_numbers_of_any_size_are_compared(size: float) -> None:
     values = np.arange(1.0, 41.0)
     original = Dataset.of(Table(frame=pl.DataFrame({"x": values * size})), Schema(columns={"x": Column(role="quasi")}))
-    scene = shuffled(original, original.table.frame, {})
-    assert risk(examine(Assignment(), scene, rng=Rng(1))).value == 1.0
+    scenario = shuffled(original, original.table.frame, {})
+    assert risk(evaluate_attack(Assignment(), scenario, rng=Rng(1))).value == 1.0
 
 
 def test_one_number_far_from_all_others_is_no_failure() -> None:
     """Farther than the squares of small floats reach, for somebody who knows too few people to tell its scale."""
     values = np.append(np.arange(1.0, 40.0), 1e30)
     original = Dataset.of(Table(frame=pl.DataFrame({"x": values})), Schema(columns={"x": Column(role="quasi")}))
-    scene = shuffled(original, original.table.frame.with_columns(pl.col("x").clip(0, 50)), {})
-    found = examine(Assignment(), Scene(**{**vars(scene), "people": np.array([38, 39])}), rng=Rng(1))
+    scenario = shuffled(original, original.table.frame.with_columns(pl.col("x").clip(0, 50)), {})
+    found = evaluate_attack(
+        Assignment(), AttackScenario(**{**vars(scenario), "people": np.array([38, 39])}), rng=Rng(1)
+    )
     assert found.main.tries == 2

@@ -8,21 +8,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Outcome, Scene, battery, examine
-from tacit.attack.attacks.attribute_linkage import AttributeLinkage
-from tacit.attack.attacks.distance_linkage import DistanceLinkage
-from tacit.attack.attacks.learned_linkage import LearnedLinkage
-from tacit.attack.attacks.linkage import Linkage
-from tacit.attack.outcome import Arm
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.recipe import Limits
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.verbs.limits import judge_limits
-from tacit.verbs.protecting import protect
-from tacit.verbs.trying import attack
+from sfumato.api.evaluate import attack
+from sfumato.api.limits import judge_limits
+from sfumato.api.protect import protect
+from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack
+from sfumato.attacks.evaluation.outcome import Arm
+from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
+from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
+from sfumato.attacks.record_linkage.learned_linkage.attack import LearnedLinkage
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.recipe import Limits
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
 def people(count: int = 400) -> pl.DataFrame:
@@ -39,14 +39,18 @@ def people(count: int = 400) -> pl.DataFrame:
 
 def protected(steps: list[dict[str, Any]], **more: Any) -> dict[str, dict[str, Any]]:
     columns = {"zip": {"role": "quasi", "kind": "category"}, "age": "quasi", "job": "quasi", "pay": "sensitive"}
-    done = protect({"tacit": 1, "columns": columns, "steps": steps, **more}, people(), seed=3)
+    done = protect({"sfumato": 1, "columns": columns, "steps": steps, **more}, people(), seed=3)
     return {one["attack"]: dict(one) for one in done.account.attacks}
 
 
-def scene(original: pl.DataFrame, released: pl.DataFrame, sensitive: str | None = None, **more: Any) -> Scene:
+def scenario(
+    original: pl.DataFrame, released: pl.DataFrame, sensitive: str | None = None, **more: Any
+) -> AttackScenario:
     roles = {name: Column(role=Role.SENSITIVE if name == sensitive else Role.QUASI) for name in original.columns}
     data = Dataset.of(Table(frame=original), Schema(columns=roles))
-    return Scene(original=data, release=Release(table=Table(frame=released), manifest={}), aligned=True, **more)
+    return AttackScenario(
+        original=data, release=Release(table=Table(frame=released), manifest={}), aligned=True, **more
+    )
 
 
 def test_rare_categories_that_were_merged_are_still_found() -> None:
@@ -65,10 +69,10 @@ def test_a_column_in_another_coding_is_left_out_of_the_comparison() -> None:
     other = original.with_columns(
         pl.col("job").replace({"clerk": "1", "nurse": "2", "smith": "3", "baker": "4", "judge": "5"})
     )
-    found = examine(Linkage.build(), scene(original, other), rng=Rng(1))
+    found = evaluate_attack(Linkage.build(), scenario(original, other), rng=Rng(1))
     assert found.main.rate > 0.9
     noisy = original.with_columns(pl.col("age") + pl.Series(np.random.default_rng(2).normal(size=original.height)))
-    found = examine(Linkage.build(), scene(original, noisy), rng=Rng(1))
+    found = evaluate_attack(Linkage.build(), scenario(original, noisy), rng=Rng(1))
     assert found.main.rate > 0.3
     assert found.detail["left out"] == ["age"]
 
@@ -103,14 +107,14 @@ def test_a_changed_number_is_not_compared_to_the_last_digit() -> None:
     original = people().select("zip", "age", "pay")
     noisy = original.with_columns(pl.col("pay") + pl.Series(np.random.default_rng(2).normal(size=original.height)))
     with pytest.raises(NotApplicable, match="tolerance"):
-        examine(
+        evaluate_attack(
             AttributeLinkage.build({"secret": "pay", "knows": ["zip", "age"]}),
-            scene(original, noisy, "pay"),
+            scenario(original, noisy, "pay"),
             rng=Rng(1),
         )
-    found = examine(
+    found = evaluate_attack(
         AttributeLinkage.build({"secret": "pay", "knows": ["zip", "age"], "tolerance": 0.05}),
-        scene(original, noisy, "pay"),
+        scenario(original, noisy, "pay"),
         rng=Rng(1),
     )
     assert found.main.rate > 0.9
@@ -120,9 +124,9 @@ def test_a_suppressed_value_is_no_disclosure() -> None:
     original = people().select("zip", "age", "job")
     hidden = original.with_columns(job=pl.lit("*"))
     with pytest.raises(NotApplicable, match="`job`"):
-        examine(
+        evaluate_attack(
             AttributeLinkage.build({"secret": "job", "knows": ["zip", "age"]}),
-            scene(original, hidden, "job"),
+            scenario(original, hidden, "job"),
             rng=Rng(1),
         )
 
@@ -130,9 +134,9 @@ def test_a_suppressed_value_is_no_disclosure() -> None:
 def test_a_control_that_cannot_be_attacked_does_not_end_the_attack() -> None:
     original = people().select("zip", "age", "job")
     stranger = pl.DataFrame({"zip": ["none"], "age": [117], "job": ["clerk"]})
-    found = examine(
+    found = evaluate_attack(
         AttributeLinkage.build({"secret": "job", "knows": ["zip", "age"]}),
-        scene(original, original, "job", control=Table(frame=stranger)),
+        scenario(original, original, "job", control=Table(frame=stranger)),
         rng=Rng(1),
     )
     assert found.main.rate > 0.9
@@ -157,7 +161,7 @@ def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
     twice = draw.normal(size=(400, 2))
     everybody = pl.DataFrame({"a": twice[:, 0], "b": twice[:, 1], "ill": np.where(twice.sum(axis=1) > 0, "yes", "no")})
     members, others = everybody[:200], everybody[200:]
-    recipe = {"tacit": 1, "columns": {"a": "quasi", "b": "quasi", "ill": "sensitive"}, "steps": [{"synthesize": {}}]}
+    recipe = {"sfumato": 1, "columns": {"a": "quasi", "b": "quasi", "ill": "sensitive"}, "steps": [{"synthesize": {}}]}
     done = protect(recipe, members, seed=1)
     by_name = {one["attack"]: dict(one) for one in done.account.attacks}
     assert by_name["model-inference"]["risk"] > 0.7
@@ -175,17 +179,17 @@ def test_a_guess_of_an_amount_is_the_one_near_enough_to_most() -> None:
     # Five people alike, with four salaries around 1000 and one of 5000 that stands twice in the whole release.
     original = pl.DataFrame({"zip": ["a"] * 5 + ["b"], "pay": [980.0, 1000.0, 1010.0, 1020.0, 5000.0, 5000.0]})
     rule = AttributeLinkage.build({"secret": "pay", "knows": ["zip"], "tolerance": 0.05})
-    found = examine(rule, scene(original, original, "pay"), rng=Rng(1))
+    found = evaluate_attack(rule, scenario(original, original, "pay"), rng=Rng(1))
     assert found.main.hits == 5
     rule = AttributeLinkage.build({"secret": "pay", "knows": ["zip"]})
-    assert examine(rule, scene(original, original, "pay"), rng=Rng(1)).main.hits == 2
+    assert evaluate_attack(rule, scenario(original, original, "pay"), rng=Rng(1)).main.hits == 2
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "mahalanobis"])
 def test_a_constant_category_gives_no_distance(metric: str) -> None:
     original = pl.DataFrame({"job": ["clerk"] * 5})
     with pytest.raises(NotApplicable, match="constant"):
-        examine(DistanceLinkage.build({"metric": metric}), scene(original, original), rng=Rng(1))
+        evaluate_attack(DistanceLinkage.build({"metric": metric}), scenario(original, original), rng=Rng(1))
 
 
 def test_a_partly_perturbed_release_is_attacked_on_all_that_is_known() -> None:
@@ -197,14 +201,20 @@ def test_a_partly_perturbed_release_is_attacked_on_all_that_is_known() -> None:
 
 def test_whole_numbers_with_few_values_are_codes() -> None:
     original = people().select("zip", "age").with_columns(code=pl.Series([row % 60 for row in range(400)]))
-    secrets = [attack for attack in battery(scene(original, original, "code")) if str(attack.discloses) == "attribute"]
+    secrets = [
+        attack
+        for attack in default_attacks(scenario(original, original, "code"))
+        if str(attack.discloses) == "attribute"
+    ]
     assert {getattr(attack, "tolerance", None) for attack in secrets} == {0.0}
     noisy = original.with_columns(pl.col("code") + 0.25)
-    secrets = [attack for attack in battery(scene(original, noisy, "code")) if str(attack.discloses) == "attribute"]
+    secrets = [
+        attack for attack in default_attacks(scenario(original, noisy, "code")) if str(attack.discloses) == "attribute"
+    ]
     assert {getattr(attack, "tolerance", None) for attack in secrets} == {0.05}
 
 
 def test_a_distance_can_be_learned_from_one_person() -> None:
     original = pl.DataFrame({"job": ["clerk", "nurse"]})
     rule = LearnedLinkage.build({"distance": "bilinear", "taught": 0.5})
-    assert examine(rule, scene(original, original), rng=Rng(1)).main.tries == 1
+    assert evaluate_attack(rule, scenario(original, original), rng=Rng(1)).main.tries == 1

@@ -7,9 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tacit.answer.audit.extremes import Extreme, ExtremeAuditor
-from tacit.answer.audit.linear import SumAuditor, in_span, intervals
-from tacit.errors import BadParameter
+from sfumato.errors import BadParameter
+from sfumato.query.auditing.extremes import Extreme, ExtremeAuditor
+from sfumato.query.auditing.sums import SumAuditor, in_span, intervals
 
 
 def test_sums_against_fractions() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.demos.story import Story
-from tacit.registry import registry
+from sfumato.demos.story import Story
+from sfumato.registry import registry
 
 
 def told(name: str, folder: Path) -> tuple[dict[str, object], str]:

@@ -14,12 +14,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.answer.audit.desk import AuditDesk, Rules
-from tacit.answer.audit.journal import DurableDesk
-from tacit.answer.audit.questions import read_log
-from tacit.cli import main
-from tacit.dp.stores.sqlite import SqliteStore
-from tacit.errors import BadParameter, LedgerBroken
+from sfumato.cli import main
+from sfumato.dp.stores.sqlite import SqliteStore
+from sfumato.errors import BadParameter, LedgerBroken
+from sfumato.query.auditing.audit_log import DurableAuditor
+from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.log_questions import read_log
 
 pytest.importorskip("ortools")
 
@@ -34,8 +34,8 @@ SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND zip = 12000
 """
 
 
-def desk(**rules: object) -> AuditDesk:
-    return AuditDesk(pl.read_csv(PATIENTS), secrets=["disease"], rules=Rules(**{"k": 2, **rules}))  # type: ignore[arg-type]
+def desk(**rules: object) -> Auditor:
+    return Auditor(pl.read_csv(PATIENTS), secrets=["disease"], rules=Rules(**{"k": 2, **rules}))  # type: ignore[arg-type]
 
 
 def test_the_seven_patients() -> None:
@@ -63,14 +63,14 @@ def test_a_question_asked_again_is_answered_again() -> None:
 
 def test_numbers() -> None:
     frame = pl.DataFrame({"id": range(6), "pay": [3, 9, 4, 9, 1, 7], "team": ["a", "a", "b", "b", "b", "b"]})
-    stand = AuditDesk(frame, secrets=["pay"], rules=Rules(k=2))
+    stand = Auditor(frame, secrets=["pay"], rules=Rules(k=2))
     assert stand.ask("SELECT SUM(pay) FROM t").answer == 33
     assert stand.ask("SELECT AVG(pay) FROM t WHERE team = 'a'").answer == 6.0
     fixed = stand.ask("SELECT SUM(pay) FROM t WHERE id <> 3")
     assert fixed.verdict == "refused"
     assert fixed.exposed == (3,)
     assert stand.ask("SELECT MAX(pay) FROM t").verdict == "refused"  # sums and extremes together are not audited
-    other = AuditDesk(frame, secrets=["pay"], rules=Rules(k=2))
+    other = Auditor(frame, secrets=["pay"], rules=Rules(k=2))
     assert other.ask("SELECT MAX(pay) FROM t").answer == 9
     assert other.ask("SELECT MAX(pay) FROM t WHERE team = 'a'").answer == 9  # either of the two may have it
     assert other.ask("SELECT MIN(pay) FROM t WHERE id = 1").verdict == "refused"
@@ -104,7 +104,7 @@ def test_simulatable_decisions_do_not_depend_on_the_answer() -> None:
     seen = set()
     for order in ([0, 1, 2, 3, 4, 5, 6], [3, 5, 0, 6, 2, 1, 4]):
         shuffled = frame.with_columns(frame["disease"].gather(order))
-        stand = AuditDesk(shuffled, secrets=["disease"], rules=Rules(k=2, simulatable=True, allow=0.3))
+        stand = Auditor(shuffled, secrets=["disease"], rules=Rules(k=2, simulatable=True, allow=0.3))
         whole = stand.ask("SELECT disease FROM t WHERE zip > 0")
         pairs = [stand.ask(f"SELECT disease FROM t WHERE age < {age}").verdict for age in (19, 20, 21, 22)]
         seen.add((whole.verdict, *pairs))
@@ -115,28 +115,28 @@ def test_simulatable_decisions_do_not_depend_on_the_answer() -> None:
 
 def test_decisions_survive_and_belong_to_their_data(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
-    first = DurableDesk(desk(), SqliteStore(path), dataset="patients")
+    first = DurableAuditor(desk(), SqliteStore(path), dataset="patients")
     made = [first.ask(question).verdict for question in list(read_log(LOG))[:2]]
-    second = DurableDesk(desk(), SqliteStore(path), dataset="patients")
+    second = DurableAuditor(desk(), SqliteStore(path), dataset="patients")
     rest = [second.ask(question).verdict for question in list(read_log(LOG))[2:]]
     assert made + rest == [desk_.ask(question).verdict for desk_ in [desk()] for question in read_log(LOG)]
     assert first.ask(LOG.splitlines()[1]).verdict == "answered"  # catches up with the other one's decisions
     with pytest.raises(LedgerBroken, match="other rules"):
-        DurableDesk(desk(counterfeits=1), SqliteStore(path), dataset="patients")
+        DurableAuditor(desk(counterfeits=1), SqliteStore(path), dataset="patients")
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE tacit_audit SET verdict = 'refused' WHERE number = 1")
+        raw.execute("UPDATE sfumato_audit SET verdict = 'refused' WHERE number = 1")
     with pytest.raises(LedgerBroken, match="Decision 1"):
-        DurableDesk(desk(), SqliteStore(path), dataset="patients")
+        DurableAuditor(desk(), SqliteStore(path), dataset="patients")
 
 
 _CHILD = """
 import sys, polars as pl
-from tacit.answer.audit.desk import AuditDesk, Rules
-from tacit.answer.audit.journal import DurableDesk
-from tacit.answer.audit.questions import read_log
-from tacit.dp.stores.sqlite import SqliteStore
-inner = AuditDesk(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2))
-desk = DurableDesk(inner, SqliteStore(sys.argv[2]), dataset="d")
+from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.audit_log import DurableAuditor
+from sfumato.query.auditing.log_questions import read_log
+from sfumato.dp.stores.sqlite import SqliteStore
+inner = Auditor(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2))
+desk = DurableAuditor(inner, SqliteStore(sys.argv[2]), dataset="d")
 print("ready", flush=True)
 for question in read_log(open(sys.argv[3]).read()):
     made = desk.ask(question)
@@ -159,7 +159,7 @@ def test_killed_in_mid_decision_and_restarted(tmp_path: Path) -> None:
     log.write_text("\n".join(questions))
     rules = Rules(k=2)
     expected = [
-        (m.verdict, m.answer) for d in [AuditDesk(frame, secrets=["value"], rules=rules)] for m in map(d.ask, questions)
+        (m.verdict, m.answer) for d in [Auditor(frame, secrets=["value"], rules=rules)] for m in map(d.ask, questions)
     ]
     assert {verdict for verdict, _ in expected} == {"answered", "refused"}
     given: list[str] = []
@@ -173,9 +173,9 @@ def test_killed_in_mid_decision_and_restarted(tmp_path: Path) -> None:
         os.kill(child.pid, signal.SIGKILL)
         given.extend(child.stdout.read().splitlines())
         child.wait()
-    stored = sqlite3.connect(database).execute("SELECT question, verdict FROM tacit_audit ORDER BY number").fetchall()
+    stored = sqlite3.connect(database).execute("SELECT question, verdict FROM sfumato_audit ORDER BY number").fetchall()
     answered = {question for question, verdict in stored if verdict == "answered"}
-    after = DurableDesk(AuditDesk(frame, secrets=["value"], rules=rules), SqliteStore(database), dataset="d")
+    after = DurableAuditor(Auditor(frame, secrets=["value"], rules=rules), SqliteStore(database), dataset="d")
     assert [((m := after.ask(question)).verdict, m.answer) for question in questions] == expected
     # Nothing was told that is not on disk.
     for line in given:
@@ -199,8 +199,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "counterfeit" in shown
     assert main(["audit", str(log), "--data", str(PATIENTS), "--secret", "ilness", "--k", "2"]) == 2
     assert main(["audit", str(log), "--data", str(PATIENTS), "--k", "2"]) == 2
-    recipe = tmp_path / "tacit.yaml"
-    recipe.write_text(f"tacit: 1\ndata: {PATIENTS}\ncolumns:\n  disease: {{role: sensitive}}\n  zip: {{role: quasi}}\n")
+    recipe = tmp_path / "sfumato.yaml"
+    recipe.write_text(
+        f"sfumato: 1\ndata: {PATIENTS}\ncolumns:\n  disease: {{role: sensitive}}\n  zip: {{role: quasi}}\n"
+    )
     ledger = tmp_path / "ledger.db"
     for _ in range(2):
         assert main(["audit", str(log), "--recipe", str(recipe), "--k", "2", "--ledger", str(ledger), "--json"]) == 1
@@ -211,7 +213,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 def test_an_interrupted_decision_stops_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ledger.db"
     inner = desk()
-    stand = DurableDesk(inner, SqliteStore(path), dataset="patients")
+    stand = DurableAuditor(inner, SqliteStore(path), dataset="patients")
     ask = inner.ask
 
     def interrupted(question: str) -> object:
@@ -225,5 +227,5 @@ def test_an_interrupted_decision_stops_the_desk(tmp_path: Path, monkeypatch: pyt
     monkeypatch.undo()
     with pytest.raises(LedgerBroken, match="Open the audit again"):
         stand.ask(first)
-    assert sqlite3.connect(path).execute("SELECT count(*) FROM tacit_audit").fetchone() == (0,)
-    assert DurableDesk(desk(), SqliteStore(path), dataset="patients").ask(first).verdict == "answered"
+    assert sqlite3.connect(path).execute("SELECT count(*) FROM sfumato_audit").fetchone() == (0,)
+    assert DurableAuditor(desk(), SqliteStore(path), dataset="patients").ask(first).verdict == "answered"

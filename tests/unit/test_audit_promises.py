@@ -11,19 +11,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer.audit.desk import AuditDesk, Rules
-from tacit.answer.audit.linear import intervals
-from tacit.answer.audit.questions import read_log
-from tacit.answer.metadata import load
-from tacit.errors import AnswerDenied, BadParameter, MetadataMissing
+from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
+from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.log_questions import read_log
+from sfumato.query.auditing.sums import intervals
+from sfumato.query.metadata import load
 
 TABLE = pl.DataFrame(
     {"name": ["ann", "bob", "cyd", "dan"], "age": [20, 30, 40, 50], "flu": [1, 1, 0, 0], "wage": [10, 20, 30, 40]}
 )
 
 
-def desk(**rules: Any) -> AuditDesk:
-    return AuditDesk(TABLE, secrets=["flu", "wage"], rules=Rules(k=2, **rules))
+def desk(**rules: Any) -> Auditor:
+    return Auditor(TABLE, secrets=["flu", "wage"], rules=Rules(k=2, **rules))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
     truth = [draw.randint(0, 1) for _ in range(people)]
     truth[:2] = [0, 1]
     frame = pl.DataFrame({"id": range(people), "has": truth})
-    asked = AuditDesk(frame, secrets=["has"], rules=Rules(k=2))
+    asked = Auditor(frame, secrets=["has"], rules=Rules(k=2))
     worlds = list(product((0, 1), repeat=people))
     for _ in range(8):
         chosen = draw.sample(range(people), draw.randint(1, people))
@@ -92,19 +92,19 @@ def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
 def test_whatever_the_column_holds_a_question_is_decided(values: list[Any]) -> None:
     frame = pl.DataFrame({"id": range(4), "s": values})
     for item in ("s", "SUM(s)", "AVG(s)", "MAX(s)", "COUNT(*)"):
-        made = AuditDesk(frame, secrets=["s"], rules=Rules(k=2)).ask(f"SELECT {item} FROM t WHERE id < 3")
+        made = Auditor(frame, secrets=["s"], rules=Rules(k=2)).ask(f"SELECT {item} FROM t WHERE id < 3")
         assert made.verdict in ("answered", "refused")
 
 
 def test_sums_of_fractions_are_still_told() -> None:
     frame = pl.DataFrame({"id": range(3), "s": [0.5, 1.0, 0.25]})
-    made = AuditDesk(frame, secrets=["s"], rules=Rules(k=2)).ask("SELECT SUM(s) FROM t")
+    made = Auditor(frame, secrets=["s"], rules=Rules(k=2)).ask("SELECT SUM(s) FROM t")
     assert made.answer == 1.75
 
 
 def test_lists_are_no_secret_values() -> None:
     with pytest.raises(BadParameter, match="lists"):
-        AuditDesk(pl.DataFrame({"s": [[1]]}), secrets=["s"], rules=Rules(k=2))
+        Auditor(pl.DataFrame({"s": [[1]]}), secrets=["s"], rules=Rules(k=2))
 
 
 def test_a_log_is_read_as_it_was_written() -> None:
@@ -116,7 +116,7 @@ def test_a_log_is_read_as_it_was_written() -> None:
     assert list(read_log("SELECT 'unclosed ; FROM t")) == ["SELECT 'unclosed", "FROM t"]
 
 
-class Bounded(AuditDesk):
+class Bounded(Auditor):
     """Everybody knows that values lie between 0 and 2."""
 
     def bounds(self, column: str) -> tuple[float, float] | None:
@@ -151,7 +151,7 @@ def test_extremes_know_the_bounds() -> None:
 
 
 WAGES = """
-tacit: 1
+sfumato: 1
 dataset: w
 ledger: ledger.db
 policy: {audit: {k: 2}}

@@ -7,11 +7,11 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from tacit.answer.audit.assign import AssignAuditor
-from tacit.answer.audit.crowd import Answered
-from tacit.answer.audit.repair import coarser, counterfeits, fewer_people
-from tacit.answer.audit.simulatable import SimulatableAuditor
-from tacit.errors import BadParameter
+from sfumato.errors import BadParameter
+from sfumato.query.auditing.atoms import Answered
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.repair import coarser, counterfeits, fewer_people
+from sfumato.query.auditing.simulatable import SimulatableAuditor
 
 pytest.importorskip("ortools")
 

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.cli import cli
-from tacit.cli._console import listed
+from sfumato.cli import cli
+from sfumato.cli._console import listed
 
 draw = np.random.default_rng(8)
 
@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> Path:
     released.write_csv(tmp_path / "with_id.csv")
     released.drop("id").write_csv(tmp_path / "released.csv")
     (tmp_path / "roles.yaml").write_text(
-        'tacit: 1\ncolumns: {id: identifier, age: quasi, "sex, gender": quasi, illness: sensitive}\n'
+        'sfumato: 1\ncolumns: {id: identifier, age: quasi, "sex, gender": quasi, illness: sensitive}\n'
     )
     return tmp_path
 

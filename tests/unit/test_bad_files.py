@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data import Table, read, replacing, write
-from tacit.errors import BadParameter, OutputExists, TacitError, UnknownColumn
+from sfumato.data import Table, read, replacing, write
+from sfumato.errors import BadParameter, OutputExists, SfumatoError, UnknownColumn
 
 SECRET = "Ann Example"
 GOOD = f"name,zip,n\n{SECRET},02141,1\nBen,00501,2\n"
@@ -39,35 +39,35 @@ def content(text: str | bytes) -> Callable[[Path], None]:
 
 
 CASES: list[tuple[str, str, Callable[[Path], None], str]] = [
-    ("a file that is not there", "t.csv", lambda path: None, "TAC-101"),
-    ("a folder", "t.csv", make_folder, "TAC-101"),
-    ("a Parquet file named CSV", "t.csv", content(b"PAR1" + SECRET.encode()), "TAC-102"),
-    ("CSV named Parquet", "t.parquet", content(GOOD), "TAC-102"),
-    ("CSV named Arrow", "t.arrow", content(GOOD), "TAC-102"),
-    ("CSV named Excel", "t.xlsx", content(GOOD), "TAC-102"),
-    ("CSV named SPSS", "t.sav", content(GOOD), "TAC-102"),
-    ("CSV named Stata", "t.dta", content(GOOD), "TAC-102"),
-    ("CSV named SAS", "t.xpt", content(GOOD), "TAC-102"),
-    ("CSV named DuckDB", "t.duckdb", content(GOOD), "TAC-102"),
-    ("CSV named JSON lines", "t.jsonl", content(GOOD), "TAC-102"),
-    ("a web page named CSV", "t.csv", content(f"<!DOCTYPE html><p>{SECRET}</p>"), "TAC-102"),
-    ("CSV named gzip", "t.csv.gz", content(GOOD), "TAC-102"),
-    ("gzip cut short", "t.csv.gz", content(gzip.compress(GOOD.encode())[:-9]), "TAC-102"),
-    ("Parquet cut short", "t.parquet", parquet_cut_short, "TAC-102"),
-    ("half a workbook", "t.xlsx", make_unreadable_workbook, "TAC-102"),
-    ("an SPSS file of noise", "t.sav", content(b"$FL2" + SECRET.encode() * 50), "TAC-102"),
-    ("bytes that are no text", "t.csv", content(b"\x00\x01\x02" * 100), "TAC-102"),
-    ("an empty file", "t.csv", content(""), "TAC-103"),
-    ("an empty Parquet file", "t.parquet", content(""), "TAC-103"),
-    ("nothing but blank lines", "t.csv", content("\n\n\n"), "TAC-103"),
-    ("a header without rows", "t.csv", content("name,zip\n"), "TAC-103"),
-    ("an empty gzip", "t.csv.gz", content(gzip.compress(b"")), "TAC-103"),
-    ("two columns of one name", "t.csv", content(f"name,n,name\n{SECRET},1,x\n"), "TAC-104"),
-    ("an unknown suffix", "t.docx", content(GOOD), "TAC-105"),
-    ("no suffix", "table", content(GOOD), "TAC-105"),
-    ("a line too short", "t.csv", content(f"{GOOD}{SECRET}\n"), "TAC-109"),
-    ("a line too long", "t.csv", content(f"{GOOD}{SECRET},1,2,3\n"), "TAC-109"),
-    ("a quote that is never closed", "t.csv", content(f'{GOOD}"{SECRET},1,2\n'), "TAC-109"),
+    ("a file that is not there", "t.csv", lambda path: None, "SFU-101"),
+    ("a folder", "t.csv", make_folder, "SFU-101"),
+    ("a Parquet file named CSV", "t.csv", content(b"PAR1" + SECRET.encode()), "SFU-102"),
+    ("CSV named Parquet", "t.parquet", content(GOOD), "SFU-102"),
+    ("CSV named Arrow", "t.arrow", content(GOOD), "SFU-102"),
+    ("CSV named Excel", "t.xlsx", content(GOOD), "SFU-102"),
+    ("CSV named SPSS", "t.sav", content(GOOD), "SFU-102"),
+    ("CSV named Stata", "t.dta", content(GOOD), "SFU-102"),
+    ("CSV named SAS", "t.xpt", content(GOOD), "SFU-102"),
+    ("CSV named DuckDB", "t.duckdb", content(GOOD), "SFU-102"),
+    ("CSV named JSON lines", "t.jsonl", content(GOOD), "SFU-102"),
+    ("a web page named CSV", "t.csv", content(f"<!DOCTYPE html><p>{SECRET}</p>"), "SFU-102"),
+    ("CSV named gzip", "t.csv.gz", content(GOOD), "SFU-102"),
+    ("gzip cut short", "t.csv.gz", content(gzip.compress(GOOD.encode())[:-9]), "SFU-102"),
+    ("Parquet cut short", "t.parquet", parquet_cut_short, "SFU-102"),
+    ("half a workbook", "t.xlsx", make_unreadable_workbook, "SFU-102"),
+    ("an SPSS file of noise", "t.sav", content(b"$FL2" + SECRET.encode() * 50), "SFU-102"),
+    ("bytes that are no text", "t.csv", content(b"\x00\x01\x02" * 100), "SFU-102"),
+    ("an empty file", "t.csv", content(""), "SFU-103"),
+    ("an empty Parquet file", "t.parquet", content(""), "SFU-103"),
+    ("nothing but blank lines", "t.csv", content("\n\n\n"), "SFU-103"),
+    ("a header without rows", "t.csv", content("name,zip\n"), "SFU-103"),
+    ("an empty gzip", "t.csv.gz", content(gzip.compress(b"")), "SFU-103"),
+    ("two columns of one name", "t.csv", content(f"name,n,name\n{SECRET},1,x\n"), "SFU-104"),
+    ("an unknown suffix", "t.docx", content(GOOD), "SFU-105"),
+    ("no suffix", "table", content(GOOD), "SFU-105"),
+    ("a line too short", "t.csv", content(f"{GOOD}{SECRET}\n"), "SFU-109"),
+    ("a line too long", "t.csv", content(f"{GOOD}{SECRET},1,2,3\n"), "SFU-109"),
+    ("a quote that is never closed", "t.csv", content(f'{GOOD}"{SECRET},1,2\n'), "SFU-109"),
 ]
 
 
@@ -77,11 +77,11 @@ def test_a_bad_file_is_refused_with_its_code(
 ) -> None:
     path = tmp_path / name
     make(path)
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(SfumatoError) as caught:
         read(path)
     refusal = caught.value
     assert (refusal.code, refusal.status) == (code, 2)
-    assert path.name in refusal.message or code == "TAC-104"
+    assert path.name in refusal.message or code == "SFU-104"
     assert SECRET not in str(refusal)
     assert SECRET not in str(refusal.to_dict())
 
@@ -110,7 +110,7 @@ def test_an_unknown_column_is_refused_with_the_nearest_name(tmp_path: Path) -> N
     path.write_text(GOOD)
     with pytest.raises(UnknownColumn) as caught:
         read(path).column("nmae")
-    assert caught.value.code == "TAC-201"
+    assert caught.value.code == "SFU-201"
     assert "`name`" in caught.value.fix
     assert SECRET not in str(caught.value)
 
@@ -120,7 +120,7 @@ def test_an_output_that_exists_survives(tmp_path: Path) -> None:
     path.write_text("mine")
     with pytest.raises(OutputExists) as caught:
         write(Table(frame=pl.DataFrame({"a": [1]})), path)
-    assert (caught.value.code, path.read_text()) == ("TAC-107", "mine")
+    assert (caught.value.code, path.read_text()) == ("SFU-107", "mine")
 
 
 def test_a_written_file_has_the_rights_of_any_other(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_ctrl_c_leaves_the_old_output_and_nothing_else(tmp_path: Path) -> None:
     place = tmp_path / "t.csv"
     place.write_text("old")
     code = (
-        "import sys, time; from tacit.data import replacing\n"
+        "import sys, time; from sfumato.data import replacing\n"
         f"with replacing({str(place)!r}, force=True) as temporary:\n"
         "    temporary.write_text('half'); print('writing', flush=True); time.sleep(60)\n"
     )

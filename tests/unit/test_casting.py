@@ -5,10 +5,10 @@ from datetime import date, datetime
 import polars as pl
 import pytest
 
-from tacit.data import Table
-from tacit.errors import BadParameter, WrongKind
-from tacit.schema import Column, Dataset, Domain, Kind, Role, Schema
-from tacit.schema.casting import date_format, read_dates
+from sfumato.data import Table
+from sfumato.errors import BadParameter, WrongKind
+from sfumato.schema import Column, Dataset, Domain, Kind, Role, Schema
+from sfumato.schema.casting import date_format, read_dates
 
 
 def cast(values, kind, dtype=None):

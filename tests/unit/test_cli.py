@@ -15,17 +15,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.cli import main
-from tacit.data import read
-from tacit.recipe import Recipe
-from tacit.recipe.presets import preset_names
-from tacit.schema import Role
+from sfumato.cli import main
+from sfumato.data import read
+from sfumato.recipe import Recipe
+from sfumato.recipe.presets import preset_names
+from sfumato.schema import Role
 
 SECRET = "Zyxwvut"
 """Planted in every cell that could leak; it must never be printed."""
 
 RECIPE = """\
-tacit: 1
+sfumato: 1
 data: people.csv
 seed: 7
 columns:
@@ -47,7 +47,7 @@ def people(rows: int = 200) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "people.csv").write_text(people())
-    (tmp_path / "tacit.yaml").write_text(RECIPE)
+    (tmp_path / "sfumato.yaml").write_text(RECIPE)
     return tmp_path
 
 
@@ -63,7 +63,7 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
 
 
 def test_protect_attack_measure_print_their_documents(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, made = document(capsys, "protect", "tacit.yaml", "--out", "release")
+    code, made = document(capsys, "protect", "sfumato.yaml", "--out", "release")
     assert code == 0
     assert {"release", "rows", "steps", "verdicts", "sha256"} <= made.keys()
     [step] = [step for step in made["steps"] if step["step"] == "generalize"]
@@ -89,7 +89,7 @@ def test_protect_attack_measure_print_their_documents(folder: Path, capsys: pyte
 
 
 def test_people_read_tables_and_programs_read_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "protect", "tacit.yaml")
+    code, out, _ = run(capsys, "protect", "sfumato.yaml")
     assert code == 0
     assert "k-anonymity" in out
     for words in (
@@ -102,7 +102,7 @@ def test_people_read_tables_and_programs_read_json(folder: Path, capsys: pytest.
 
 
 def test_the_release_says_nothing_of_seed_paths_and_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml")[0] == 0
     manifest = Path("release/release.json").read_text()
     assert "seed" not in manifest
     assert "people.csv" not in manifest
@@ -115,74 +115,74 @@ def test_the_same_recipe_runs_on_another_file_and_repeats_by_seed(
 ) -> None:
     Path("next.csv").write_text(people(300))
     for out in ("a", "b"):
-        assert run(capsys, "protect", "tacit.yaml", "next.csv", "--out", out)[0] == 0
+        assert run(capsys, "protect", "sfumato.yaml", "next.csv", "--out", out)[0] == 0
     assert Path("a/data.csv").read_bytes() == Path("b/data.csv").read_bytes()
-    assert run(capsys, "protect", "tacit.yaml", "next.csv", "--out", "c", "--seed", "8")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml", "next.csv", "--out", "c", "--seed", "8")[0] == 0
     assert Path("a/data.csv").read_bytes() != Path("c/data.csv").read_bytes()
 
 
 def test_an_unmet_model_ends_with_1_and_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = RECIPE.replace("steps: [{generalize: {search: optimal, suppression: 0.1, metric: loss}}]", "steps: []")
-    Path("tacit.yaml").write_text(text.replace("k: 3", "k: 50"))
-    code, out, err = run(capsys, "protect", "tacit.yaml")
+    Path("sfumato.yaml").write_text(text.replace("k: 3", "k: 50"))
+    code, out, err = run(capsys, "protect", "sfumato.yaml")
     assert code == 1
-    assert "TAC-401" in err
+    assert "SFU-401" in err
     assert not Path("release").exists()
     assert not Path("release-private").exists()
     assert "k-anonymity" in out
     assert SECRET not in out + err
-    code, shape = document(capsys, "protect", "tacit.yaml")
-    assert (code, shape["error"]["code"]) == (1, "TAC-401")
+    code, shape = document(capsys, "protect", "sfumato.yaml")
+    assert (code, shape["error"]["code"]) == (1, "SFU-401")
     assert shape["verdicts"][0]["state"] == "fails"
-    assert run(capsys, "protect", "tacit.yaml", "--unmet")[0] == 1
+    assert run(capsys, "protect", "sfumato.yaml", "--unmet")[0] == 1
     assert Path("release/data.csv").exists()
 
 
 def test_a_risk_above_its_limit_ends_with_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("tacit.yaml").write_text(RECIPE + "limits: {risk: 0.0001}\n")
-    code, _, err = run(capsys, "protect", "tacit.yaml")
+    Path("sfumato.yaml").write_text(RECIPE + "limits: {risk: 0.0001}\n")
+    code, _, err = run(capsys, "protect", "sfumato.yaml")
     assert code == 1
-    assert "TAC-402" in err
+    assert "SFU-402" in err
     assert not Path("release").exists()
-    Path("tacit.yaml").write_text(RECIPE)
-    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    Path("sfumato.yaml").write_text(RECIPE)
+    assert run(capsys, "protect", "sfumato.yaml")[0] == 0
     assert run(capsys, "attack", "release", "--original", "people.csv", "--limit", "0.0001")[0] == 1
     assert run(capsys, "attack", "release", "--original", "people.csv", "--limit", "1")[0] == 0
 
 
 BAD: dict[str, tuple[dict[str, str], list[str], int, str]] = {
-    "unknown column": ({"tacit.yaml": RECIPE.replace("town:", "tovn:")}, [], 2, "TAC-201"),
-    "recipe missing": ({}, ["none.yaml"], 2, "TAC-101"),
-    "data missing": ({"tacit.yaml": RECIPE.replace("people.csv", "none.csv")}, [], 2, "TAC-101"),
-    "k above rows": ({"tacit.yaml": RECIPE.replace("k: 3", "k: 500")}, [], 2, "TAC-205"),
-    "empty file": ({"people.csv": ""}, [], 2, "TAC-103"),
-    "header only": ({"people.csv": "name,age,town,illness\n"}, [], 2, "TAC-103"),
-    "one row": ({"people.csv": people(1)}, [], 2, "TAC-205"),
-    "duplicate columns": ({"people.csv": people().replace("town", "age", 1)}, [], 2, "TAC-104"),
-    "wrong kind": ({"people.csv": people().replace(",21,", f",{SECRET},", 1)}, [], 2, "TAC-202"),
+    "unknown column": ({"sfumato.yaml": RECIPE.replace("town:", "tovn:")}, [], 2, "SFU-201"),
+    "recipe missing": ({}, ["none.yaml"], 2, "SFU-101"),
+    "data missing": ({"sfumato.yaml": RECIPE.replace("people.csv", "none.csv")}, [], 2, "SFU-101"),
+    "k above rows": ({"sfumato.yaml": RECIPE.replace("k: 3", "k: 500")}, [], 2, "SFU-205"),
+    "empty file": ({"people.csv": ""}, [], 2, "SFU-103"),
+    "header only": ({"people.csv": "name,age,town,illness\n"}, [], 2, "SFU-103"),
+    "one row": ({"people.csv": people(1)}, [], 2, "SFU-205"),
+    "duplicate columns": ({"people.csv": people().replace("town", "age", 1)}, [], 2, "SFU-104"),
+    "wrong kind": ({"people.csv": people().replace(",21,", f",{SECRET},", 1)}, [], 2, "SFU-202"),
     "not that format": (
-        {"people.parquet": people(), "tacit.yaml": RECIPE.replace("people.csv", "people.parquet")},
+        {"people.parquet": people(), "sfumato.yaml": RECIPE.replace("people.csv", "people.parquet")},
         [],
         2,
-        "TAC-102",
+        "SFU-102",
     ),
     "unknown format": (
-        {"people.xyz": people(), "tacit.yaml": RECIPE.replace("people.csv", "people.xyz")},
+        {"people.xyz": people(), "sfumato.yaml": RECIPE.replace("people.csv", "people.xyz")},
         [],
         2,
-        "TAC-105",
+        "SFU-105",
     ),
     "hierarchy with a gap": (
         {
             "ages.csv": "".join(f"{age};any\n" for age in range(20, 50)),
-            "tacit.yaml": RECIPE.replace("{intervals: [5, 10, 20]}", "{file: ages.csv}"),
+            "sfumato.yaml": RECIPE.replace("{intervals: [5, 10, 20]}", "{file: ages.csv}"),
         },
         [],
         2,
-        "TAC-203",
+        "SFU-203",
     ),
-    "bad recipe": ({"tacit.yaml": RECIPE.replace("k: 3", "k: x")}, [], 2, "TAC-301"),
-    "bad option": ({}, ["tacit.yaml", "--nonsense"], 2, "TAC-002"),
+    "bad recipe": ({"sfumato.yaml": RECIPE.replace("k: 3", "k: x")}, [], 2, "SFU-301"),
+    "bad option": ({}, ["sfumato.yaml", "--nonsense"], 2, "SFU-002"),
 }
 
 
@@ -197,37 +197,37 @@ def test_bad_input_gets_its_code_and_shows_no_value(
 ) -> None:
     for name, text in files.items():
         Path(name).write_text(text)
-    got, out, err = run(capsys, "protect", *(arguments or ["tacit.yaml"]))
+    got, out, err = run(capsys, "protect", *(arguments or ["sfumato.yaml"]))
     assert (got, err.split()[0]) == (status, code), err
     assert SECRET not in out + err
     assert len(err) > 30
     assert not Path("release").exists()
-    got, shape = document(capsys, "protect", *(arguments or ["tacit.yaml"]))
+    got, shape = document(capsys, "protect", *(arguments or ["sfumato.yaml"]))
     assert shape["error"]["code"] == code
 
 
 def test_an_all_missing_column_is_no_accident(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("people.csv").write_text("\n".join(["name,age,town,illness", *(f"{SECRET}{i},,X,flu" for i in range(50))]))
-    code, out, err = run(capsys, "protect", "tacit.yaml")
+    code, out, err = run(capsys, "protect", "sfumato.yaml")
     assert code == 0, err
     assert SECRET not in Path("release/data.csv").read_text() + out + err
 
 
 def test_an_output_that_exists_needs_force(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml")[0] == 0
     before = Path("release/data.csv").read_bytes()
-    code, _, err = run(capsys, "protect", "tacit.yaml", "--seed", "9")
-    assert (code, err.split()[0]) == (2, "TAC-107")
+    code, _, err = run(capsys, "protect", "sfumato.yaml", "--seed", "9")
+    assert (code, err.split()[0]) == (2, "SFU-107")
     assert Path("release/data.csv").read_bytes() == before
-    assert run(capsys, "protect", "tacit.yaml", "--seed", "9", "--force")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml", "--seed", "9", "--force")[0] == 0
     assert Path("release/data.csv").read_bytes() != before
 
 
 def test_force_never_erases_a_folder_that_is_no_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("thesis").mkdir()
     Path("thesis/chapter.txt").write_text("years of work")
-    code, _, err = run(capsys, "protect", "tacit.yaml", "--out", "thesis", "--force")
-    assert (code, err.split()[0]) == (2, "TAC-107")
+    code, _, err = run(capsys, "protect", "sfumato.yaml", "--out", "thesis", "--force")
+    assert (code, err.split()[0]) == (2, "SFU-107")
     assert Path("thesis/chapter.txt").read_text() == "years of work"
 
 
@@ -237,10 +237,10 @@ def test_a_full_disk_leaves_nothing_behind(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("tacit.release.folder.write", full)
+    monkeypatch.setattr("sfumato.release.folder.write", full)
     before = sorted(folder.iterdir())
-    code, _, err = run(capsys, "protect", "tacit.yaml")
-    assert (code, err.split()[0]) == (2, "TAC-108")
+    code, _, err = run(capsys, "protect", "sfumato.yaml")
+    assert (code, err.split()[0]) == (2, "SFU-108")
     assert sorted(folder.iterdir()) == before
 
 
@@ -250,19 +250,19 @@ def test_an_internal_error_shows_no_value(
     def broken(*_: object, **__: object) -> None:
         raise ValueError(f"cannot handle {SECRET}")
 
-    monkeypatch.setattr("tacit.verbs.protect", broken)
-    code, out, err = run(capsys, "protect", "tacit.yaml")
+    monkeypatch.setattr("sfumato.api.protect", broken)
+    code, out, err = run(capsys, "protect", "sfumato.yaml")
     assert code == 3
     assert SECRET not in out + err
-    assert "TACIT_DEBUG" in err
+    assert "SFUMATO_DEBUG" in err
 
 
 def test_a_release_that_was_changed_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "protect", "tacit.yaml")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml")[0] == 0
     with Path("release/data.csv").open("a") as file:
         file.write("\n")
     code, _, err = run(capsys, "attack", "release", "--original", "people.csv")
-    assert (code, err.split()[0]) == (2, "TAC-111")
+    assert (code, err.split()[0]) == (2, "SFU-111")
 
 
 def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,7 +275,7 @@ def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]
 def test_interrupting_leaves_nothing_half_written(folder: Path) -> None:
     Path("people.csv").write_text(people(200_000))
     work = subprocess.Popen(
-        [sys.executable, "-m", "tacit", "protect", "tacit.yaml"], stderr=subprocess.PIPE, text=True, cwd=folder
+        [sys.executable, "-m", "sfumato", "protect", "sfumato.yaml"], stderr=subprocess.PIPE, text=True, cwd=folder
     )
     time.sleep(1.0)
     work.send_signal(signal.SIGINT)
@@ -283,7 +283,7 @@ def test_interrupting_leaves_nothing_half_written(folder: Path) -> None:
     # A shell reports 130 for both: our own exit code, and a death by the signal that Python itself may choose.
     assert work.returncode in (130, -signal.SIGINT), err
     assert SECRET not in err
-    assert sorted(path.name for path in folder.iterdir()) == ["people.csv", "tacit.yaml"]
+    assert sorted(path.name for path in folder.iterdir()) == ["people.csv", "sfumato.yaml"]
 
 
 @pytest.mark.parametrize("preset", preset_names())
@@ -310,9 +310,9 @@ def test_init_wants_either_k_or_a_preset(folder: Path, capsys: pytest.CaptureFix
 
 
 def test_a_large_file_goes_through_duckdb_to_the_same_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, made = document(capsys, "protect", "tacit.yaml", "--out", "small")
+    code, made = document(capsys, "protect", "sfumato.yaml", "--out", "small")
     assert code == 0
-    code, large = document(capsys, "protect", "tacit.yaml", "--out", "large", "--engine", "duckdb", "--format", "csv")
+    code, large = document(capsys, "protect", "sfumato.yaml", "--out", "large", "--engine", "duckdb", "--format", "csv")
     assert code == 0
     small, other = (read(f"{name}/data.csv").frame for name in ("small", "large"))
     assert small.sort(small.columns).equals(other.sort(other.columns))
@@ -335,27 +335,27 @@ def test_a_large_file_goes_through_duckdb_to_the_same_release(folder: Path, caps
 def test_the_folder_one_stands_in_is_no_place_for_a_release(
     folder: Path, capsys: pytest.CaptureFixture[str], out: str, more: list[str]
 ) -> None:
-    code, told = document(capsys, "protect", "tacit.yaml", "--out", out, *more)
-    assert (code, told["error"]["code"]) == (2, "TAC-303")
+    code, told = document(capsys, "protect", "sfumato.yaml", "--out", out, *more)
+    assert (code, told["error"]["code"]) == (2, "SFU-303")
     assert (folder / "people.csv").exists()
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.verbs.protect", lambda *_, **__: pytest.fail("the work was begun"))
+    monkeypatch.setattr("sfumato.api.protect", lambda *_, **__: pytest.fail("the work was begun"))
     (folder / "mine").mkdir()
     (folder / "mine" / "letter.txt").write_text("dear")
-    assert document(capsys, "protect", "tacit.yaml", "--out", "not/there/yet")[0] == 2
-    code, told = document(capsys, "protect", "tacit.yaml", "--out", "mine", "--force")
-    assert (code, told["error"]["code"]) == (2, "TAC-107")
+    assert document(capsys, "protect", "sfumato.yaml", "--out", "not/there/yet")[0] == 2
+    code, told = document(capsys, "protect", "sfumato.yaml", "--out", "mine", "--force")
+    assert (code, told["error"]["code"]) == (2, "SFU-107")
     assert (folder / "mine" / "letter.txt").read_text() == "dear"
 
 
 def test_a_release_can_be_named_from_inside(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(capsys, "protect", "tacit.yaml", "--out", "release", "--json")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml", "--out", "release", "--json")[0] == 0
     monkeypatch.chdir(folder / "release")
     assert run(capsys, "check", ".", "--json")[0] == 0
     assert run(capsys, "measure", ".", "--original", "../people.csv", "--measure", "marginals", "--json")[0] == 0
@@ -365,46 +365,46 @@ def test_a_release_can_be_named_from_inside(
 def test_columns_that_the_recipe_does_not_name_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (folder / "people.csv").read_text().splitlines()
     (folder / "people.csv").write_text("\n".join([text[0] + ",badge", *(line + ",1" for line in text[1:])]) + "\n")
-    assert document(capsys, "protect", "tacit.yaml", "--out", "one")[1]["undeclared"] == ["badge"]
-    assert "badge" in run(capsys, "protect", "tacit.yaml", "--out", "two")[2]
+    assert document(capsys, "protect", "sfumato.yaml", "--out", "one")[1]["undeclared"] == ["badge"]
+    assert "badge" in run(capsys, "protect", "sfumato.yaml", "--out", "two")[2]
 
 
 def test_a_negative_seed_is_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = document(capsys, "protect", "tacit.yaml", "--seed", "-1")
-    assert (code, told["error"]["code"]) == (2, "TAC-002")
+    code, told = document(capsys, "protect", "sfumato.yaml", "--seed", "-1")
+    assert (code, told["error"]["code"]) == (2, "SFU-002")
 
 
 def test_a_report_is_not_put_into_the_release(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys, "protect", "tacit.yaml", "--out", "release", "--json")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml", "--out", "release", "--json")[0] == 0
     code, _, told = run(capsys, "report", "release", "--out", "release/report.html", "--force")
-    assert (code, told[:7]) == (2, "TAC-303")
+    assert (code, told[:7]) == (2, "SFU-303")
     assert run(capsys, "check", "release", "--json")[0] == 0
     (folder / "release-private" / "report.json").write_text("[]")
-    assert document(capsys, "report", "release")[1]["error"]["code"] == "TAC-102"
+    assert document(capsys, "report", "release")[1]["error"]["code"] == "SFU-102"
 
 
 def test_an_amount_of_memory_has_a_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, told = document(capsys, "protect", "tacit.yaml", "--engine", "duckdb", "--memory", "lots")
-    assert (code, told["error"]["code"]) == (2, "TAC-303")
+    code, told = document(capsys, "protect", "sfumato.yaml", "--engine", "duckdb", "--memory", "lots")
+    assert (code, told["error"]["code"]) == (2, "SFU-303")
     assert not (folder / "release").exists()
 
 
 def test_an_unknown_format_is_refused_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.verbs.protect", lambda *_, **__: pytest.fail("the work was begun"))
-    code, told = document(capsys, "protect", "tacit.yaml", "--format", "docx")
-    assert (code, told["error"]["code"]) == (2, "TAC-105")
+    monkeypatch.setattr("sfumato.api.protect", lambda *_, **__: pytest.fail("the work was begun"))
+    code, told = document(capsys, "protect", "sfumato.yaml", "--format", "docx")
+    assert (code, told["error"]["code"]) == (2, "SFU-105")
 
 
 def test_columns_may_be_called_like_our_own_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [f"{i % 2},{'xy'[i % 3 == 0]},{'mn'[i % 4 == 0]}" for i in range(40)]
     Path("people.csv").write_text("\n".join(["row,class,count", *rows]) + "\n")
-    Path("tacit.yaml").write_text(
-        "tacit: 1\ndata: people.csv\ncolumns: {row: quasi, class: quasi, count: sensitive}\n"
+    Path("sfumato.yaml").write_text(
+        "sfumato: 1\ndata: people.csv\ncolumns: {row: quasi, class: quasi, count: sensitive}\n"
         "models: [{k-anonymity: 3}, {l-diversity: {l: 2}}]\nsteps: [{generalize: {suppression: 0.2}}]\n"
     )
-    code, made = document(capsys, "protect", "tacit.yaml")
+    code, made = document(capsys, "protect", "sfumato.yaml")
     assert code == 0, made
     assert run(capsys, "check", "release", "--original", "people.csv")[0] == 0
 
@@ -412,9 +412,9 @@ def test_columns_may_be_called_like_our_own_words(folder: Path, capsys: pytest.C
 @pytest.mark.parametrize("engine", ["memory", "duckdb"])
 def test_zero_has_no_sign_in_a_release(engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pl.DataFrame({"x": [0.0, -0.0, 0.0, -0.0, 1.5, 1.5], "s": list("ababab")}).write_parquet("people.parquet")
-    Path("tacit.yaml").write_text(
-        "tacit: 1\ndata: people.parquet\ncolumns: {x: {role: quasi, kind: number}, s: sensitive}\n"
+    Path("sfumato.yaml").write_text(
+        "sfumato: 1\ndata: people.parquet\ncolumns: {x: {role: quasi, kind: number}, s: sensitive}\n"
         "models: [{k-anonymity: 2}]\nsteps: [generalize]\n"
     )
-    assert run(capsys, "protect", "tacit.yaml", "--engine", engine, "--format", "csv")[0] == 0
+    assert run(capsys, "protect", "sfumato.yaml", "--engine", engine, "--format", "csv")[0] == 0
     assert "-0" not in Path("release/data.csv").read_text()

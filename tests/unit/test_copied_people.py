@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Scene, battery, examine, risk
-from tacit.attack.attacks.membership import Membership
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.recipe import Recipe
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Schema
-from tacit.verbs import attack, judge_limits, one_limit
+from sfumato.api import attack, judge_limits, one_limit
+from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
+from sfumato.attacks.inference.membership import Membership
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.recipe import Recipe
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Schema
 
 COUNT = 300
 
@@ -34,20 +34,20 @@ def people(seed: int = 1) -> pl.DataFrame:
 SCHEMA = Schema(columns={name: Column(role="quasi") for name in people().columns})
 
 
-def made_up(frame: pl.DataFrame) -> Scene:
+def made_up(frame: pl.DataFrame) -> AttackScenario:
     manifest = {"steps": [{"step": "synthesize", "parameters": {}, "truthful": False, "columns": frame.columns}]}
     release = Release(table=Table(frame=frame), manifest=manifest)
-    return Scene(
+    return AttackScenario(
         original=Dataset.of(Table(frame=people()), SCHEMA), release=release, lineage=Lineage(np.full(frame.height, -1))
     )
 
 
-def found(scene: Scene) -> float:
+def found(scenario: AttackScenario) -> float:
     """What the strongest attack of the battery that applies gets beyond its baseline."""
     gained = []
-    for one in battery(scene):
+    for one in default_attacks(scenario):
         try:
-            outcome = examine(one, scene, rng=Rng(1))
+            outcome = evaluate_attack(one, scenario, rng=Rng(1))
         except NotApplicable:
             continue
         assert outcome.baseline is not None
@@ -66,8 +66,8 @@ def test_one_that_does_not_is_not() -> None:
 
 def test_a_release_whose_rows_nobody_knows_is_judged_all_the_same() -> None:
     release = Release(table=Table(frame=people().sample(COUNT, shuffle=True, seed=3)), manifest={})
-    scene = Scene(original=Dataset.of(Table(frame=people()), SCHEMA), release=release)
-    assert found(scene) > 0.5
+    scenario = AttackScenario(original=Dataset.of(Table(frame=people()), SCHEMA), release=release)
+    assert found(scenario) > 0.5
 
 
 def test_singling_out_has_a_limit() -> None:
@@ -78,7 +78,7 @@ def test_singling_out_has_a_limit() -> None:
 
 @pytest.mark.parametrize("name", ["risk", "attribute", "membership", "singling-out"])
 def test_limits_are_written_as_they_are_read(name: str) -> None:
-    recipe = Recipe.parse({"tacit": 1, "columns": {"age": "quasi"}, "limits": {name: 0.2}})
+    recipe = Recipe.parse({"sfumato": 1, "columns": {"age": "quasi"}, "limits": {name: 0.2}})
     assert recipe.limits.items() == {name: 0.2}
     assert Recipe.parse(recipe.to_plain()).limits == recipe.limits
 
@@ -92,7 +92,7 @@ def test_members_are_those_who_were_copied(copied: float, least: float) -> None:
     released = draw.permutation(np.vstack([members[:count], invented[count:]]))
     tables = [Table(frame=pl.DataFrame(rows, schema=list("abcd"))) for rows in (members, strangers, released)]
     schema = Schema(columns={name: Column(role="quasi") for name in "abcd"})
-    scene = Scene(
+    scenario = AttackScenario(
         original=Dataset.of(tables[0], schema), release=Release(table=tables[2], manifest={}), control=tables[1]
     )
-    assert risk(examine(Membership(), scene, rng=Rng(1))).value >= least
+    assert risk(evaluate_attack(Membership(), scenario, rng=Rng(1))).value >= least

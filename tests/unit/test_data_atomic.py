@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data import Table, replacing, replacing_folder, sha256, write, write_secret
-from tacit.errors import FileMissing, OutputExists, WriteFailed
+from sfumato.data import Table, replacing, replacing_folder, sha256, write, write_secret
+from sfumato.errors import FileMissing, OutputExists, WriteFailed
 
 FRAME = pl.DataFrame({"zip": ["02141", "00501"], "n": [1, 2]})
 
@@ -83,7 +83,7 @@ def test_a_full_disk_while_writing(tmp_path: Path) -> None:
         with open("/dev/full", "w") as device:
             device.write("x" * 100_000)
     assert "No space left" in str(caught.value)
-    assert caught.value.code == "TAC-108"
+    assert caught.value.code == "SFU-108"
     assert place.read_text() == "old"
     assert list(tmp_path.iterdir()) == [place]
 
@@ -105,7 +105,7 @@ def test_every_format_reports_a_disk_that_is_full(tmp_path: Path, monkeypatch: p
     """A link to /dev/full under the temporary name: the libraries meet a real full device."""
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full, a Linux device that is always full")
-    from tacit.data import atomic
+    from sfumato.data import atomic
 
     original = atomic._beside
 

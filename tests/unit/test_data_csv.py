@@ -10,9 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data import Table, read, write
-from tacit.data.formats.csv import Csv
-from tacit.errors import DuplicateColumns, EmptyTable, NotThatFormat, RaggedLine, WrongKind
+from sfumato.data import Table, read, write
+from sfumato.data.formats.csv import Csv
+from sfumato.errors import DuplicateColumns, EmptyTable, NotThatFormat, RaggedLine, WrongKind
 
 SAMPLES = Path(__file__).parent.parent / "data" / "formats"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data import ColumnLabels, Table, blank_missing, read, write
-from tacit.data.formats.excel import Excel
-from tacit.errors import DuplicateColumns, NotThatFormat, WriteFailed, WrongKind
+from sfumato.data import ColumnLabels, Table, blank_missing, read, write
+from sfumato.data.formats.excel import Excel
+from sfumato.errors import DuplicateColumns, NotThatFormat, WriteFailed, WrongKind
 
 pyreadstat = pytest.importorskip("pyreadstat")
 

@@ -6,14 +6,14 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from tacit.cli import cli
-from tacit.data import glimpse, read, scan, size_hint, write
-from tacit.data.table import Table
-from tacit.data.url import file_and_options
-from tacit.errors import BadParameter, EmptyTable, NotThatFormat
-from tacit.recipe import Recipe
-from tacit.release.folder import release_suffix
-from tacit.verbs import protect
+from sfumato.api import protect
+from sfumato.cli import cli
+from sfumato.data import preview, read, scan, size_hint, write
+from sfumato.data.table import Table
+from sfumato.data.url import file_and_options
+from sfumato.errors import BadParameter, EmptyTable, NotThatFormat
+from sfumato.recipe import Recipe
+from sfumato.release.folder import release_suffix
 
 LINES = "name;age;zip\nAda;36;02141\nBob;41;02142\nCleo;29;02143\n"
 
@@ -38,7 +38,7 @@ def test_options_follow_the_path(tmp_path: Path) -> None:
     }
     assert scan(f"{tmp_path}/a.csv?delimiter=^").columns == {"x": "BIGINT", "y": "BIGINT"}
     assert size_hint(f"{tmp_path}/a.csv?delimiter=^").on_disk == 13
-    assert glimpse(f"{tmp_path}/a.csv?delimiter=^", most=1, whole=False).table.columns == ("x", "y")
+    assert preview(f"{tmp_path}/a.csv?delimiter=^", most=1, whole=False).table.columns == ("x", "y")
     assert release_suffix("a.tsv?skip=2") == ".tsv"
 
 
@@ -89,7 +89,7 @@ def test_lines_that_only_look_like_titles(tmp_path: Path) -> None:
 def test_a_recipe_keeps_the_options_for_the_next_file(tmp_path: Path) -> None:
     for name in ("january.csv", "february.csv"):
         (tmp_path / name).write_text("Export\n" + LINES)
-    text = 'tacit: 1\ndata: "january.csv?skip=1"\ncolumns: {name: identifier, age: plain, zip: plain}\n'
+    text = 'sfumato: 1\ndata: "january.csv?skip=1"\ncolumns: {name: identifier, age: plain, zip: plain}\n'
     recipe = Recipe.parse(text, base=tmp_path)
     assert recipe.source is not None
     assert recipe.source.options == {"skip": "1"}
@@ -99,7 +99,7 @@ def test_a_recipe_keeps_the_options_for_the_next_file(tmp_path: Path) -> None:
 
 
 def test_init_writes_the_options_into_the_recipe(tmp_path: Path, workbook: Path) -> None:
-    out = tmp_path / "tacit.yaml"
+    out = tmp_path / "sfumato.yaml"
     with pytest.raises(SystemExit) as ended:
         cli(["init", f"{workbook}?sheet=people 2025&skip=2", "--out", str(out), "--json"])
     assert ended.value.code == 0

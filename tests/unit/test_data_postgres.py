@@ -8,8 +8,8 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 
-from tacit.data import read
-from tacit.errors import DatabaseFailed, DuplicateColumns, EmptyTable
+from sfumato.data import read
+from sfumato.errors import DatabaseFailed, DuplicateColumns, EmptyTable
 
 MAKE = """
 DROP SCHEMA IF EXISTS survey CASCADE; CREATE SCHEMA survey;

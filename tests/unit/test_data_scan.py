@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import Table, glimpse, read, scan, size_hint, write
-from tacit.data.scanning import SizeHint
-from tacit.errors import EmptyTable, FileMissing, NotThatFormat, RaggedLine, UnknownFormat
+from sfumato.data import Table, preview, read, scan, size_hint, write
+from sfumato.data.scan import SizeHint
+from sfumato.errors import EmptyTable, FileMissing, NotThatFormat, RaggedLine, UnknownFormat
 
 SAMPLES = Path(__file__).parent.parent / "data" / "formats"
 FRAME = pl.DataFrame(
@@ -129,7 +129,7 @@ def test_a_first_look_keeps_a_column_of_any_name(name: str, tmp_path: Path) -> N
     frame = pl.DataFrame({"row_number": range(3000), name: range(3000), "word": "x"} if name[-1] == "_" else
                          {name: range(3000), "word": "x"})  # fmt: skip
     write(Table(frame=frame), path)
-    found = glimpse(path, most=100, whole=False)
+    found = preview(path, most=100, whole=False)
     assert found.partial
     assert found.table.frame.schema == frame.schema
     assert set(found.table.frame.rows()) <= set(frame.rows())

@@ -12,10 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tacit.data import ColumnLabels, Table, give_back, read, write
-from tacit.data.formats.csv import Csv
-from tacit.data.url import parse_url
-from tacit.errors import (
+from sfumato.data import ColumnLabels, Table, read, to_native, write
+from sfumato.data.formats.csv import Csv
+from sfumato.data.url import parse_url
+from sfumato.errors import (
     BadParameter,
     DatabaseFailed,
     DuplicateColumns,
@@ -30,14 +30,14 @@ FRAME = pl.DataFrame({"zip": ["02141", None], "n": [1, 2], "born": [date(1990, 1
 
 
 def test_polars_comes_back_as_polars() -> None:
-    assert give_back(read(FRAME)) is FRAME
-    lazy = give_back(read(FRAME.lazy()))
+    assert to_native(read(FRAME)) is FRAME
+    lazy = to_native(read(FRAME.lazy()))
     assert isinstance(lazy, pl.LazyFrame)
     assert lazy.collect().equals(FRAME)
 
 
 def test_arrow_comes_back_as_arrow() -> None:
-    again = give_back(read(FRAME.to_arrow()))
+    again = to_native(read(FRAME.to_arrow()))
     assert isinstance(again, pa.Table)
     assert pl.DataFrame(again).equals(FRAME)
     with pytest.raises(DuplicateColumns):
@@ -60,7 +60,7 @@ def test_pandas_comes_back_as_pandas() -> None:
     table = read(given)
     assert table.frame["zip"].to_list() == ["02141", None]
     assert table.frame["x"].to_list() == [0.5, None]
-    again = give_back(table)
+    again = to_native(table)
     assert isinstance(again, pd.DataFrame)
     assert list(again.columns) == ["zip", "n", "x", "c"]
     assert again["n"].dtype == given["n"].dtype
@@ -81,8 +81,8 @@ def test_a_named_pandas_index_is_data_an_unnamed_one_is_not() -> None:
 def test_pandas_is_never_imported_for_the_caller(tmp_path: Path) -> None:
     write(Table(frame=FRAME), tmp_path / "t.csv")
     code = (
-        f"import sys, polars, tacit.data as d; t = d.read({str(tmp_path / 't.csv')!r}); "
-        f"d.write(t, {str(tmp_path / 't.parquet')!r}); d.give_back(d.read(polars.DataFrame({{'a': [1]}}))); "
+        f"import sys, polars, sfumato.data as d; t = d.read({str(tmp_path / 't.csv')!r}); "
+        f"d.write(t, {str(tmp_path / 't.parquet')!r}); d.to_native(d.read(polars.DataFrame({{'a': [1]}}))); "
         "print([name for name in ('pandas', 'duckdb', 'psycopg', 'pyreadstat', 'fastexcel') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -100,7 +100,7 @@ def test_a_table_passes_through_and_files_come_as_polars(tmp_path: Path) -> None
     table = Table(frame=FRAME)
     assert read(table) is table
     write(table, tmp_path / "t.parquet")
-    assert isinstance(give_back(read(tmp_path / "t.parquet")), pl.DataFrame)
+    assert isinstance(to_native(read(tmp_path / "t.parquet")), pl.DataFrame)
 
 
 def test_the_format_can_be_named_against_the_suffix(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ExtraMissing) as caught:
         read(path)
-    assert f"pip install 'tacit[{extra}]'" in str(caught.value)
+    assert f"pip install 'sfumato[{extra}]'" in str(caught.value)
 
 
 def test_a_duckdb_file_by_url(tmp_path: Path) -> None:

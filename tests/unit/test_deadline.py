@@ -11,27 +11,27 @@ import polars as pl
 import pytest
 from scipy import optimize
 
-from tacit.attack import Outcome, Scene, examine, risk
-from tacit.attack.attack import View
-from tacit.attack.attacks.intersection import Intersection
-from tacit.attack.attacks.learned_linkage import LearnedLinkage
-from tacit.attack.attacks.linkage import Linkage
-from tacit.attack.attacks.model_inference import ModelInference
-from tacit.attack.attacks.simulation import Simulation
-from tacit.attack.attacks.simulation_inference import SimulationInference
-from tacit.attack.matching import match
-from tacit.cli import main
-from tacit.data.table import Table
-from tacit.errors import OutOfTime
-from tacit.progress import SILENT, Deadline, portions, share, silenced
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.step import Context
-from tacit.recipe import Limits
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Schema
-from tacit.verbs import attack_scene, judge_limits
-from tacit.verbs.trying import attack as attack_release
+from sfumato.api import attack_scenario, judge_limits
+from sfumato.api.evaluate import attack as attack_release
+from sfumato.attacks import AttackScenario, Outcome, evaluate_attack, risk
+from sfumato.attacks.base import View
+from sfumato.attacks.candidate_rows import match
+from sfumato.attacks.inference.intersection import Intersection
+from sfumato.attacks.inference.model_inference import ModelInference
+from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
+from sfumato.attacks.record_linkage.learned_linkage.attack import LearnedLinkage
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.cli import main
+from sfumato.data.table import Table
+from sfumato.errors import OutOfTime
+from sfumato.masking.base import Context
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.progress import SILENT, Deadline, batches, quiet, split_deadline
+from sfumato.recipe import Limits
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Schema
 
 
 class Clock:
@@ -51,9 +51,9 @@ def people(count: int) -> Dataset:
     return Dataset.of(Table(frame=pl.DataFrame({"town": town})), Schema(columns={"town": Column(role="quasi")}))
 
 
-def scene(count: int = 400) -> Scene:
+def scenario(count: int = 400) -> AttackScenario:
     original = people(count)
-    return Scene(original=original, release=Release(table=original.table, manifest={}), aligned=True)
+    return AttackScenario(original=original, release=Release(table=original.table, manifest={}), aligned=True)
 
 
 def test_a_deadline_raises_at_the_tick_and_at_the_next_task() -> None:
@@ -73,14 +73,14 @@ def test_a_deadline_raises_at_the_tick_and_at_the_next_task() -> None:
 
 def test_portions_end_early_and_shares_pass_on_what_is_left() -> None:
     until = Deadline(until=5.5, clock=Clock())
-    assert [part.stop for part in portions(until, "work", 100, 7)] == [7, 14, 21, 28, 35]
-    assert list(portions(until, "work", 100, 7)) == []
+    assert [part.stop for part in batches(until, "work", 100, 7)] == [7, 14, 21, 28, 35]
+    assert list(batches(until, "work", 100, 7)) == []
     clock = Clock()
-    first = share(Deadline(until=101.0, clock=clock), 4)
+    first = split_deadline(Deadline(until=101.0, clock=clock), 4)
     assert isinstance(first, Deadline)
     assert first.until == pytest.approx(27, abs=2)
-    assert share(SILENT, 4) is SILENT
-    assert silenced(SILENT) is SILENT
+    assert split_deadline(SILENT, 4) is SILENT
+    assert quiet(SILENT) is SILENT
 
 
 def test_those_reached_are_the_first_targets() -> None:
@@ -95,11 +95,11 @@ def test_a_partial_run_is_a_random_sample_with_a_wider_interval() -> None:
 
     Counting combinations instead of people, or people in the order of the file, would give 1 or 0.25 instead.
     """
-    whole = examine(Linkage(), scene(), rng=Rng(1))
+    whole = evaluate_attack(Linkage(), scenario(), rng=Rng(1))
     assert not whole.stopped
     found = []
     for seed in range(60):
-        part = examine(Linkage(), scene(), rng=Rng(seed), progress=Deadline(until=52.0, clock=Clock()))
+        part = evaluate_attack(Linkage(), scenario(), rng=Rng(seed), progress=Deadline(until=52.0, clock=Clock()))
         assert part.stopped
         assert part.planned == 400
         assert risk(part).high - risk(part).low > risk(whole).high - risk(whole).low
@@ -113,13 +113,13 @@ def test_a_partial_run_is_a_random_sample_with_a_wider_interval() -> None:
 def test_each_attack_gets_its_part_and_silence_meets_no_limit() -> None:
     attacks = [Linkage(), Linkage(), Linkage()]
     until = Deadline(until=300.0, clock=Clock())
-    outcomes = attack_scene(scene(), attacks, rng=Rng(1), tries=5000, progress=until)
+    outcomes = attack_scenario(scenario(), attacks, rng=Rng(1), tries=5000, progress=until)
     tried = [outcome.main.tries for outcome in outcomes if isinstance(outcome, Outcome)]
     assert len(tried) == 3
     assert max(tried) < 400
-    late = attack_scene(scene(), attacks, rng=Rng(1), tries=5000, progress=Deadline(until=0.0, clock=Clock()))
+    late = attack_scenario(scenario(), attacks, rng=Rng(1), tries=5000, progress=Deadline(until=0.0, clock=Clock()))
     assert all(isinstance(outcome, OutOfTime) for outcome in late)
-    harmless = examine(Linkage(), scene(4), rng=Rng(1))
+    harmless = evaluate_attack(Linkage(), scenario(4), rng=Rng(1))
     [entry] = judge_limits(Limits(risk=1.0), [harmless, *late])
     assert (entry["met"], entry["stopped"]) == (None, ["linkage"] * 3)
     [entry] = judge_limits(Limits(risk=0.01), [harmless, *late])
@@ -171,10 +171,10 @@ def test_intersection_gives_what_it_found_by_then(tmp_path: Path) -> None:
         frame.with_columns(age=pl.format("{}-{}", low, low + step - 1)).write_csv(tmp_path / f"{step}.csv")
     original = Dataset.of(Table(frame=frame), schema)
     first = Release(table=Table(frame=pl.read_csv(tmp_path / "7.csv")), manifest={})
-    where = Scene(original=original, release=first, aligned=True)
+    where = AttackScenario(original=original, release=first, aligned=True)
     attack = Intersection(releases=(tmp_path / "10.csv",))
-    whole = examine(attack, where, rng=Rng(1))
-    part = examine(attack, where, rng=Rng(1), progress=Deadline(until=40.0, clock=Clock()))
+    whole = evaluate_attack(attack, where, rng=Rng(1))
+    part = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=40.0, clock=Clock()))
     assert part.stopped
     assert 0 < part.main.tries < whole.main.tries == 600
     both = dict(zip(whole.rows, whole.hit, strict=True))
@@ -187,14 +187,14 @@ def test_half_of_the_time_learns_and_the_other_half_links() -> None:
     frame = pl.DataFrame({name: draw.normal(size=150) for name in "abc"})
     released = frame.with_columns(pl.col("a") + draw.normal(0, 1, 150), pl.col("b", "c") + draw.normal(0, 0.05, 150))
     schema = Schema(columns=dict.fromkeys("abc", Column(role="quasi")))
-    where = Scene(
+    where = AttackScenario(
         original=Dataset.of(Table(frame=frame), schema),
         release=Release(table=Table(frame=released), manifest={}),
         aligned=True,
     )
     attack = LearnedLinkage(taught=1)
-    whole = examine(attack, where, rng=Rng(1))
-    part = examine(attack, where, rng=Rng(1), progress=Deadline(until=1000.0, clock=Clock()))
+    whole = evaluate_attack(attack, where, rng=Rng(1))
+    part = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=1000.0, clock=Clock()))
     assert part.main.tries == 150
     assert 0.3 < part.main.rate <= whole.main.rate
 
@@ -218,17 +218,17 @@ def test_a_solver_gets_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) ->
     frame = pl.DataFrame({name: draw.normal(size=60) for name in "abc"})
     released = frame.with_columns(pl.all() + pl.Series(draw.normal(0, 0.7, 60)))
     schema = Schema(columns=dict.fromkeys("abc", Column(role="quasi")))
-    where = Scene(
+    where = AttackScenario(
         original=Dataset.of(Table(frame=frame), schema),
         release=Release(table=Table(frame=released), manifest={}),
         aligned=True,
     )
     attack = LearnedLinkage(distance="weighted", taught=1, proof=60)
-    examine(attack, where, rng=Rng(1), progress=Deadline(until=1e9, clock=lambda: 1e9 - 1.0))
+    evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=1e9, clock=lambda: 1e9 - 1.0))
     assert len(given) > 1
     assert max(given) <= 1.0
     given.clear()
-    examine(attack, where, rng=Rng(1))
+    evaluate_attack(attack, where, rng=Rng(1))
     assert max(given) == 60.0
 
 
@@ -237,16 +237,16 @@ def test_boosting_keeps_the_trees_it_had_time_for() -> None:
     draw = np.random.default_rng(0)
     frame = pl.DataFrame({"age": draw.uniform(0, 1, 300)}).with_columns(ill=pl.col("age") > 0.5)
     schema = Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
-    where = Scene(
+    where = AttackScenario(
         original=Dataset.of(Table(frame=frame), schema),
         release=Release(table=Table(frame=frame), manifest={}),
         aligned=True,
     )
     attack = ModelInference(model="boosting")
-    part = examine(attack, where, rng=Rng(1), progress=Deadline(until=9.0, clock=Clock()))
+    part = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=9.0, clock=Clock()))
     assert part.main.rate > 0.95
     with pytest.raises(OutOfTime):
-        examine(attack, where, rng=Rng(1), progress=Deadline(until=2.0, clock=Clock()))
+        evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=2.0, clock=Clock()))
 
 
 def test_a_masking_is_simulated_as_often_as_time_allows() -> None:
@@ -256,16 +256,18 @@ def test_a_masking_is_simulated_as_often_as_time_allows() -> None:
     original = Dataset.of(Table(frame=frame), Schema(columns=roles))
     change = RankSwap(p=1, columns=("a", "b")).apply(original, Context(rng=Rng(1)))
     steps = [{"step": "rank-swap", "parameters": {"p": 1}, "truthful": False, **change.public}]
-    where = Scene(original=original, release=Release(table=change.table, manifest={"steps": steps}), aligned=True)
+    where = AttackScenario(
+        original=original, release=Release(table=change.table, manifest={"steps": steps}), aligned=True
+    )
     for attack in (Simulation(), SimulationInference()):
-        outcome = examine(attack, where, rng=Rng(1), progress=Deadline(until=60.0, clock=Clock()))
+        outcome = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=60.0, clock=Clock()))
         assert 0 < outcome.detail["rounds"] < 60
         assert outcome.main.rate > 0.5
 
 
 def test_a_statement_broken_off_by_the_alarm_is_out_of_time() -> None:
     """The alarm keeps real time; a deadline may have a clock of its own, which is behind it."""
-    engine = pytest.importorskip("tacit.attack.splink_engine")
+    engine = pytest.importorskip("sfumato.attacks.record_linkage.probabilistic_linkage.splink_backend")
     with (
         pytest.raises(OutOfTime, match="Stopped"),
         engine._plain_words("DuckDB", Deadline(until=1.0, clock=lambda: 0.0)),

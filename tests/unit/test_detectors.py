@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import ColumnLabels, Table
-from tacit.profile.detectors import DETECTORS
-from tacit.profile.facts import Facts, words_of
-from tacit.profile.finding import HIPAA
-from tacit.profile.proposal import propose
-from tacit.schema import Column, Dataset, Kind, Role, Schema
-from tacit.schema.hierarchy import hierarchy_from_plain
+from sfumato.data.table import ColumnLabels, Table
+from sfumato.profiling.detectors import DETECTORS
+from sfumato.profiling.facts import Facts, words_of
+from sfumato.profiling.finding import HIPAA
+from sfumato.profiling.proposal import propose
+from sfumato.schema import Column, Dataset, Kind, Role, Schema
+from sfumato.schema.hierarchy import hierarchy_from_plain
 
 draw = np.random.default_rng(3)
 

@@ -6,28 +6,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.measure import Measurement, Pair, judge
-from tacit.measure.disclosure._classes import classes
-from tacit.measure.disclosure.prosecutor import against_population
-from tacit.measure.measure import Measure
-from tacit.registry import registry
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.measures import MeasureResult, ReleasePair, judge
+from sfumato.measures.base import Measure
+from sfumato.measures.disclosure._classes import classes
+from sfumato.measures.disclosure.prosecutor import against_population
+from sfumato.registry import registry
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
-def pair(before: pl.DataFrame, after: pl.DataFrame, **roles: str) -> Pair:
+def pair(before: pl.DataFrame, after: pl.DataFrame, **roles: str) -> ReleasePair:
     columns = {name: Column(role=Role(roles.get(name, "quasi"))) for name in before.columns}
     original = Dataset.of(Table(frame=before), Schema(columns=columns))
-    return Pair(
+    return ReleasePair(
         original=original,
         release=Release(table=Table(frame=after), manifest={}),
         lineage=Lineage.identity(after.height) if after.height == before.height else None,
     )
 
 
-def run(name: str, where: Pair, **parameters: object) -> Measurement:
+def run(name: str, where: ReleasePair, **parameters: object) -> MeasureResult:
     part = registry("measure").get(name).build(parameters)
     assert isinstance(part, Measure)
     return judge(part, where, rng=Rng(1))
@@ -51,7 +51,7 @@ def test_dropped_rows_and_columns_count_in_full() -> None:
 def test_a_made_up_row_is_no_substitute_for_a_dropped_one() -> None:
     before = pl.DataFrame({"age": [20, 25, 30, 40]})
     after = pl.DataFrame({"age": [20, 25, 40]})
-    two = Pair(
+    two = ReleasePair(
         original=pair(before, before).original,
         release=Release(table=Table(frame=after), manifest={}),
         lineage=Lineage(np.array([0, 1, -1])),
@@ -76,7 +76,7 @@ def test_an_original_that_says_nothing(meaning: str) -> None:
     frame = pl.DataFrame({"age": pl.Series([None] * 3, dtype=pl.Int64)})
     schema = Schema(columns={"age": Column(role=Role.QUASI, missing=meaning)})  # type: ignore[arg-type]
     original = Dataset.of(Table(frame=frame), schema)
-    empty = Pair(original=original, release=Release(table=original.table, manifest={}))
+    empty = ReleasePair(original=original, release=Release(table=original.table, manifest={}))
     for name in ("class-sizes", "uniqueness", "prosecutor"):
         found = run(name, empty)
         assert found.value is None
@@ -227,7 +227,7 @@ def test_people_become_unique_with_the_things_known() -> None:
     frame = pl.DataFrame({"who": [1, 1, 2, 2, 3, 3], "film": ["a", "b", "a", "c", "a", "c"]})
     schema = Schema(columns={"film": Column(role=Role.QUASI)}, unit="who")
     original = Dataset.of(Table(frame=frame), schema)
-    where = Pair(original=original, release=Release(table=original.table, manifest={}))
+    where = ReleasePair(original=original, release=Release(table=original.table, manifest={}))
     found = run("item-uniqueness", where, item="film", events=2)
     assert found.value == pytest.approx(1 / 3)
     assert found.low is not None

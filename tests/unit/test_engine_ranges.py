@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 import sqlglot
 
-from tacit.engines.postgres_sql import PostgresWriter
-from tacit.engines.ranges import Sized, fits, size
-from tacit.engines.spark_sql import SparkWriter
+from sfumato.engines.backends.postgres.dialect import PostgresWriter
+from sfumato.engines.backends.spark.dialect import SparkWriter
+from sfumato.engines.interval_analysis import Sized, fits, size
 
 KINDS = {"x": "float", "n": "int", "word": "text"}
 ENDS = [math.nan, math.inf, -math.inf, 1.7976931348623157e308, 5e-324, -5e-324, 2.2e-308, -0.0, 0.5, -2.5, 3.7, None]

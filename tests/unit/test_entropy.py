@@ -9,7 +9,7 @@ import pytest
 
 FORK = """
 import multiprocessing, sys
-from tacit.dp import sampler
+from sfumato.dp import sampler
 from fractions import Fraction
 
 def draw(*_):

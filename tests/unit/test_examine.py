@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Scene, battery, examine, lineage_by_key, risk
-from tacit.attack.attacks.attribute_linkage import AttributeLinkage
-from tacit.attack.attacks.linkage import Linkage
-from tacit.attack.examine_attribute import best_constant
-from tacit.attack.intervals import clopper_pearson, wilson
-from tacit.attack.outcome import Arm
-from tacit.data.table import Table
-from tacit.errors import BadParameter, ColumnsDiffer, NotApplicable
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, lineage_by_key, risk
+from sfumato.attacks.evaluation.attribute import best_constant
+from sfumato.attacks.evaluation.intervals import clopper_pearson, wilson
+from sfumato.attacks.evaluation.outcome import Arm
+from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "data" / "examples"
 PATIENTS = pl.read_csv(DATA / "patients12.csv", schema_overrides={"zip": pl.String})
@@ -45,16 +45,18 @@ def release(frame: pl.DataFrame, **manifest: object) -> Release:
 
 def test_outside_file_links_before_and_not_after() -> None:
     outside = Table(frame=OUTSIDE)
-    before = examine(
-        Linkage(), Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=outside), rng=Rng(1)
+    before = evaluate_attack(
+        Linkage(),
+        AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=outside),
+        rng=Rng(1),
     )
     # Two of the seven are patients; both are found for certain. The other five are nobody's rows.
     assert (before.main.hits, before.main.tries, before.certain_hits) == (2, 2, 2)
     assert before.detail["outsiders"] == 5
     hits = 0
     for seed in range(60):
-        scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True, auxiliary=outside)
-        after = examine(Linkage(), scene, rng=Rng(seed))
+        scenario = AttackScenario(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True, auxiliary=outside)
+        after = evaluate_attack(Linkage(), scenario, rng=Rng(seed))
         assert after.certain == 0
         hits += after.main.hits
     # One in four: 120 tries, so 0.25 within four standard errors.
@@ -62,8 +64,8 @@ def test_outside_file_links_before_and_not_after() -> None:
 
 
 def test_homogeneous_class_gives_the_condition_away() -> None:
-    scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
-    outcome = examine(AttributeLinkage(), scene, rng=Rng(1))
+    scenario = AttackScenario(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
+    outcome = evaluate_attack(AttributeLinkage(), scenario, rng=Rng(1))
     found = set(outcome.rows[outcome.hit & (outcome.confidence == 1.0)].tolist())
     assert found == {8, 9, 10, 11}
     assert outcome.certain_hits == 4
@@ -73,8 +75,8 @@ def test_homogeneous_class_gives_the_condition_away() -> None:
 
 def test_control_arm_is_people_left_out() -> None:
     kept = np.arange(8)
-    scene = Scene(original=ORIGINAL, release=release(PLAIN[kept]), lineage=Lineage(kept))
-    outcome = examine(AttributeLinkage(knows=("zip",)), scene, rng=Rng(1))
+    scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN[kept]), lineage=Lineage(kept))
+    outcome = evaluate_attack(AttributeLinkage(knows=("zip",)), scenario, rng=Rng(1))
     assert outcome.control is not None
     assert outcome.control.tries == 4
     assert outcome.main.tries == 8
@@ -82,51 +84,51 @@ def test_control_arm_is_people_left_out() -> None:
 
 def test_identity_needs_to_know_who_is_who() -> None:
     with pytest.raises(NotApplicable, match="row map"):
-        examine(Linkage(), Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS)), rng=Rng(1))
+        evaluate_attack(Linkage(), AttackScenario(original=ORIGINAL, release=release(FOUR_ANONYMOUS)), rng=Rng(1))
 
 
 def test_truthful_method_is_judged_by_class_size() -> None:
     generalized = release(FOUR_ANONYMOUS, steps=[{"step": "generalize", "parameters": {}, "truthful": True}])
-    scene = Scene(original=ORIGINAL, release=generalized)
-    hits = sum(examine(Linkage(), scene, rng=Rng(seed)).main.hits for seed in range(60))
+    scenario = AttackScenario(original=ORIGINAL, release=generalized)
+    hits = sum(evaluate_attack(Linkage(), scenario, rng=Rng(seed)).main.hits for seed in range(60))
     assert abs(hits / 720 - 0.25) < 0.065
-    assert examine(Linkage(), scene, rng=Rng(1)).truth == "size of matching class"
+    assert evaluate_attack(Linkage(), scenario, rng=Rng(1)).truth == "size of matching class"
 
 
 def test_perturbed_values_are_not_a_risk_of_zero() -> None:
     noisy = PLAIN.with_columns(pl.col("age") + 1000, zip=pl.lit("99999"))
     with pytest.raises(NotApplicable, match="perturbed"):
-        examine(Linkage(), Scene(original=ORIGINAL, release=release(noisy), aligned=True), rng=Rng(1))
+        evaluate_attack(Linkage(), AttackScenario(original=ORIGINAL, release=release(noisy), aligned=True), rng=Rng(1))
 
 
 def test_columns_must_exist_and_match() -> None:
-    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True)
+    scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True)
     with pytest.raises(ColumnsDiffer, match="shoe size"):
-        examine(Linkage(knows=("shoe size",)), scene, rng=Rng(1))
-    bare = Scene(original=ORIGINAL, release=release(PLAIN.select("condition")), aligned=True)
+        evaluate_attack(Linkage(knows=("shoe size",)), scenario, rng=Rng(1))
+    bare = AttackScenario(original=ORIGINAL, release=release(PLAIN.select("condition")), aligned=True)
     with pytest.raises(ColumnsDiffer, match="no quasi-identifier in common"):
-        examine(Linkage(), bare, rng=Rng(1))
+        evaluate_attack(Linkage(), bare, rng=Rng(1))
     with pytest.raises(ColumnsDiffer, match="aligned"):
-        Scene(original=ORIGINAL, release=release(PLAIN.head(3)), aligned=True)
+        AttackScenario(original=ORIGINAL, release=release(PLAIN.head(3)), aligned=True)
     stranger = Table(frame=OUTSIDE.drop("name"))
-    nameless = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=stranger)
+    nameless = AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=stranger)
     with pytest.raises(NotApplicable, match="no identifier column"):
-        examine(Linkage(), nameless, rng=Rng(1))
+        evaluate_attack(Linkage(), nameless, rng=Rng(1))
     with pytest.raises(BadParameter, match="both known"):
-        examine(AttributeLinkage(secret="age"), scene, rng=Rng(1))
+        evaluate_attack(AttributeLinkage(secret="age"), scenario, rng=Rng(1))
 
 
 def test_renamed_columns_of_the_outside_file() -> None:
     outside = Table(frame=OUTSIDE.rename({"zip": "plz", "name": "who"}))
-    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=outside)
-    outcome = examine(Linkage(rename={"plz": "zip", "who": "name"}), scene, rng=Rng(1))
+    scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=outside)
+    outcome = evaluate_attack(Linkage(rename={"plz": "zip", "who": "name"}), scenario, rng=Rng(1))
     assert (outcome.main.hits, outcome.main.tries) == (2, 2)
     assert outcome.knows == ("zip", "age")
 
 
 def test_one_person_alone() -> None:
-    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, people=np.array([4]))
-    outcome = examine(Linkage(), scene, rng=Rng(1))
+    scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True, people=np.array([4]))
+    outcome = evaluate_attack(Linkage(), scenario, rng=Rng(1))
     assert (outcome.main.hits, outcome.main.tries) == (1, 1)
 
 
@@ -146,13 +148,18 @@ def test_suppressed_rows_are_not_preferred() -> None:
             PLAIN[6:].with_columns(zip=pl.lit("*"), age=pl.lit("*")),
         ]
     )
-    outcome = examine(Linkage(), Scene(original=ORIGINAL, release=release(starred), aligned=True), rng=Rng(1))
+    outcome = evaluate_attack(
+        Linkage(), AttackScenario(original=ORIGINAL, release=release(starred), aligned=True), rng=Rng(1)
+    )
     assert outcome.hit[:6].all()
     assert outcome.certain == 0
 
 
 def test_battery_names_what_fits_the_release() -> None:
-    names = [attack.part_name() for attack in battery(Scene(original=ORIGINAL, release=release(PLAIN), aligned=True))]
+    names = [
+        attack.part_name()
+        for attack in default_attacks(AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True))
+    ]
     assert names[:2] == ["linkage", "attribute-linkage"]
 
 
@@ -175,8 +182,8 @@ def test_best_constant() -> None:
 
 
 def test_risk_uses_the_level() -> None:
-    scene = Scene(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
-    outcome = examine(AttributeLinkage(), scene, rng=Rng(1))
+    scenario = AttackScenario(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
+    outcome = evaluate_attack(AttributeLinkage(), scenario, rng=Rng(1))
     assert risk(outcome, 0.5).high - risk(outcome, 0.5).low < risk(outcome).high - risk(outcome).low
 
 
@@ -184,24 +191,24 @@ def test_perturbed_columns_are_not_linked_on() -> None:
     """A published step that swapped the ages: the intruder who knows it links on the ZIP code alone."""
     steps = [{"step": "rank-swap", "parameters": {"p": 50}, "truthful": False, "columns": ["age"]}]
     swapped = PLAIN.with_columns(pl.col("age").reverse())
-    scene = Scene(original=ORIGINAL, release=release(swapped, steps=steps), aligned=True)
-    assert examine(Linkage(), scene, rng=Rng(1)).claims == 12
+    scenario = AttackScenario(original=ORIGINAL, release=release(swapped, steps=steps), aligned=True)
+    assert evaluate_attack(Linkage(), scenario, rng=Rng(1)).claims == 12
     both = [{"step": "noise", "parameters": {}, "truthful": False, "columns": ["age", "zip"]}]
-    noisy = Scene(original=ORIGINAL, release=release(swapped, steps=both), aligned=True)
+    noisy = AttackScenario(original=ORIGINAL, release=release(swapped, steps=both), aligned=True)
     with pytest.raises(NotApplicable, match="distance-linkage"):
-        examine(Linkage(), noisy, rng=Rng(1))
+        evaluate_attack(Linkage(), noisy, rng=Rng(1))
 
 
 def test_battery_for_a_perturbed_release() -> None:
     steps = [{"step": "noise", "parameters": {}, "truthful": False, "columns": ["age", "zip"]}]
-    scene = Scene(original=ORIGINAL, release=release(PLAIN, steps=steps), aligned=True)
-    names = {attack.part_name() for attack in battery(scene)}
+    scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN, steps=steps), aligned=True)
+    names = {attack.part_name() for attack in default_attacks(scenario)}
     assert names >= {"model-inference", "assignment-inference", "distance-linkage", "assignment", "simulation"}
 
 
 def test_blanks_of_an_outside_file_are_unknown() -> None:
     """Lucas's ZIP code is missing from the outside file: his age alone still finds him."""
     gappy = OUTSIDE.with_columns(zip=pl.when(pl.col("name") == "Lucas").then(None).otherwise(pl.col("zip")))
-    scene = Scene(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=Table(frame=gappy))
-    outcome = examine(Linkage(), scene, rng=Rng(1))
+    scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN), aligned=True, auxiliary=Table(frame=gappy))
+    outcome = evaluate_attack(Linkage(), scenario, rng=Rng(1))
     assert (outcome.main.hits, outcome.main.tries, outcome.certain_hits) == (2, 2, 2)

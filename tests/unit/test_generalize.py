@@ -9,28 +9,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-import tacit
-from tacit.data.table import Table
-from tacit.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
-from tacit.protect.classes import compress
-from tacit.protect.lattice import bound, optimal
-from tacit.protect.lattice.range import Range
-from tacit.protect.lattice.space import Space
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.metrics.loss import Loss
-from tacit.protect.model import PrivacyModel
-from tacit.protect.models.average_risk import AverageRisk
-from tacit.protect.models.delta_presence import DeltaPresence
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.models.k_map import KMap
-from tacit.protect.models.l_diversity import LDiversity
-from tacit.protect.models.population_uniqueness import PopulationUniqueness
-from tacit.protect.models.t_closeness import TCloseness
-from tacit.protect.step import Context
-from tacit.registry import registry
-from tacit.release import Change
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+import sfumato
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
+from sfumato.masking.base import Context
+from sfumato.masking.equivalence_classes import compress
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.metrics.loss import Loss
+from sfumato.masking.model import PrivacyModel
+from sfumato.masking.models.average_risk import AverageRisk
+from sfumato.masking.models.delta_presence import DeltaPresence
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.k_map import KMap
+from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.population_uniqueness import PopulationUniqueness
+from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.masking.search.lattice import bound, optimal
+from sfumato.masking.search.lattice.level_range import LevelRange
+from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.registry import registry
+from sfumato.release import Change
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 BANDS = {"intervals": [5, 10, 20]}
 
@@ -243,30 +243,30 @@ def test_a_gap_is_a_value_of_its_own_by_default() -> None:
 # --- stopping -------------------------------------------------------------------------------------------------------
 
 
-def space(metric: str = "loss") -> Space:
+def space(metric: str = "loss") -> LatticeSpace:
     table = compress(people())
     part = registry("metric").get(metric).build()
-    return Space(table, (KAnonymity(k=4).bind(table),), part, limit=30)  # type: ignore[arg-type]
+    return LatticeSpace(table, (KAnonymity(k=4).bind(table),), part, limit=30)  # type: ignore[arg-type]
 
 
-def whole(judged: Space) -> Range:
-    return Range(low=(0,) * len(judged.heights), high=judged.table.heights)
+def whole(judged: LatticeSpace) -> LevelRange:
+    return LevelRange(low=(0,) * len(judged.heights), high=judged.table.heights)
 
 
 def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     judged = space()
     exact = optimal.search(space(), whole(judged))
     calls = 0
-    judge = Space.judge
+    judge = LatticeSpace.judge
 
-    def once_too_often(self: Space, *args: Any, **more: Any) -> Any:
+    def once_too_often(self: LatticeSpace, *args: Any, **more: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls > 3:
             raise KeyboardInterrupt
         return judge(self, *args, **more)
 
-    monkeypatch.setattr(Space, "judge", once_too_often)
+    monkeypatch.setattr(LatticeSpace, "judge", once_too_often)
     found = optimal.search(judged, whole(judged))
     assert found.best is not None
     assert exact.best is not None
@@ -327,6 +327,6 @@ def test_loss_of_a_column_without_choice_is_nothing() -> None:
 
 def test_a_column_with_one_value_stays_as_it_is() -> None:
     frame = pl.DataFrame({"town": ["Bonn"] * 40, "age": range(40)})
-    recipe = {"tacit": 1, "columns": {"town": "quasi", "age": "quasi"}, "models": [{"k-anonymity": 5}]}
-    done = tacit.protect({**recipe, "steps": ["generalize"]}, frame)
+    recipe = {"sfumato": 1, "columns": {"town": "quasi", "age": "quasi"}, "models": [{"k-anonymity": 5}]}
+    done = sfumato.protect({**recipe, "steps": ["generalize"]}, frame)
     assert done.protected.done[0].change.public["levels"] == {"town": 0, "age": 1}

@@ -6,8 +6,8 @@ from datetime import date, datetime
 import polars as pl
 import pytest
 
-from tacit.data.table import Table as DataTable
-from tacit.errors import (
+from sfumato.data.table import Table as DataTable
+from sfumato.errors import (
     BadParameter,
     FileMissing,
     HierarchyGap,
@@ -16,16 +16,16 @@ from tacit.errors import (
     UnknownPart,
     WrongKind,
 )
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchies.dates import Dates
-from tacit.schema.hierarchies.file import File
-from tacit.schema.hierarchies.groups import Groups
-from tacit.schema.hierarchies.intervals import Intervals
-from tacit.schema.hierarchies.mask import Mask
-from tacit.schema.hierarchies.table import Table
-from tacit.schema.hierarchies.taxonomy import Taxonomy
-from tacit.schema.hierarchy import hierarchy_from_plain
-from tacit.schema.ladder import Ladder, root_only, with_missing
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.bound_hierarchy import BoundHierarchy, root_only, with_missing
+from sfumato.schema.hierarchies.dates import DatesHierarchy
+from sfumato.schema.hierarchies.file import FileHierarchy
+from sfumato.schema.hierarchies.groups import GroupsHierarchy
+from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
+from sfumato.schema.hierarchies.mask import MaskHierarchy
+from sfumato.schema.hierarchies.table import TableHierarchy
+from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy
+from sfumato.schema.hierarchy import hierarchy_from_plain
 
 
 def levels(rule, values, **options):
@@ -34,7 +34,7 @@ def levels(rule, values, **options):
 
 
 class TestLadder:
-    ladder = Ladder.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*", "*", "*"]])
+    ladder = BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*", "*", "*"]])
 
     def test_encode_decode_generalize(self):
         column = pl.Series("c", [30, 10, 10])
@@ -70,7 +70,7 @@ class TestLadder:
         assert self.ladder.leaves.null_count() == 0
 
     def test_missing_keeps_bounds(self):
-        full = with_missing(Intervals.build([5, 10]).ladder("age", pl.Series([3, 27])))
+        full = with_missing(IntervalsHierarchy.build([5, 10]).ladder("age", pl.Series([3, 27])))
         assert full.levels[1].low.tolist() == [0, 25, 0]
         assert full.levels[1].high.tolist() == [4, 29, 29]
         assert full.levels[-1].size == 1
@@ -78,22 +78,24 @@ class TestLadder:
     def test_missing_survives_the_file(self, tmp_path):
         full = with_missing(self.ladder)
         full.to_csv(tmp_path / "h.csv")
-        assert File.build(tmp_path / "h.csv").ladder("c", pl.Series([10])) == full
+        assert FileHierarchy.build(tmp_path / "h.csv").ladder("c", pl.Series([10])) == full
 
     def test_labels_that_merge_and_split_are_refused(self):
         with pytest.raises(HierarchyNotNested) as refusal:
-            Ladder.from_labels("c", pl.Series([1, 2]), [["a", "a"], ["x", "y"]])
+            BoundHierarchy.from_labels("c", pl.Series([1, 2]), [["a", "a"], ["x", "y"]])
         assert refusal.value.level == 1
         assert refusal.value.lines == (1,)
 
     def test_a_repeated_leaf_is_refused(self):
         with pytest.raises(HierarchyNotNested, match="line 1 and a later one"):
-            Ladder.from_labels("c", pl.Series(["v", "w", "v"]), [["*"] * 3])
+            BoundHierarchy.from_labels("c", pl.Series(["v", "w", "v"]), [["*"] * 3])
 
     def test_equality(self):
-        assert self.ladder == Ladder.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*"] * 3])
-        assert self.ladder != Ladder.from_labels("c", pl.Series([10, 20, 30]), [["a", "b", "b"], ["*"] * 3])
-        assert self.ladder != Ladder.from_labels("c", pl.Series(["10", "20", "30"]), [["a", "a", "b"], ["*"] * 3])
+        assert self.ladder == BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*"] * 3])
+        assert self.ladder != BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "b", "b"], ["*"] * 3])
+        assert self.ladder != BoundHierarchy.from_labels(
+            "c", pl.Series(["10", "20", "30"]), [["a", "a", "b"], ["*"] * 3]
+        )
         assert self.ladder != root_only("c", pl.Series([10, 20, 30]))
 
     def test_a_data_set_lays_it_over_its_column(self):
@@ -105,68 +107,72 @@ class TestLadder:
 
 class TestIntervals:
     def test_whole_numbers(self):
-        assert levels(Intervals.build([5, 10]), [0, 4, 5, 19])[1] == ["0-4", "0-4", "5-9", "15-19"]
+        assert levels(IntervalsHierarchy.build([5, 10]), [0, 4, 5, 19])[1] == ["0-4", "0-4", "5-9", "15-19"]
 
     def test_numbers(self):
-        assert levels(Intervals.build([5]), [0.0, 4.99, 5.0])[1] == ["[0, 5)", "[0, 5)", "[5, 10)"]
+        assert levels(IntervalsHierarchy.build([5]), [0.0, 4.99, 5.0])[1] == ["[0, 5)", "[0, 5)", "[5, 10)"]
 
     def test_decimal_widths_mean_what_was_written(self):
         # 0.3 / 0.1 is 2.9999999999999996 in floating point.
-        assert levels(Intervals.build([0.1, 0.3]), [0.29, 0.3, 0.7])[1] == ["[0.2, 0.3)", "[0.3, 0.4)", "[0.7, 0.8)"]
+        assert levels(IntervalsHierarchy.build([0.1, 0.3]), [0.29, 0.3, 0.7])[1] == [
+            "[0.2, 0.3)",
+            "[0.3, 0.4)",
+            "[0.7, 0.8)",
+        ]
 
     def test_negative_numbers(self):
-        assert levels(Intervals.build([5]), [-6, -1, 0])[1] == ["-10 to -6", "-5 to -1", "0-4"]
+        assert levels(IntervalsHierarchy.build([5]), [-6, -1, 0])[1] == ["-10 to -6", "-5 to -1", "0-4"]
 
     def test_large_numbers_lie_in_their_own_band(self):
         numbers = [1_000_000_009, 10_000_000_007, 9_007_199_254_740_993]
         for kind in (pl.Int64, pl.Float64):
-            ladder = Intervals.build([10]).ladder("c", pl.Series(numbers[:2], dtype=kind))
+            ladder = IntervalsHierarchy.build([10]).ladder("c", pl.Series(numbers[:2], dtype=kind))
             assert ladder.levels[1].low.tolist() == [1_000_000_000, 10_000_000_000]
-        assert levels(Intervals.build([10]), numbers)[1][2] == "9007199254740990-9007199254740999"
+        assert levels(IntervalsHierarchy.build([10]), numbers)[1][2] == "9007199254740990-9007199254740999"
 
     def test_origin_top_and_bottom(self):
-        rule = Intervals.build({"widths": [10, 20], "origin": 5, "bottom": 18, "top": 90})
+        rule = IntervalsHierarchy.build({"widths": [10, 20], "origin": 5, "bottom": 18, "top": 90})
         assert levels(rule, [3, 17, 18, 24, 25, 84, 85, 89, 90, 120])[1] == [
             *("< 18", "< 18", "18-24", "18-24", "25-34", "75-84", "85-89", "85-89", ">= 90", ">= 90")
         ]
         assert levels(rule, [18, 24, 25, 89, 90])[2] == ["18-24", "18-24", "25-44", "85-89", ">= 90"]
 
     def test_width_one_is_the_number_itself(self):
-        assert levels(Intervals.build([1, 5]), [7])[1] == ["7"]
+        assert levels(IntervalsHierarchy.build([1, 5]), [7])[1] == ["7"]
 
     @pytest.mark.parametrize(
         "widths", [[5, 12], [10, 5], [5, 5], [0], [-1], [], [float("inf")], ["a"], [2, 1e308], [1, 10**30]]
     )
     def test_widths_that_do_not_nest_are_refused(self, widths):
         with pytest.raises(BadParameter, match=r"intervals: widths"):
-            Intervals.build(widths)
+            IntervalsHierarchy.build(widths)
 
     @pytest.mark.parametrize("values", [["a"], [True], [float("nan")], [float("inf")]])
     def test_what_is_no_number_is_refused(self, values):
         with pytest.raises(WrongKind, match="`c`"):
-            levels(Intervals.build([5]), values)
+            levels(IntervalsHierarchy.build([5]), values)
 
     def test_bands_too_narrow_for_the_numbers(self):
         with pytest.raises(BadParameter, match="too narrow"):
-            levels(Intervals.build([0.001]), [1e300])
+            levels(IntervalsHierarchy.build([0.001]), [1e300])
 
 
 class TestMask:
     def test_right_and_left(self):
-        assert levels(Mask.build("right"), ["02141"]) == [
+        assert levels(MaskHierarchy.build("right"), ["02141"]) == [
             [x] for x in ("02141", "0214*", "021**", "02***", "0****", "*****")
         ]
-        assert levels(Mask.build("left"), ["abc"]) == [["abc"], ["*bc"], ["**c"], ["***"]]
+        assert levels(MaskHierarchy.build("left"), ["abc"]) == [["abc"], ["*bc"], ["**c"], ["***"]]
 
     def test_steps(self):
-        assert levels(Mask.build({"direction": "right", "steps": [2, 9]}), ["02141"]) == [
+        assert levels(MaskHierarchy.build({"direction": "right", "steps": [2, 9]}), ["02141"]) == [
             ["02141"],
             ["021**"],
             ["*****"],
         ]
 
     def test_shorter_values_are_masked_altogether(self):
-        assert levels(Mask.build("right"), ["A1", "AB12"])[1:] == [
+        assert levels(MaskHierarchy.build("right"), ["A1", "AB12"])[1:] == [
             ["A*", "AB1*"],
             ["**", "AB**"],
             ["**", "A***"],
@@ -174,48 +180,51 @@ class TestMask:
         ]
 
     def test_whole_numbers_are_masked_as_they_are_written(self):
-        assert levels(Mask.build("right"), [941])[1] == ["94*"]
+        assert levels(MaskHierarchy.build("right"), [941])[1] == ["94*"]
 
     def test_letters_count_not_bytes(self):
-        assert levels(Mask.build("right"), ["äöü"])[1] == ["äö*"]
+        assert levels(MaskHierarchy.build("right"), ["äöü"])[1] == ["äö*"]
 
     @pytest.mark.parametrize("bad", [{"direction": "up"}, {"direction": "left", "steps": [3, 2]}, {"character": "**"}])
     def test_bad_settings(self, bad):
         with pytest.raises(BadParameter):
-            Mask.build(bad)
+            MaskHierarchy.build(bad)
 
 
 class TestDates:
     def test_all_units(self):
         day = [date(1965, 7, 31)]
-        rule = Dates.build(["day", "month", "quarter", "year", "decade", "century"])
+        rule = DatesHierarchy.build(["day", "month", "quarter", "year", "decade", "century"])
         assert levels(rule, day) == [
             [x] for x in ("1965-07-31", "1965-07", "1965-Q3", "1965", "1960s", "1900-1999", "*")
         ]
-        assert levels(Dates.build(["week"]), [date(2021, 1, 3), date(2021, 1, 4)])[1] == ["2020-W53", "2021-W01"]
+        assert levels(DatesHierarchy.build(["week"]), [date(2021, 1, 3), date(2021, 1, 4)])[1] == [
+            "2020-W53",
+            "2021-W01",
+        ]
 
     def test_moments(self):
-        rule = Dates.build(["hour", "day"])
+        rule = DatesHierarchy.build(["hour", "day"])
         assert levels(rule, [datetime(1965, 7, 31, 14, 5)])[1:] == [["1965-07-31T14"], ["1965-07-31"], ["*"]]
 
     def test_a_day_has_no_hour(self):
-        rule = Dates.build(["hour", "day", "year"])
+        rule = DatesHierarchy.build(["hour", "day", "year"])
         assert levels(rule, [date(1965, 7, 31)]) == [["1965-07-31"], ["1965"], ["*"]]
-        assert levels(Dates.build(["hour"]), [date(1965, 7, 31)]) == [["1965-07-31"], ["*"]]
+        assert levels(DatesHierarchy.build(["hour"]), [date(1965, 7, 31)]) == [["1965-07-31"], ["*"]]
 
     @pytest.mark.parametrize("units", [["year", "month"], ["week", "month"], ["month", "month"], ["fortnight"], []])
     def test_units_that_do_not_nest(self, units):
         with pytest.raises(BadParameter, match="units"):
-            Dates.build(units)
+            DatesHierarchy.build(units)
 
     def test_a_column_that_is_no_date(self):
         with pytest.raises(WrongKind, match="kind: date"):
-            levels(Dates.build(["year"]), ["1965-07-31"])
+            levels(DatesHierarchy.build(["year"]), ["1965-07-31"])
 
 
 class TestGroups:
     def test_uneven_groups_and_sets(self):
-        rule = Groups.build({"order": [1, 2, 3, 4, 5], "sizes": [2, [2, 1]], "labels": "set"})
+        rule = GroupsHierarchy.build({"order": [1, 2, 3, 4, 5], "sizes": [2, [2, 1]], "labels": "set"})
         assert levels(rule, [1]) == [
             ["1", "2", "3", "4", "5"],
             ["{1, 2}", "{1, 2}", "{3, 4}", "{3, 4}", "5"],
@@ -224,42 +233,42 @@ class TestGroups:
         ]
 
     def test_leaves_are_typed_like_the_column(self):
-        rule = Groups.build({"order": [True, False], "sizes": []})
+        rule = GroupsHierarchy.build({"order": [True, False], "sizes": []})
         assert rule.ladder("c", pl.Series([True])).leaves.to_list() == [True, False]
 
     @pytest.mark.parametrize("sizes", [[[1, 1]], [0], [[2, 2], [1]]])
     def test_sizes_that_do_not_add_up(self, sizes):
         with pytest.raises(BadParameter):
-            Groups.build({"order": ["a", "b", "c", "d"][: 4 if len(sizes) > 1 else 3], "sizes": sizes})
+            GroupsHierarchy.build({"order": ["a", "b", "c", "d"][: 4 if len(sizes) > 1 else 3], "sizes": sizes})
 
 
 class TestTaxonomy:
     def test_a_key_without_children_is_a_value(self):
-        assert levels(Taxonomy.build({"tree": {"A": {"x": None, "y": None}, "z": None}}), ["x"]) == [
+        assert levels(TaxonomyHierarchy.build({"tree": {"A": {"x": None, "y": None}, "z": None}}), ["x"]) == [
             ["x", "y", "z"],
             ["A", "A", "z"],
             ["*", "*", "*"],
         ]
 
     def test_numbers(self):
-        rule = Taxonomy.build({"tree": {"low": [1, 2], "high": [3]}})
+        rule = TaxonomyHierarchy.build({"tree": {"low": [1, 2], "high": [3]}})
         assert rule.ladder("c", pl.Series([1])).leaves.to_list() == [1, 2, 3]
 
     def test_a_label_in_two_branches(self):
-        rule = Taxonomy.build({"tree": {"A": {"x": [1]}, "B": {"x": [2]}}})
+        rule = TaxonomyHierarchy.build({"tree": {"A": {"x": [1]}, "B": {"x": [2]}}})
         with pytest.raises(HierarchyNotNested):
             rule.ladder("c", pl.Series([1]))
 
     @pytest.mark.parametrize("tree", [{}, [], {"A": []}, {"A": [date(2000, 1, 1)]}])
     def test_not_a_tree(self, tree):
         with pytest.raises(BadParameter, match="tree"):
-            Taxonomy.build({"tree": tree})
+            TaxonomyHierarchy.build({"tree": tree})
 
 
 class TestFile:
     def written(self, folder, data, **options):
         folder.joinpath("h.csv").write_bytes(data)
-        return File.build({"path": "h.csv", **options}, base=folder)
+        return FileHierarchy.build({"path": "h.csv", **options}, base=folder)
 
     @pytest.mark.parametrize("delimiter", [";", ",", "\t", "|"])
     def test_the_delimiter_is_found(self, tmp_path, delimiter):
@@ -295,7 +304,7 @@ class TestFile:
 
     def test_a_file_that_is_not_there(self, tmp_path):
         with pytest.raises(FileMissing, match=r"h\.csv"):
-            levels(File.build("h.csv", base=tmp_path), ["a"])
+            levels(FileHierarchy.build("h.csv", base=tmp_path), ["a"])
 
     def test_leaves_typed_like_the_column(self, tmp_path):
         rule = self.written(tmp_path, b"1965-07-31;1965;*\n1966-01-01;1966;*\n")
@@ -323,5 +332,5 @@ class TestPlainForm:
             hierarchy_from_plain({"interval": [5]})
 
     def test_rows_of_a_table_keep_their_types(self):
-        rule = Table.build([[1, "low", "*"], [2, "high", "*"], ["", "none", "*"]])
+        rule = TableHierarchy.build([[1, "low", "*"], [2, "high", "*"], ["", "none", "*"]])
         assert rule.ladder("c", pl.Series([1])).leaves.to_list() == [1, 2, None]

@@ -6,20 +6,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Scene, battery, examine, risk
-from tacit.attack.attacks.household_linkage import HouseholdLinkage
-from tacit.attack.attacks.linkage import Linkage
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.release import Lineage, Release
-from tacit.report.advice import advice
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Schema
+from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
+from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
+from sfumato.attacks.record_linkage.linkage import Linkage
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.release import Lineage, Release
+from sfumato.reports.advice import advice
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Schema
 
 HOMES = 120
 
 
-def scene(*, left_out: float = 0.0, seed: int = 1) -> Scene:
+def scenario(*, left_out: float = 0.0, seed: int = 1) -> AttackScenario:
     """Ages in bands of twenty years and sexes: alone nobody is found, together most families are."""
     draw = np.random.default_rng(seed)
     size = draw.integers(2, 7, HOMES)
@@ -37,58 +37,61 @@ def scene(*, left_out: float = 0.0, seed: int = 1) -> Scene:
     rows = rows[draw.random(len(rows)) >= left_out]
     steps = [{"step": "generalize", "parameters": {}, "truthful": True, "columns": ["age", "sex"]}]
     release = Release(table=Table(frame=coarse[rows]), manifest={"steps": steps})
-    return Scene(original=Dataset.of(Table(frame=people), schema), release=release, lineage=Lineage(rows))
+    return AttackScenario(original=Dataset.of(Table(frame=people), schema), release=release, lineage=Lineage(rows))
 
 
 def test_families_are_found_where_no_member_is() -> None:
-    where = scene()
-    alone, family = (risk(examine(attack, where, rng=Rng(1))) for attack in (Linkage(), HouseholdLinkage()))
+    where = scenario()
+    alone, family = (risk(evaluate_attack(attack, where, rng=Rng(1))) for attack in (Linkage(), HouseholdLinkage()))
     assert alone.high < 0.1
     assert family.low > 0.4
 
 
 def test_members_who_were_left_out_do_not_hide_the_others() -> None:
-    where = scene(left_out=0.05)
+    where = scenario(left_out=0.05)
     assert where.lineage is not None
-    outcome = examine(HouseholdLinkage(), where, rng=Rng(1))
+    outcome = evaluate_attack(HouseholdLinkage(), where, rng=Rng(1))
     assert outcome.main.tries == len(where.lineage.rows)
     assert risk(outcome).low > 0.3
 
 
 def test_a_small_household_is_as_hard_to_find_as_its_members() -> None:
     """With one member each, a family says no more than the person: linkage itself."""
-    where = scene()
+    where = scenario()
     people = where.original.table.frame.with_columns(home=pl.int_range(pl.len()))
     assert where.lineage is not None
     released = where.release.table.frame.with_columns(home=pl.Series(where.lineage.rows))
-    single = Scene(
+    single = AttackScenario(
         original=Dataset.of(Table(frame=people), where.original.schema),
         release=Release(table=Table(frame=released), manifest=where.release.manifest),
         lineage=where.lineage,
     )
-    assert risk(examine(HouseholdLinkage(), single, rng=Rng(1))).low < risk(examine(Linkage(), single, rng=Rng(1))).high
+    assert (
+        risk(evaluate_attack(HouseholdLinkage(), single, rng=Rng(1))).low
+        < risk(evaluate_attack(Linkage(), single, rng=Rng(1))).high
+    )
 
 
 def test_the_battery_looks_for_families() -> None:
-    assert "household-linkage" in [attack.part_name() for attack in battery(scene())]
+    assert "household-linkage" in [attack.part_name() for attack in default_attacks(scenario())]
 
 
 def test_without_a_household_column_it_does_not_apply() -> None:
-    where = scene()
+    where = scenario()
     release = Release(table=Table(frame=where.release.table.frame.drop("home")), manifest=where.release.manifest)
-    hidden = Scene(original=where.original, release=release, lineage=where.lineage)
+    hidden = AttackScenario(original=where.original, release=release, lineage=where.lineage)
     with pytest.raises(NotApplicable, match="belong together"):
-        examine(HouseholdLinkage(), hidden, rng=Rng(1))
-    assert "household-linkage" not in [attack.part_name() for attack in battery(hidden)]
+        evaluate_attack(HouseholdLinkage(), hidden, rng=Rng(1))
+    assert "household-linkage" not in [attack.part_name() for attack in default_attacks(hidden)]
 
 
 def test_households_are_drawn_whole() -> None:
-    outcome = examine(HouseholdLinkage(), scene(), rng=Rng(1), tries=50)
+    outcome = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1), tries=50)
     assert 50 <= outcome.main.tries < 57
 
 
 def test_the_advice_is_to_leave_the_household_column_out() -> None:
-    plain = examine(HouseholdLinkage(), scene(), rng=Rng(1)).to_plain()
+    plain = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1)).to_plain()
     limit = {"limit": "risk", "wanted": 0.1, "value": plain["high"], "met": False}
     (told,) = advice([plain], [limit], {})
     assert "“home”" in told.changes[0]

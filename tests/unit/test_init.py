@@ -1,4 +1,4 @@
-"""`tacit init`: sensible roles, what singles people out, and a recipe that can be run."""
+"""`sfumato init`: sensible roles, what singles people out, and a recipe that can be run."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.cli import main
-from tacit.data.table import Table
-from tacit.demos.people import hospital
-from tacit.profile import propose, to_yaml
-from tacit.recipe import Recipe
-from tacit.schema import Dataset, Role
+from sfumato.cli import main
+from sfumato.data.table import Table
+from sfumato.demos.people import hospital
+from sfumato.profiling import propose, to_yaml
+from sfumato.recipe import Recipe
+from sfumato.schema import Dataset, Role
 
 ODD_NAMES = [
     "^a.*",
@@ -138,14 +138,14 @@ class TestCommand:
         shown = capsys.readouterr().out
         assert "zip + birth_date + sex" in shown
         assert "quasi" in shown
-        assert main(["protect", "tacit.yaml", "--json"]) == 0
+        assert main(["protect", "sfumato.yaml", "--json"]) == 0
         verdicts = json.loads(capsys.readouterr().out)["verdicts"]
         assert [(v["model"], v["state"]) for v in verdicts] == [("k-anonymity", "holds")]
 
     def test_without_k_protect_refuses_and_says_what_to_do(self, folder, capsys):
         assert main(["init", "hospital.csv"]) == 0
         assert "--k" in capsys.readouterr().err
-        assert main(["protect", "tacit.yaml"]) == 2
+        assert main(["protect", "sfumato.yaml"]) == 2
         assert "model" in capsys.readouterr().err
         assert not folder.joinpath("release").exists()
 
@@ -158,12 +158,12 @@ class TestCommand:
         assert document["singling"]["minimal"]
 
     def test_nothing_is_overwritten(self, folder, capsys):
-        folder.joinpath("tacit.yaml").write_text("mine")
+        folder.joinpath("sfumato.yaml").write_text("mine")
         assert main(["init", "hospital.csv"]) == 2
-        assert "TAC-107" in capsys.readouterr().err
-        assert folder.joinpath("tacit.yaml").read_text() == "mine"
+        assert "SFU-107" in capsys.readouterr().err
+        assert folder.joinpath("sfumato.yaml").read_text() == "mine"
         assert main(["init", "hospital.csv", "--force"]) == 0
-        assert folder.joinpath("tacit.yaml").read_text() != "mine"
+        assert folder.joinpath("sfumato.yaml").read_text() != "mine"
 
     def test_the_recipe_names_the_data_from_where_it_stands(self, folder):
         folder.joinpath("sub").mkdir()
@@ -178,11 +178,11 @@ class TestCommand:
 
     def test_a_file_that_is_not_there(self, folder, capsys):
         assert main(["init", "nobody.csv"]) == 2
-        assert "TAC-101" in capsys.readouterr().err
+        assert "SFU-101" in capsys.readouterr().err
 
     def test_k_is_checked(self, folder, capsys):
         assert main(["init", "hospital.csv", "--k", "1"]) == 2
-        assert not folder.joinpath("tacit.yaml").exists()
+        assert not folder.joinpath("sfumato.yaml").exists()
 
 
 class TestHierarchyCommand:
@@ -191,21 +191,21 @@ class TestHierarchyCommand:
         monkeypatch.chdir(tmp_path)
         Path("people.csv").write_text("city,age\nBonn,23\nParis,41\nAtlantis,7\n")
         Path("city.csv").write_text("Bonn;Germany;*\nParis;France;*\n")
-        Path("tacit.yaml").write_text(
-            "tacit: 1\ndata: people.csv\ncolumns:\n  city: {role: quasi, hierarchy: {file: city.csv}}\n"
+        Path("sfumato.yaml").write_text(
+            "sfumato: 1\ndata: people.csv\ncolumns:\n  city: {role: quasi, hierarchy: {file: city.csv}}\n"
             "  age: {role: quasi, hierarchy: {intervals: [10]}}\n"
         )
         return tmp_path
 
     def test_check_counts_but_does_not_show(self, folder, capsys):
-        assert main(["hierarchy", "check", "tacit.yaml"]) == 1
+        assert main(["hierarchy", "check", "sfumato.yaml"]) == 1
         shown = capsys.readouterr()
         assert "city: 1 value has no line" in shown.out
         assert "age: complete" in shown.out
         assert "Atlantis" not in shown.out + shown.err
 
     def test_check_shows_when_asked(self, folder, capsys):
-        assert main(["hierarchy", "check", "tacit.yaml", "--show-values", "--json"]) == 1
+        assert main(["hierarchy", "check", "sfumato.yaml", "--show-values", "--json"]) == 1
         [city, age] = json.loads(capsys.readouterr().out)["hierarchies"]
         assert city == {"column": "city", "state": "incomplete", "missing": 1, "values": ["Atlantis"]}
         assert age["state"] == "complete"
@@ -213,29 +213,29 @@ class TestHierarchyCommand:
     def test_repaired(self, folder, capsys):
         with folder.joinpath("city.csv").open("a") as file:
             file.write("Atlantis;Sea;*\n")
-        assert main(["hierarchy", "check", "tacit.yaml"]) == 0
+        assert main(["hierarchy", "check", "sfumato.yaml"]) == 0
 
     def test_write_edit_and_use_again(self, folder, capsys):
-        assert main(["hierarchy", "write", "tacit.yaml", "age"]) == 0
+        assert main(["hierarchy", "write", "sfumato.yaml", "age"]) == 0
         written = folder / "age.hierarchy.csv"
         assert written.read_text() == "7;0-9;*\n23;20-29;*\n41;40-49;*\n"
-        assert main(["hierarchy", "write", "tacit.yaml", "age"]) == 2
-        text = folder.joinpath("tacit.yaml").read_text()
-        folder.joinpath("tacit.yaml").write_text(text.replace("{intervals: [10]}", "{file: age.hierarchy.csv}"))
-        assert main(["hierarchy", "show", "tacit.yaml", "age", "--json", "--show-values"]) == 0
+        assert main(["hierarchy", "write", "sfumato.yaml", "age"]) == 2
+        text = folder.joinpath("sfumato.yaml").read_text()
+        folder.joinpath("sfumato.yaml").write_text(text.replace("{intervals: [10]}", "{file: age.hierarchy.csv}"))
+        assert main(["hierarchy", "show", "sfumato.yaml", "age", "--json", "--show-values"]) == 0
         document = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert document["levels"][1] == {"level": 1, "groups": 3, "largest": 1}
         assert document["rows"][0] == ["7", "0-9", "*"]
 
     def test_show_hides_values(self, folder, capsys):
-        assert main(["hierarchy", "show", "tacit.yaml", "city"]) == 0
+        assert main(["hierarchy", "show", "sfumato.yaml", "city"]) == 0
         assert "Bonn" not in capsys.readouterr().out
 
     def test_unknown_column(self, folder, capsys):
-        assert main(["hierarchy", "show", "tacit.yaml", "cty"]) == 2
+        assert main(["hierarchy", "show", "sfumato.yaml", "cty"]) == 2
         assert "Did you mean `city`" in capsys.readouterr().err
 
     def test_a_hierarchy_that_is_refused(self, folder, capsys):
         folder.joinpath("city.csv").write_text("Bonn;Germany;*\nBonn;France;*\n")
-        assert main(["hierarchy", "check", "tacit.yaml"]) == 1
+        assert main(["hierarchy", "check", "sfumato.yaml"]) == 1
         assert "twice" in capsys.readouterr().out

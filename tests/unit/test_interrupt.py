@@ -14,7 +14,7 @@ LOADING = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sl
 def started(folder, **options) -> subprocess.CompletedProcess[str]:
     (folder / "click.py").write_text(LOADING)
     environment = {**os.environ, "PYTHONPATH": str(folder)}
-    command = [sys.executable, "-m", "tacit", "--version"]
+    command = [sys.executable, "-m", "sfumato", "--version"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, **options)
 
 

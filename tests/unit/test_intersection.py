@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.attack.intersection import guard_intersection
-from tacit.data.table import Table
-from tacit.errors import BadParameter, NotApplicable
-from tacit.release import Release
-from tacit.release.folder import write_release
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.release import Release
+from sfumato.release.folder import write_release
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.verification.intersection import guard_intersection
 
 SCHEMA = Schema(
     columns={

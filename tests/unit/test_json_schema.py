@@ -8,12 +8,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tacit.errors import InvalidRecipe
-from tacit.params import Part
-from tacit.recipe import Recipe
-from tacit.recipe.json_schema import json_schema
-from tacit.recipe.validate import SECTIONS
-from tacit.registry import registry
+from sfumato.errors import InvalidRecipe
+from sfumato.params import Part
+from sfumato.recipe import Recipe
+from sfumato.recipe.json_schema import json_schema
+from sfumato.recipe.validate import SECTIONS
+from sfumato.registry import registry
 
 SCHEMA = json_schema()
 EDITOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -21,7 +21,7 @@ PARTS = [(section, cls) for section, kind in SECTIONS.items() for cls in registr
 
 
 def recipe(**more: Any) -> dict[str, Any]:
-    return {"tacit": 1, "columns": {"a": "quasi"}, **more}
+    return {"sfumato": 1, "columns": {"a": "quasi"}, **more}
 
 
 def hierarchy(written: Any) -> dict[str, Any]:

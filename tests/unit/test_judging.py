@@ -13,27 +13,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.cli import main
-from tacit.data.table import Table
-from tacit.protect.classes import Classes, Groups
-from tacit.protect.model import PrivacyModel
-from tacit.protect.models.alpha_k import AlphaK
-from tacit.protect.models.average_risk import AverageRisk
-from tacit.protect.models.beta_likeness import BetaLikeness
-from tacit.protect.models.delta_disclosure import DeltaDisclosure
-from tacit.protect.models.delta_presence import DeltaPresence
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.models.k_map import KMap
-from tacit.protect.models.l_diversity import LDiversity
-from tacit.protect.models.p_sensitive import PSensitive
-from tacit.protect.models.population_uniqueness import PopulationUniqueness
-from tacit.protect.models.t_closeness import TCloseness
-from tacit.protect.shown import look
-from tacit.protect.verify import verify
-from tacit.recipe import Recipe
-from tacit.release import Release, State
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.verbs import check, protect
+from sfumato.api import check, protect
+from sfumato.cli import main
+from sfumato.data.table import Table
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import PrivacyModel
+from sfumato.masking.models.alpha_k import AlphaK
+from sfumato.masking.models.average_risk import AverageRisk
+from sfumato.masking.models.beta_likeness import BetaLikeness
+from sfumato.masking.models.delta_disclosure import DeltaDisclosure
+from sfumato.masking.models.delta_presence import DeltaPresence
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.k_map import KMap
+from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.p_sensitive import PSensitive
+from sfumato.masking.models.population_uniqueness import PopulationUniqueness
+from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.recipe import Recipe
+from sfumato.release import Release, State
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.verification.counts import count_classes
+from sfumato.verification.rules import verify
 
 MEANINGS = ("category", "wildcard", "suppressed")
 
@@ -86,14 +86,16 @@ def test_crowds_are_all_rows_that_agree(rows: list[tuple[str | None, str | None,
         return all(a == b or a is None or b is None for a, b in zip(one[:2], other[:2], strict=True))
 
     shown = [row for row in rows if meaning == "category" or row[:2] != (None, None)] or rows
-    crowds = [[other for other in shown if agree(row, other)] for row in shown]
+    wildcard_groups = [[other for other in shown if agree(row, other)] for row in shown]
     verdict = KAnonymity(k=3).check(data)
-    assert verdict.worst == min(len(crowd) for crowd in crowds)
-    assert verdict.failing == sum(len(crowd) < 3 for crowd in crowds)
+    assert verdict.worst == min(len(crowd) for crowd in wildcard_groups)
+    assert verdict.failing == sum(len(crowd) < 3 for crowd in wildcard_groups)
     diverse = LDiversity(l=2).check(data)
-    assert diverse.worst == min(len({row[2] for row in crowd}) for crowd in crowds)
+    assert diverse.worst == min(len({row[2] for row in crowd}) for crowd in wildcard_groups)
     models: list[dict[str, Any]] = [{"k-anonymity": {"k": 3}}, {"l-diversity": {"l": 2}}]
-    seen = look(data.table.frame, quasi=("zip", "sex"), sensitive=("s",), missing={"zip": meaning, "sex": meaning})
+    seen = count_classes(
+        data.table.frame, quasi=("zip", "sex"), sensitive=("s",), missing={"zip": meaning, "sex": meaning}
+    )
     again = verify(models, seen)
     assert [v.worst for v in again] == [verdict.worst, diverse.worst]
     assert [v.failing for v in again] == [verdict.failing, diverse.failing]
@@ -113,7 +115,9 @@ def test_altered_sensitive_values_are_compared_with_the_release_itself() -> None
     assert TCloseness(t=0.1).check(altered, original=original).holds
     apart = table([("1", "F", "x"), ("2", "F", "y")])
     for release, worst in ((altered, 0.0), (apart, 0.5)):
-        shown = look(release.table.frame, quasi=("zip", "sex"), sensitive=("s",), original=original.table.frame)
+        shown = count_classes(
+            release.table.frame, quasi=("zip", "sex"), sensitive=("s",), original=original.table.frame
+        )
         verdict = TCloseness(t=0.4).check(release, original=original)
         assert verdict.worst == verify([{"t-closeness": {"t": 0.4}}], shown)[0].worst == worst
 
@@ -139,7 +143,7 @@ def test_a_ratio_that_reaches_delta_is_one_too_many() -> None:
     """Shares 1/2 and 1/8 in the classes, 1/4 in the table: the logarithms are 1 and -1 exactly, and must stay below."""
     rows: list[tuple[str | None, str | None, str]] = [("1", "F", "a")] * 2 + [("1", "F", "b")] * 2
     rows += [("2", "F", "a")] + [("2", "F", "b")] * 7
-    shown = look(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
+    shown = count_classes(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
     for delta, state in ((1.0, State.FAILS), (1.001, State.HOLDS)):
         assert DeltaDisclosure(delta=delta).check(table(rows)).state is state
         assert verify([{"delta-disclosure": {"delta": delta}}], shown)[0].state is state
@@ -153,7 +157,7 @@ def test_the_average_counts_every_class() -> None:
         ("3", "F", "a"),
         ("3", "F", "b"),
     ]
-    shown = look(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
+    shown = count_classes(table(rows).table.frame, quasi=("zip", "sex"), sensitive=("s",))
     for limit, state in ((0.75, State.HOLDS), (0.74, State.FAILS)):
         verdict = AverageRisk(limit=limit).check(table(rows))
         assert (verdict.worst, verdict.state) == (0.75, state)
@@ -166,7 +170,7 @@ def test_every_sensitive_column_counts() -> None:
     secret = Column(role=Role.SENSITIVE)
     columns = {"zip": Column(role=Role.QUASI), "illness": secret, "income": secret}
     data = Dataset(table=Table(frame=frame), schema=Schema(columns=columns))
-    shown = look(frame, quasi=("zip",), sensitive=("illness", "income"))
+    shown = count_classes(frame, quasi=("zip",), sensitive=("illness", "income"))
     for column, worst in ((None, 1), ("income", 1), ("illness", 2)):
         model = PSensitive(p=2, k=2, column=column)
         assert (model.check(data).worst, model.check(data).holds) == (worst, worst == 2)
@@ -184,7 +188,7 @@ def test_a_population_by_hand(tmp_path: Path) -> None:
 
     def state(data: Dataset, model: type[PrivacyModel], **parameters: Any) -> list[State]:
         made = model.build({**parameters, "population": tmp_path / "people.csv"})
-        shown = look(data.table.frame, quasi=("zip",), population=people.cast(pl.String))
+        shown = count_classes(data.table.frame, quasi=("zip",), population=people.cast(pl.String))
         return [made.check(data).state, verify([{made.part_name(): made.to_plain()}], shown)[0].state]
 
     holds, fails = [State.HOLDS] * 2, [State.FAILS] * 2
@@ -205,15 +209,21 @@ def test_a_population_by_hand(tmp_path: Path) -> None:
 def test_the_least_probability_of_presence_is_held_too() -> None:
     """Half of a class is in the table; a rule that wants three quarters at least says no, whoever asks."""
     model = DeltaPresence(low=0.75, high=1.0, population=Path("people.csv"))
-    groups = Groups(sizes=np.array([2, 4]), population=np.array([4, 4]))
+    groups = ClassGroups(sizes=np.array([2, 4]), population=np.array([4, 4]))
     rule = _bound(model)
     assert rule.passes(groups).tolist() == [False, True]
     assert rule.worst(groups) == 0.5
 
 
 def _bound(model: PrivacyModel) -> Any:
-    counted = Classes(columns=(), ladders=(), levels=(), codes=np.zeros((1, 0), dtype=np.int32), sizes=np.array([2]),
-                      population=np.array([4]))  # fmt: skip
+    counted = EquivalenceClasses(
+        columns=(),
+        ladders=(),
+        levels=(),
+        codes=np.zeros((1, 0), np.int32),
+        sizes=np.array([2]),
+        population=np.array([4]),
+    )
     return model.bind(counted)
 
 
@@ -223,7 +233,7 @@ def judged_twice(model: TCloseness, data: Dataset) -> list[Any]:
     columns = {name: column.model_dump(mode="json") for name, column in data.schema.columns.items()}
     for name, column in data.schema.columns.items():
         columns[name]["hierarchy"] = None if column.hierarchy is None else column.hierarchy.public()
-    recipe = Recipe.parse({"tacit": 1, "columns": columns, "models": [{"t-closeness": model.to_plain()}]})
+    recipe = Recipe.parse({"sfumato": 1, "columns": columns, "models": [{"t-closeness": model.to_plain()}]})
     return [model.check(data).worst, check(release, recipe=recipe)[0].worst]
 
 
@@ -293,7 +303,7 @@ def test_many_values_are_judged_block_by_block(monkeypatch: pytest.MonkeyPatch) 
     data = table(rows)  # type: ignore[arg-type]
     models = (LDiversity(l=13), TCloseness(t=0.6), DeltaDisclosure(delta=4.0), LDiversity(l=2, kind="recursive", c=0.2))
     whole = [model.check(data) for model in models]
-    monkeypatch.setattr("tacit.protect.classes._BLOCK", 100)
+    monkeypatch.setattr("sfumato.masking.equivalence_classes._BLOCK", 100)
     assert [model.check(data) for model in models] == whole
     blank = data.with_frame(data.table.frame.with_columns(pl.when(pl.col("zip") != "0").then(pl.col("zip"))))
     schema = table(rows, "wildcard").schema  # type: ignore[arg-type]
@@ -302,10 +312,10 @@ def test_many_values_are_judged_block_by_block(monkeypatch: pytest.MonkeyPatch) 
     assert "overlap" in overlapping.reason
 
 
-# --- tacit check ----------------------------------------------------------------------------------------------------
+# --- sfumato check ----------------------------------------------------------------------------------------------------
 
 RECIPE = {
-    "tacit": 1,
+    "sfumato": 1,
     "seed": 1,
     "columns": {
         "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10]}},
@@ -338,8 +348,8 @@ def test_a_release_is_checked_from_its_folder(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_table_of_somebody_else_is_checked_with_a_recipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame().write_csv(tmp_path / "theirs.csv")
-    (tmp_path / "tacit.yaml").write_text(json.dumps(RECIPE))
-    assert main(["check", str(tmp_path / "theirs.csv"), "--recipe", str(tmp_path / "tacit.yaml"), "--json"]) == 1
+    (tmp_path / "sfumato.yaml").write_text(json.dumps(RECIPE))
+    assert main(["check", str(tmp_path / "theirs.csv"), "--recipe", str(tmp_path / "sfumato.yaml"), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["verdicts"][0]["state"] == "fails"
     assert document["verdicts"][0]["failing"] > 0
@@ -353,7 +363,7 @@ def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
     assert [v.state for v in check(made)] == [State.NOT_CHECKED]
     assert [v.state for v in check(made, population=tmp_path / "all.csv")] == [State.HOLDS]
     gaps = pl.DataFrame({"age": [20, 20, None, 30], "sex": ["f", "f", "m", "m"]})
-    shown = look(gaps, quasi=("age", "sex"), missing={"age": "wildcard", "sex": "category"})
+    shown = count_classes(gaps, quasi=("age", "sex"), missing={"age": "wildcard", "sex": "category"})
     [overlap] = verify([{"population-uniqueness": {"limit": 0.1, "fraction": 0.1}}], shown)
     assert overlap.state is State.NOT_CHECKED
     assert "overlap" in overlap.reason
@@ -371,14 +381,14 @@ def test_population_uniques_are_estimated_twice(estimator: str, fraction: float)
         model = PopulationUniqueness(limit=0.05, fraction=fraction, estimator=estimator)  # type: ignore[arg-type]
         data = Dataset.of(Table(frame=table), Schema(columns={"q": Column(role=Role.QUASI)}))
         ours = model.check(data)
-        [theirs] = verify([{"population-uniqueness": model.to_plain()}], look(table, quasi=("q",)))
+        [theirs] = verify([{"population-uniqueness": model.to_plain()}], count_classes(table, quasi=("q",)))
         assert 0 < ours.worst < 1
         assert theirs.worst == pytest.approx(ours.worst, rel=1e-6)
         assert theirs.state is ours.state
 
 
 def test_a_population_that_cannot_be_estimated_does_not_pass() -> None:
-    shown = look(pl.DataFrame({"q": range(50)}), quasi=("q",))
+    shown = count_classes(pl.DataFrame({"q": range(50)}), quasi=("q",))
     [alone] = verify([{"population-uniqueness": {"limit": 0.9, "fraction": 0.05}}], shown)
     assert (alone.state, alone.worst) == (State.FAILS, 1)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, concentrated, pure
-from tacit.dp.stores.sqlite import SqliteStore
-from tacit.errors import BadParameter, FileMissing, LedgerBroken, OverBudget, UnknownBudget, WriteFailed
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, concentrated, pure
+from sfumato.dp.stores.sqlite import SqliteStore
+from sfumato.errors import BadParameter, FileMissing, LedgerBroken, OverBudget, UnknownBudget, WriteFailed
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -26,7 +26,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS tacit_ledger, tacit_answers")
+        connection.execute("DROP TABLE IF EXISTS sfumato_ledger, sfumato_answers")
     return Ledger.open(url)
 
 
@@ -138,10 +138,10 @@ def test_chain_holds_and_gives_its_last_hash(ledger: Ledger) -> None:
 @pytest.mark.parametrize(
     "tampering",
     [
-        "UPDATE tacit_ledger SET size = 1 WHERE number = 3",
-        "UPDATE tacit_ledger SET analyst = 'bob' WHERE number = 3",
-        "UPDATE tacit_ledger SET totals = '[[1,0],[1,0],[1,0]]' WHERE number = 6",
-        "DELETE FROM tacit_ledger WHERE number = 4",
+        "UPDATE sfumato_ledger SET size = 1 WHERE number = 3",
+        "UPDATE sfumato_ledger SET analyst = 'bob' WHERE number = 3",
+        "UPDATE sfumato_ledger SET totals = '[[1,0],[1,0],[1,0]]' WHERE number = 6",
+        "DELETE FROM sfumato_ledger WHERE number = 4",
     ],
 )
 def test_tampering_is_refused_and_shows(tmp_path: Path, tampering: str) -> None:
@@ -153,8 +153,8 @@ def test_tampering_is_refused_and_shows(tmp_path: Path, tampering: str) -> None:
     outside = sqlite3.connect(path, isolation_level=None)
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         outside.execute(tampering)
-    outside.execute("DROP TRIGGER tacit_ledger_keep")
-    outside.execute("DROP TRIGGER tacit_ledger_stay")
+    outside.execute("DROP TRIGGER sfumato_ledger_keep")
+    outside.execute("DROP TRIGGER sfumato_ledger_stay")
     outside.execute(tampering)
     with pytest.raises(LedgerBroken):
         ledger.verify()
@@ -167,8 +167,8 @@ def test_cutting_off_the_end_shows_against_a_noted_hash(tmp_path: Path) -> None:
     spend(ledger, pure("0.1"))
     noted = ledger.verify()
     outside = sqlite3.connect(path, isolation_level=None)
-    outside.execute("DROP TRIGGER tacit_ledger_stay")
-    outside.execute("DELETE FROM tacit_ledger WHERE number = 2")
+    outside.execute("DROP TRIGGER sfumato_ledger_stay")
+    outside.execute("DELETE FROM sfumato_ledger WHERE number = 2")
     ledger.verify()
     with pytest.raises(LedgerBroken):
         ledger.verify(last=noted)
@@ -204,8 +204,8 @@ def test_two_hundred_at_once_never_pass_the_cap(ledger: Ledger, request: pytest.
 
 _VICTIM = """
 import sys
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import pure
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
 ledger = Ledger.open(sys.argv[1])
 while True:
     receipt = ledger.reserve(pure("1/1000"), dataset="flu", analyst="ana", query="q")

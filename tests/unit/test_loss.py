@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.dp.loss import (
+from sfumato.dp.loss import (
     NOTHING,
-    Loss,
-    Measure,
+    PrivacyLoss,
+    PrivacyMeasure,
     advanced,
     approximate,
     concentrated,
@@ -22,11 +22,13 @@ from tacit.dp.loss import (
     rho_for,
     sequential,
 )
-from tacit.errors import BadParameter, NotComparable
+from sfumato.errors import BadParameter, NotComparable
 
 sizes = st.fractions(min_value=0, max_value=20, max_denominator=1000)
 deltas = st.fractions(min_value=0, max_value=Fraction(1, 100), max_denominator=10**6)
-losses = st.builds(lambda m, s, d: Loss(measure=m, size=s, delta=d), st.sampled_from(list(Measure)), sizes, deltas)
+losses = st.builds(
+    lambda m, s, d: PrivacyLoss(measure=m, size=s, delta=d), st.sampled_from(list(PrivacyMeasure)), sizes, deltas
+)
 
 
 def test_sums_are_exact() -> None:
@@ -36,7 +38,7 @@ def test_sums_are_exact() -> None:
 
 
 @given(losses, losses, losses)
-def test_composition_commutes_and_only_grows(a: Loss, b: Loss, c: Loss) -> None:
+def test_composition_commutes_and_only_grows(a: PrivacyLoss, b: PrivacyLoss, c: PrivacyLoss) -> None:
     assert a + b == b + a
     if a.measure is b.measure is c.measure:
         assert (a + b) + c == a + (b + c)
@@ -45,7 +47,7 @@ def test_composition_commutes_and_only_grows(a: Loss, b: Loss, c: Loss) -> None:
 
 
 @given(losses, losses)
-def test_order_agrees_with_the_parts(a: Loss, b: Loss) -> None:
+def test_order_agrees_with_the_parts(a: PrivacyLoss, b: PrivacyLoss) -> None:
     if a.measure is b.measure:
         assert (a <= b) == (a.size <= b.size and a.delta <= b.delta)
     assert a <= a
@@ -89,7 +91,7 @@ def test_rho_for_inverts_epsilon_at(epsilon: str, delta: str) -> None:
 
 def test_rho_has_no_epsilon_without_delta() -> None:
     with pytest.raises(NotComparable):
-        concentrated("1/2").to(Measure.EPSILON)
+        concentrated("1/2").to(PrivacyMeasure.EPSILON)
     assert not concentrated("1/2") <= pure(100)
     assert concentrated("1/2") <= approximate(6, "1e-6")
     assert not concentrated("1/2") <= approximate(5, "1e-6")

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.measure.measure import Measure, Pair, judge
-from tacit.registry import registry
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.measures.base import Measure, ReleasePair, judge
+from sfumato.registry import registry
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DRAW = np.random.default_rng(2)
 ROWS = 60
@@ -45,7 +45,7 @@ def test_a_measure_gives_a_number_or_a_reason(name: str, case: str) -> None:
     original = HUGE if case == "both huge" else FRAME
     released = HUGE if case == "released huge" else original
     schema = Schema(columns={column: Column(role=Role.QUASI) for column in FRAME.columns})
-    pair = Pair(
+    pair = ReleasePair(
         original=Dataset.of(Table(frame=original), schema),
         release=Release(table=Table(frame=released), manifest={}),
         lineage=Lineage.identity(ROWS),
@@ -67,7 +67,7 @@ def test_a_wide_table_is_judged_by_a_sample_of_its_pairs(name: str) -> None:
     schema = Schema(columns={column: Column(role=Role.QUASI) for column in original.columns})
     measure = registry("measure").get(name).build({})
     assert isinstance(measure, Measure)
-    pair = Pair(
+    pair = ReleasePair(
         original=Dataset.of(Table(frame=original), schema), release=Release(table=Table(frame=released), manifest={})
     )
     found = judge(measure, pair, rng=Rng(1))
@@ -79,7 +79,7 @@ def test_a_wide_table_is_judged_by_a_sample_of_its_pairs(name: str) -> None:
     assert 0 <= found.low < found.value < found.high
     few = judge(
         measure,
-        Pair(
+        ReleasePair(
             original=pair.original, release=Release(table=Table(frame=released.select("c0", "c1", "c2")), manifest={})
         ),
         rng=Rng(1),

@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.errors import BadParameter, ColumnsDiffer, SingularData, TacitError, TooFewRows, UnknownColumn, WrongKind
-from tacit.protect.step import Context, Step
-from tacit.protect.transition import TransitionMatrix
-from tacit.registry import registry
-from tacit.release import Change
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, ColumnsDiffer, SfumatoError, SingularData, TooFewRows, UnknownColumn, WrongKind
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._pram_matrix import TransitionMatrix
+from sfumato.registry import registry
+from sfumato.release import Change
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
 def data(**values: Any) -> Dataset:
@@ -163,7 +163,7 @@ def test_transition_matrices_are_checked() -> None:
 
 def test_no_message_shows_a_value() -> None:
     secret = "Zaphod"
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(SfumatoError) as caught:
         run("pram", {"matrix": {"x": {"a": {"a": 1.0}}}}, data(x=["a", secret]))
     assert secret not in str(caught.value)
 

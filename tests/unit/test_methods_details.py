@@ -9,23 +9,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.errors import BadParameter
-from tacit.protect.methods.add_counterfeits import AddCounterfeits
-from tacit.protect.methods.categorize import Categorize
-from tacit.protect.methods.merge_rare import MergeRare
-from tacit.protect.methods.microaggregate import Microaggregate
-from tacit.protect.methods.pram import Pram
-from tacit.protect.methods.sample import Sample
-from tacit.protect.methods.shift_dates import ShiftDates
-from tacit.protect.methods.swap import Swap
-from tacit.protect.methods.synthesize import Synthesize
-from tacit.protect.methods.top_bottom_code import TopBottomCode
-from tacit.protect.step import Context, Step
-from tacit.protect.transition import TransitionMatrix, published_transitions
-from tacit.release import Change
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._pram_matrix import TransitionMatrix, published_transitions
+from sfumato.masking.methods.add_counterfeits import AddCounterfeits
+from sfumato.masking.methods.categorize import Categorize
+from sfumato.masking.methods.merge_rare import MergeRare
+from sfumato.masking.methods.microaggregate import Microaggregate
+from sfumato.masking.methods.pram import Pram
+from sfumato.masking.methods.sample import Sample
+from sfumato.masking.methods.shift_dates import ShiftDates
+from sfumato.masking.methods.swap import Swap
+from sfumato.masking.methods.synthesize import Synthesize
+from sfumato.masking.methods.top_bottom_code import TopBottomCode
+from sfumato.release import Change
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
 def data(roles: dict[str, Role] | None = None, unit: str | None = None, **values: Any) -> Dataset:

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.errors import BadParameter, TacitError, WrongKind
-from tacit.protect.step import Context
-from tacit.registry import registry
-from tacit.release import Change
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, SfumatoError, WrongKind
+from sfumato.masking.base import Context
+from sfumato.registry import registry
+from sfumato.release import Change
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
 def masked(name: str, parameters: dict[str, Any], frame: pl.DataFrame, seed: int = 1) -> Change:
@@ -129,7 +129,7 @@ def test_rare_categories_are_merged_within_a_stratum_of_any_name() -> None:
 def test_dates_that_stand_for_no_date_are_not_shifted(day: date) -> None:
     # 9999-12-31 moved by the person's shift tells the shift, and with it every other date of that person.
     frame = pl.DataFrame({"came": [date(2020, 5, 1), date(2021, 5, 1)], "went": [date(2020, 5, 3), day]})
-    with pytest.raises(TacitError, match="`went`") as refusal:
+    with pytest.raises(SfumatoError, match="`went`") as refusal:
         masked("shift-dates", {"days": 30}, frame)
     assert "12-31" not in str(refusal.value)
     assert "0001" not in str(refusal.value)

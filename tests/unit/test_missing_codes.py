@@ -1,4 +1,4 @@
-"""Codes that mean "no answer": declared in a recipe, read as missing everywhere, and noticed by `tacit init`."""
+"""Codes that mean "no answer": declared in a recipe, read as missing everywhere, and noticed by `sfumato init`."""
 
 import json
 import math
@@ -10,21 +10,21 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tacit.cli import main
-from tacit.data import glimpse, write
-from tacit.data.missing import is_missing
-from tacit.data.table import ColumnLabels, Table
-from tacit.errors import InvalidRecipe, WrongKind
-from tacit.profile import propose, to_yaml
-from tacit.profile.placeholders import find_placeholders
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.pipeline import protect
-from tacit.protect.scale import protect_file
-from tacit.recipe import Recipe
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Kind, Role, Schema
-from tacit.schema.hierarchies.intervals import Intervals
+from sfumato.cli import main
+from sfumato.data import preview, write
+from sfumato.data.missing import is_missing
+from sfumato.data.table import ColumnLabels, Table
+from sfumato.errors import InvalidRecipe, WrongKind
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.out_of_core import protect_file
+from sfumato.masking.pipeline import protect
+from sfumato.profiling import propose, to_yaml
+from sfumato.profiling.placeholders import find_placeholders
+from sfumato.recipe import Recipe
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Kind, Role, Schema
+from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 
 DRAW = np.random.default_rng(5)
 AGES = DRAW.integers(17, 91, 400)
@@ -60,13 +60,13 @@ def test_codes_are_blank_before_the_kind_is_judged():
 @pytest.mark.parametrize("codes", ["99", "[true]", '[" "]', "[.inf]", "[[5, 1]]", "[{a: 1}]", "[[1, 2, 3]]"])
 def test_codes_that_are_none(codes):
     with pytest.raises(InvalidRecipe) as refusal:
-        Recipe.parse(f"tacit: 1\ncolumns:\n  age: {{role: quasi, missing_codes: {codes}}}\n")
+        Recipe.parse(f"sfumato: 1\ncolumns:\n  age: {{role: quasi, missing_codes: {codes}}}\n")
     assert refusal.value.problems[0].line == 3
 
 
 def test_a_recipe_gives_its_codes_back():
     text = (
-        "tacit: 1\ncolumns:\n  age: {role: quasi, missing_codes: [-9, n/a, [-.inf, -1], 2.5]}\n"
+        "sfumato: 1\ncolumns:\n  age: {role: quasi, missing_codes: [-9, n/a, [-.inf, -1], 2.5]}\n"
         "  day: {role: plain, missing_codes: [9999-12-31]}\n"
     )
     recipe = Recipe.parse(text)
@@ -82,7 +82,7 @@ def test_a_large_file_reads_the_same_codes_as_missing(tmp_path):
             "age": Column(
                 role=Role.QUASI,
                 kind=Kind.INTEGER,
-                hierarchy=Intervals.build([10, 20]),
+                hierarchy=IntervalsHierarchy.build([10, 20]),
                 missing_codes=["-", (900, math.inf)],
             ),
             "sex": Column(role=Role.QUASI, missing_codes=[9]),
@@ -207,10 +207,10 @@ def test_an_spss_file_with_open_ranges_goes_through(tmp_path, monkeypatch, capsy
     shown = capsys.readouterr().out
     assert "no answer" in shown
     assert "-inf" in shown
-    columns = Recipe.load("tacit.yaml").schema.columns
+    columns = Recipe.load("sfumato.yaml").schema.columns
     assert columns["age"].missing_codes == ((-math.inf, -1),)
     assert columns["sex"].missing_codes == (9,)
-    assert main(["protect", "tacit.yaml", "--json"]) == 0
+    assert main(["protect", "sfumato.yaml", "--json"]) == 0
     assert main(["check", "release", "--json"]) == 0
 
 
@@ -218,7 +218,7 @@ class TestPartOfATable:
     rows = pl.DataFrame({"number": range(5000), "row_number": [f"{i % 90:02d}" for i in range(5000)]})
 
     def test_first_rows_and_others_spread_over_the_rest(self):
-        found = glimpse(self.rows, most=1000)
+        found = preview(self.rows, most=1000)
         assert found.partial
         assert found.rows == 5000
         assert found.table.frame["number"].to_list() == [*range(500), *range(500, 5000, 9)]
@@ -227,21 +227,21 @@ class TestPartOfATable:
     def test_a_file_passed_through_gives_the_rows_that_memory_gives(self, tmp_path, suffix):
         path = tmp_path / f"people{suffix}"
         write(Table(frame=self.rows), path)
-        found = glimpse(path, most=1000, whole=False)
+        found = preview(path, most=1000, whole=False)
         assert found.rows == 5000
-        assert_frame_equal(found.table.frame, glimpse(path, most=1000, whole=True).table.frame)
-        assert_frame_equal(found.table.frame, glimpse(self.rows, most=1000).table.frame)
+        assert_frame_equal(found.table.frame, preview(path, most=1000, whole=True).table.frame)
+        assert_frame_equal(found.table.frame, preview(self.rows, most=1000).table.frame)
 
     def test_labels_of_a_part_are_those_of_the_whole(self, tmp_path):
         labels = {"number": ColumnLabels(label="Running number", missing=(7,))}
         write(Table(frame=self.rows, labels=labels), tmp_path / "people.parquet")
-        assert glimpse(tmp_path / "people.parquet", most=1000, whole=False).table.labels == labels
+        assert preview(tmp_path / "people.parquet", most=1000, whole=False).table.labels == labels
 
     def test_a_small_table_is_whole(self, tmp_path):
         path = tmp_path / "people.csv"
         write(Table(frame=self.rows), path)
         for whole in (True, False, None):
-            found = glimpse(path, most=5000, whole=whole)
+            found = preview(path, most=5000, whole=whole)
             assert not found.partial
             assert found.table.rows == found.rows == 5000
 
@@ -250,7 +250,7 @@ class TestPartOfATable:
         write(Table(frame=self.rows), Path("people.csv"))
         assert main(["init", "people.csv", "--rows", "1000"]) == 0
         assert "of 5000 rows are looked at" in capsys.readouterr().err
-        assert "of the rows were looked at" in Path("tacit.yaml").read_text().replace("\n# ", " ")
+        assert "of the rows were looked at" in Path("sfumato.yaml").read_text().replace("\n# ", " ")
         assert main(["init", "people.csv", "--rows", "1000", "--json", "--force"]) == 0
         document = json.loads(capsys.readouterr().out)
         assert document["rows"] == 5000

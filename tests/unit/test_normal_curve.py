@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.choosing import choose
-from tacit.answer.question import ask
-from tacit.answer.strategy import Strategy
-from tacit.dp.loss import approximate, epsilon_at, rho_for
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.rounded_gaussian import RoundedGaussian
-from tacit.dp.normal_curve import _normal, normal_delta, normal_epsilon, squared_for
-from tacit.errors import AnswerFailed, BadParameter
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.dp.analytic_gaussian import _normal, normal_delta, normal_epsilon, squared_for
+from sfumato.dp.loss import approximate, epsilon_at, rho_for
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.errors import AnswerFailed, BadParameter
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 PAIRS = [
     ("1", "1e-6"),
@@ -140,7 +140,7 @@ def plan(delta: str, items: str = "COUNT(*)") -> Strategy:
     columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
                "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=2)
-    question = ask(f"SELECT k, {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table}))
+    question = parse_query(f"SELECT k, {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table}))
     return choose(question, approximate(1, delta), bounding="clip")
 
 

@@ -7,8 +7,8 @@ from datetime import date
 import polars as pl
 import pytest
 
-from tacit.attack.matching import compare
-from tacit.attack.notation import Known, bounds, reader
+from sfumato.attacks.candidate_rows import compare
+from sfumato.attacks.value_parser import Known, bounds, reader
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import polars as pl
 import pytest
 
-from tacit.errors import WrongKind
-from tacit.schema import Column, Kind, Role
-from tacit.schema.numerals import Numerals, numerals_of
+from sfumato.errors import WrongKind
+from sfumato.schema import Column, Kind, Role
+from sfumato.schema.number_formats import NumberFormat, numerals_of
 
 
 def cast(values, kind, codes=()):
@@ -54,6 +54,6 @@ def test_the_count_of_bad_values_is_that_of_the_others():
 
 
 def test_a_point_is_a_decimal_sign_where_it_may_be_one():
-    assert numerals_of(pl.Series(["1.234"])) == Numerals(decimal=".")
+    assert numerals_of(pl.Series(["1.234"])) == NumberFormat(decimal=".")
     assert numerals_of(pl.Series(["abc"])) is None
     assert numerals_of(pl.Series([], dtype=pl.String)) is None

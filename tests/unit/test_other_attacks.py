@@ -8,21 +8,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Scene, examine
-from tacit.attack.attack import Attack, Guesses, Predicate, View
-from tacit.attack.attacks.intersection import Intersection
-from tacit.attack.attacks.membership import Membership
-from tacit.attack.attacks.model_inference import ModelInference
-from tacit.attack.attacks.singling_out import SinglingOut
-from tacit.attack.predicates import isolated
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.progress import SILENT, Progress
-from tacit.protect.methods.rank_swap import RankSwap
-from tacit.protect.step import Context
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import AttackScenario, evaluate_attack
+from sfumato.attacks.base import Attack, Guesses, Predicate, View
+from sfumato.attacks.evaluation.predicates import isolated
+from sfumato.attacks.inference.intersection import Intersection
+from sfumato.attacks.inference.membership import Membership
+from sfumato.attacks.inference.model_inference import ModelInference
+from sfumato.attacks.inference.singling_out import SinglingOut
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.masking.base import Context
+from sfumato.masking.methods.rank_swap import RankSwap
+from sfumato.progress import SILENT, Progress
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 
 def people(count: int, seed: int = 1) -> pl.DataFrame:
@@ -67,9 +67,9 @@ def test_two_releases_show_what_each_hides(tmp_path: Path) -> None:
     frame = data.table.frame
     coarse(frame, 7, 5).write_csv(tmp_path / "second.csv")
     first = Release(table=Table(frame=coarse(frame, 10, 5)), manifest={})
-    scene = Scene(original=data, release=first, aligned=True, knows=("age", "zip"))
-    one = examine(Intersection(secret="ill"), scene, rng=Rng(1))
-    two = examine(Intersection(secret="ill", releases=(tmp_path / "second.csv",)), scene, rng=Rng(1))
+    scenario = AttackScenario(original=data, release=first, aligned=True, knows=("age", "zip"))
+    one = evaluate_attack(Intersection(secret="ill"), scenario, rng=Rng(1))
+    two = evaluate_attack(Intersection(secret="ill", releases=(tmp_path / "second.csv",)), scenario, rng=Rng(1))
     assert two.main.rate > one.main.rate + 0.05
     assert two.detail["releases"] == 2
 
@@ -79,11 +79,11 @@ def test_regression_is_what_everybody_shares() -> None:
     data = original()
     kept = np.arange(400)
     released = data.table.frame[kept]
-    scene = Scene(
+    scenario = AttackScenario(
         original=data, release=Release(table=Table(frame=released), manifest={}), lineage=Lineage(kept), knows=("age",)
     )
-    outcome = examine(
-        ModelInference(secret="pay", model="neighbours", neighbours=15, tolerance=0.02), scene, rng=Rng(1)
+    outcome = evaluate_attack(
+        ModelInference(secret="pay", model="neighbours", neighbours=15, tolerance=0.02), scenario, rng=Rng(1)
     )
     assert outcome.control is not None
     assert outcome.main.rate > 0.8
@@ -97,21 +97,21 @@ def test_boosting_learns_a_rule() -> None:
     frame = people(500).with_columns(ill=pl.when(pl.col("age") > 50).then(pl.lit("old")).otherwise(pl.lit("young")))
     data = Dataset.of(Table(frame=frame), SCHEMA)
     release = Release(table=Table(frame=frame[draw.permutation(500)]), manifest={})
-    scene = Scene(original=data, release=release, knows=("age",))
-    outcome = examine(ModelInference(secret="ill", model="boosting"), scene, rng=Rng(1))
+    scenario = AttackScenario(original=data, release=release, knows=("age",))
+    outcome = evaluate_attack(ModelInference(secret="ill", model="boosting"), scenario, rng=Rng(1))
     assert outcome.main.rate > 0.98
 
 
 def test_a_release_that_is_the_original_gives_everybodys_secret_away() -> None:
     """Illness follows from nothing, so five neighbours know little of it, and the row itself all."""
     data = original()
-    scene = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
-    outcome = examine(ModelInference(secret="ill"), scene, rng=Rng(1))
+    scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    outcome = evaluate_attack(ModelInference(secret="ill"), scenario, rng=Rng(1))
     assert outcome.main.rate == 1.0
     assert outcome.main.tries == 450
     assert (outcome.detail["picked"], outcome.detail["picked on"]) == ("by nearest", 150)
     assert outcome.detail["shares"]["by neighbours"] < 0.7
-    most = examine(ModelInference(secret="ill"), scene, rng=Rng(1), tries=100)
+    most = evaluate_attack(ModelInference(secret="ill"), scenario, rng=Rng(1), tries=100)
     assert (most.main.tries, most.planned, most.detail["picked on"]) == (100, 100, 25)
 
 
@@ -125,8 +125,10 @@ def test_a_rule_is_learned_where_rows_say_nothing_of_their_people() -> None:
     )
     others = draw.uniform(20, 80, 800)
     made = pl.DataFrame({"age": others, "ill": np.where((others > 50) ^ (draw.random(800) < 0.2), "yes", "no")})
-    outcome = examine(
-        ModelInference(), Scene(original=data, release=Release(table=Table(frame=made), manifest={})), rng=Rng(1)
+    outcome = evaluate_attack(
+        ModelInference(),
+        AttackScenario(original=data, release=Release(table=Table(frame=made), manifest={})),
+        rng=Rng(1),
     )
     assert outcome.detail["picked"] != "by nearest"
     assert outcome.main.rate > outcome.detail["shares"]["by nearest"]
@@ -156,8 +158,8 @@ def test_the_best_of_several_blind_models_is_not_counted_as_luck() -> None:
     data = Dataset.of(
         Table(frame=frame), Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
     )
-    scene = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
-    outcome = examine(Coin(secret="ill"), scene, rng=Rng(1), tries=5000)
+    scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    outcome = evaluate_attack(Coin(secret="ill"), scenario, rng=Rng(1), tries=5000)
     assert max(outcome.detail["shares"].values()) > 0.5
     assert abs(outcome.main.rate - 0.5) < 0.05
 
@@ -167,11 +169,13 @@ def test_membership_is_seen_in_copies_and_not_in_strangers() -> None:
     noise = np.random.default_rng(5)
     copied = data.table.frame.with_columns(pl.col("weight") + noise.normal(0, 0.01, 600))
     control = Table(frame=people(600, seed=77))
-    near = Scene(original=data, release=Release(table=Table(frame=copied), manifest={}), aligned=True, control=control)
-    assert examine(Membership(knows=("age", "weight", "zip")), near, rng=Rng(1)).main.rate > 0.9
+    near = AttackScenario(
+        original=data, release=Release(table=Table(frame=copied), manifest={}), aligned=True, control=control
+    )
+    assert evaluate_attack(Membership(knows=("age", "weight", "zip")), near, rng=Rng(1)).main.rate > 0.9
     strange = Release(table=Table(frame=people(600, seed=78)), manifest={})
-    far = Scene(original=data, release=strange, aligned=True, control=control)
-    found = examine(Membership(knows=("age", "weight", "zip")), far, rng=Rng(1))
+    far = AttackScenario(original=data, release=strange, aligned=True, control=control)
+    found = evaluate_attack(Membership(knows=("age", "weight", "zip")), far, rng=Rng(1))
     assert abs(found.main.rate - 0.5) < 0.08
 
 
@@ -180,22 +184,22 @@ def test_shadow_releases_teach_the_threshold() -> None:
     step = RankSwap(p=0.5)
     masked = step.apply(data, Context(rng=Rng(3)))
     steps = [{"step": "rank-swap", "parameters": step.public(), "truthful": False, **masked.public}]
-    scene = Scene(
+    scenario = AttackScenario(
         original=data,
         release=Release(table=masked.table, manifest={"steps": steps}),
         aligned=True,
         control=Table(frame=people(600, seed=77)),
     )
-    outcome = examine(Membership(knows=("age", "weight", "zip"), shadows=5), scene, rng=Rng(1))
+    outcome = evaluate_attack(Membership(knows=("age", "weight", "zip"), shadows=5), scenario, rng=Rng(1))
     assert outcome.main.rate > 0.75
     assert outcome.detail["shadows"] == 5
 
 
 def test_membership_needs_people_outside() -> None:
     data = original()
-    scene = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
     with pytest.raises(NotApplicable, match="not in the release"):
-        examine(Membership(), scene, rng=Rng(1))
+        evaluate_attack(Membership(), scenario, rng=Rng(1))
 
 
 def test_descriptions_fit_exactly_one() -> None:
@@ -213,9 +217,11 @@ def test_descriptions_fit_exactly_one() -> None:
 
 def test_singling_out_ends_where_classes_are_large() -> None:
     data = original()
-    fine = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    fine = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
     wide = Release(table=Table(frame=coarse(data.table.frame, 60, 3)), manifest={})
     attack = SinglingOut(descriptions=100)
-    assert examine(attack, fine, rng=Rng(1)).main.rate == 1.0
+    assert evaluate_attack(attack, fine, rng=Rng(1)).main.rate == 1.0
     with pytest.raises(NotApplicable, match="exactly one"):
-        examine(attack, Scene(original=data, release=wide, aligned=True, knows=("age", "zip")), rng=Rng(1))
+        evaluate_attack(
+            attack, AttackScenario(original=data, release=wide, aligned=True, knows=("age", "zip")), rng=Rng(1)
+        )

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Outcome, risk
-from tacit.attack.matching import compare
-from tacit.cli import main
-from tacit.errors import BadParameter
-from tacit.verbs import attack
+from sfumato.api import attack
+from sfumato.attacks import Outcome, risk
+from sfumato.attacks.candidate_rows import compare
+from sfumato.cli import main
+from sfumato.errors import BadParameter
 
 
 def test_leading_zeros_are_put_back() -> None:
@@ -43,7 +43,7 @@ def files(tmp_path: Path) -> Path:
     people.drop("id").write_csv(tmp_path / "release.csv")
     theirs = people.select(pl.col("id").alias("who"), pl.col("zip").cast(pl.Int64).alias("PLZ"), "age")
     theirs.write_csv(tmp_path / "theirs.csv")
-    (tmp_path / "roles.yaml").write_text("tacit: 1\ncolumns: {id: identifier, zip: quasi, age: quasi}\n")
+    (tmp_path / "roles.yaml").write_text("sfumato: 1\ncolumns: {id: identifier, zip: quasi, age: quasi}\n")
     return tmp_path
 
 

@@ -10,28 +10,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack.notation import Known, reader
-from tacit.data.table import Table
-from tacit.errors import BadParameter, NotApplicable, Unmet
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.methods.local_recode import LocalRecode
-from tacit.protect.methods.mondrian import Mondrian
-from tacit.protect.methods.suppress_cells import SuppressCells
-from tacit.protect.model import PrivacyModel
-from tacit.protect.models.average_risk import AverageRisk
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.models.k_map import KMap
-from tacit.protect.models.l_diversity import LDiversity
-from tacit.protect.models.t_closeness import TCloseness
-from tacit.protect.step import Context, Step
-from tacit.protect.suppression import sets_by_cost
-from tacit.release import Change
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
-from tacit.schema.hierarchies.intervals import Intervals
-from tacit.schema.hierarchies.taxonomy import Taxonomy
+from sfumato.attacks.value_parser import Known, reader
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, NotApplicable, Unmet
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.methods.local_recode import LocalRecode
+from sfumato.masking.methods.mondrian import Mondrian
+from sfumato.masking.methods.suppress_cells import SuppressCells
+from sfumato.masking.model import PrivacyModel
+from sfumato.masking.models.average_risk import AverageRisk
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.k_map import KMap
+from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.masking.search.cell_suppression import sets_by_cost
+from sfumato.release import Change
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
+from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy
 
-CITY = Taxonomy.build({"tree": {"north": ["Kiel", "Jena"], "south": ["Ulm", "Bonn"]}})
+CITY = TaxonomyHierarchy.build({"tree": {"north": ["Kiel", "Jena"], "south": ["Ulm", "Bonn"]}})
 
 
 def data(frame: pl.DataFrame, **columns: Column) -> Dataset:
@@ -56,8 +56,8 @@ def crowd(rows: int = 400, seed: int = 5) -> Dataset:
     )
     return data(
         frame,
-        age=Column(role=Role.QUASI, hierarchy=Intervals.build([5, 20])),
-        height=Column(role=Role.QUASI, hierarchy=Intervals.build([5.0, 20.0])),
+        age=Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([5, 20])),
+        height=Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([5.0, 20.0])),
         city=Column(role=Role.QUASI, hierarchy=CITY),
         illness=Column(role=Role.SENSITIVE),
     )
@@ -88,7 +88,7 @@ def test_strict_keeps_equal_values_together_and_relaxed_shares_them_out() -> Non
 
 
 def test_relaxed_puts_small_groups_together() -> None:
-    towns = Taxonomy.build({"tree": {"a": ["a1"], "b": ["b1"], "c": ["c1"], "d": ["d1"]}})
+    towns = TaxonomyHierarchy.build({"tree": {"a": ["a1"], "b": ["b1"], "c": ["c1"], "d": ["d1"]}})
     table = data(
         pl.DataFrame({"town": ["a1"] * 4 + ["b1"] * 4 + ["c1", "d1"]}), town=Column(role=Role.QUASI, hierarchy=towns)
     )
@@ -218,7 +218,7 @@ def test_a_cluster_shows_its_lowest_common_groups() -> None:
     table = data(
         frame,
         city=Column(role=Role.QUASI, hierarchy=CITY),
-        age=Column(role=Role.QUASI, hierarchy=Intervals.build([5, 20])),
+        age=Column(role=Role.QUASI, hierarchy=IntervalsHierarchy.build([5, 20])),
     )
     change = run(LocalRecode(), table, KAnonymity(k=2))
     assert change.table.frame.rows() == [("north", "20-24"), ("north", "20-24"), ("Ulm", "50"), ("Ulm", "50")]

@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.errors import BadParameter, NotApplicable, UnknownColumn, WriteFailed
-from tacit.protect.methods.pseudonymize import Pseudonymize
-from tacit.protect.methods.remove import Remove
-from tacit.protect.pipeline import protect
-from tacit.protect.step import Context
-from tacit.registry import registry
-from tacit.release import Lineage
-from tacit.rng import Rng
-from tacit.testing import sample
+from sfumato.errors import BadParameter, NotApplicable, UnknownColumn, WriteFailed
+from sfumato.masking.base import Context
+from sfumato.masking.methods.pseudonymize import Pseudonymize
+from sfumato.masking.methods.remove import Remove
+from sfumato.masking.pipeline import protect
+from sfumato.registry import registry
+from sfumato.release import Lineage
+from sfumato.rng import Rng
+from sfumato.testing import sample
 
 
 def test_identifiers_never_leave() -> None:

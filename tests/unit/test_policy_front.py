@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer.audit.desk import AuditDesk, Rules
-from tacit.answer.metadata import load
-from tacit.answer.policy_session import PolicySession
-from tacit.cli import main
-from tacit.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
+from sfumato.cli import main
+from sfumato.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
+from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.metadata import load
+from sfumato.query.policy_session import PolicySession
 
 PATIENTS = """\
 name,zip,age,disease,bill
@@ -34,7 +34,7 @@ Fay,1302,35,Cold,61
 Gus,1303,40,Asthma,70
 """
 METADATA = """\
-tacit: 1
+sfumato: 1
 dataset: ward
 ledger: ledger.db
 policy: POLICY
@@ -142,7 +142,7 @@ def test_policies_that_say_no(folder: Path) -> None:
     for sql in ("SELECT COUNT(*) FROM patients WHERE age = 21", "SELECT SUM(bill) FROM patients WHERE age > 21"):
         with pytest.raises(AnswerDenied, match=r"`size-control` says no.*refused; others are exact") as no:
             sized.ask(sql)
-        assert (no.value.code, no.value.status) == ("TAC-708", 1)
+        assert (no.value.code, no.value.status) == ("SFU-708", 1)
         assert "21" not in str(no.value)
     totals = opened(folder, "summary-only")
     assert totals.ask("SELECT SUM(age) FROM patients").value == 196
@@ -162,7 +162,7 @@ def test_policies_that_say_no(folder: Path) -> None:
         ("SELECT COUNT(DISTINCT zip) FROM patients", "DISTINCT"),
         ("SELECT SUM(disease) FROM patients", "A number is needed"),
         ("SELECT COUNT(*)\nFROM patients WHERE nobody = 1", "line 2, column 21: There is no column `nobody`"),
-        ('SELECT COUNT(*) FROM patients WHERE "tacit row" = 1', "There is no column"),
+        ('SELECT COUNT(*) FROM patients WHERE "sfumato row" = 1', "There is no column"),
         ("SELECT COUNT(*) FROM (SELECT age FROM patients) AS t", "Subqueries"),
         ("SELECT COUNT(*) FROM patients ERROR 5", "ERROR belongs"),
         ("SELECT COUNT(*) FROM nothing", "There is no table"),
@@ -219,7 +219,7 @@ def test_audit_refuses_from_the_text_and_keeps_no_record(folder: Path, sql: str,
     with pytest.raises(QueryRefused, match=reason):
         session.ask(sql)
     with sqlite3.connect(folder / "ledger.db") as raw:
-        assert raw.execute("SELECT count(*) FROM tacit_audit").fetchone() == (0,)
+        assert raw.execute("SELECT count(*) FROM sfumato_audit").fetchone() == (0,)
 
 
 def test_answers_and_refusals_keep_the_pace(folder: Path) -> None:
@@ -252,7 +252,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, out.split()) == (0, ["disease", "Cold", "Flu", "Flu"])
     assert "no promise of differential privacy" in err
     status, out, _ = run(capsys, "query", meta, "SELECT disease FROM patients WHERE age < 22", "--json")
-    assert (status, json.loads(out)["error"]["code"]) == (1, "TAC-708")
+    assert (status, json.loads(out)["error"]["code"]) == (1, "SFU-708")
     status, out, _ = run(capsys, "query", meta, "EXPLAIN SELECT COUNT(*) FROM patients", "--json")
     assert (status, json.loads(out)["explanation"]["policy"]) == (0, "audit")
     status, out, _ = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", "--json")
@@ -314,8 +314,8 @@ def test_the_default_is_differential_privacy(folder: Path) -> None:
 _CHILD = """
 import sys
 from pathlib import Path
-from tacit.answer.metadata import load
-from tacit.errors import AnswerDenied
+from sfumato.query.metadata import load
+from sfumato.errors import AnswerDenied
 session = load(Path(sys.argv[1])).policy_session(base=Path(sys.argv[1]).parent)
 print("ready", flush=True)
 for sql in Path(sys.argv[2]).read_text().splitlines():
@@ -374,7 +374,7 @@ def test_the_front_decides_as_the_desk_does(folder: Path, rules: dict[str, Any])
         frame.write_csv(folder / "patients.csv")
         (folder / "ledger.db").unlink(missing_ok=True)
         front = opened(folder, json.dumps({"audit": rules}))
-        desk = AuditDesk(frame, secrets=["disease", "bill"], rules=Rules(**rules))
+        desk = Auditor(frame, secrets=["disease", "bill"], rules=Rules(**rules))
         asked = ("disease", "disease", "SUM(bill)", "AVG(bill)", "COUNT(*)")
         for item in rng.choice(asked, 10):
             low, high = sorted(rng.integers(20, 40, 2).tolist())

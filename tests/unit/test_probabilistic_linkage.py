@@ -11,21 +11,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Scene, View
-from tacit.attack.attacks.probabilistic_linkage import ProbabilisticLinkage
-from tacit.attack.battery import battery
-from tacit.attack.best_row import best_of, share_of, start
-from tacit.attack.blocking import blocks, keys, soundex
-from tacit.attack.comparisons import comparable, cuts
-from tacit.attack.fellegi_sunter import fit, link, patterns
-from tacit.attack.similarity import alike, free_text
-from tacit.data.table import Table
-from tacit.errors import BadParameter, ExtraMissing, NotApplicable
-from tacit.progress import Deadline, Tick
-from tacit.protect.scale.on_spark import spark_session
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import AttackScenario, View
+from sfumato.attacks.best_row import best_of, share_of, start
+from sfumato.attacks.blocking import blocks, keys, soundex
+from sfumato.attacks.defaults import default_attacks
+from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
+from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import comparable, cuts
+from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
+from sfumato.attacks.string_similarity import alike, free_text
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter, ExtraMissing, NotApplicable
+from sfumato.masking.out_of_core.on_spark import spark_session
+from sfumato.progress import Deadline, Tick
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 SYLLABLES = ["an", "ber", "car", "dan", "el", "fri", "ga", "hen", "is", "jo", "ka", "lo", "mar", "ni", "ol", "pe"]
 
@@ -199,7 +199,7 @@ def test_only_values_that_meet_in_a_block_are_compared() -> None:
 def test_only_first_letters_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     original = people(200)
     seen = view(original, original)
-    monkeypatch.setattr("tacit.attack.similarity._PAIRS", 1000)
+    monkeypatch.setattr("sfumato.attacks.string_similarity._PAIRS", 1000)
     a, b, level = alike(original["name"], original["name"], np.arange(200), np.arange(200), blocks(seen, {}))
     assert ((a == b) & (level == 0)).sum() == 200
     first = [{name[0], min(name.split(" "))[0]} for name in original["name"]]
@@ -219,19 +219,19 @@ def test_released_names_call_for_it() -> None:
     """Without attacks named, a release with names in it is attacked through them; one without is not."""
     roles = Schema(columns={name: Column(role=Role.QUASI) for name in people().columns})
     for columns, wanted in ((people().columns, True), (["city", "age", "income"], False)):
-        scene = Scene(
+        scenario = AttackScenario(
             original=Dataset.of(Table(frame=people()), roles),
             release=Release(table=Table(frame=people().select(columns)), manifest={}),
             aligned=True,
         )
-        assert any(isinstance(attack, ProbabilisticLinkage) for attack in battery(scene)) is wanted
+        assert any(isinstance(attack, ProbabilisticLinkage) for attack in default_attacks(scenario)) is wanted
 
 
 @pytest.mark.parametrize("engine", ["own", "splink"])
 def test_misspelt_names_are_found(engine: str) -> None:
     """By name and city alone, every name written differently: exact comparison is lost, likeness is not."""
     if engine == "splink":
-        pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+        pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
     original = people(300).select("name", "city")
     order = np.random.default_rng(4).permutation(300)
     released = misspelt(original)[order]
@@ -322,7 +322,7 @@ def agreeing(engine: str, count: int, columns: list[str]) -> tuple[float, float,
 
 
 def test_splink_links_as_our_engine_does() -> None:
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
     own, other, same = agreeing("splink", 400, ["name", "city", "age", "income"])
     assert own > 0.9
     assert other == pytest.approx(own, abs=0.05)
@@ -331,7 +331,7 @@ def test_splink_links_as_our_engine_does() -> None:
 
 def test_splink_gives_the_people_it_had_time_for() -> None:
     """Time is up once 100 of 240 people have been linked: those linked by then, from the first on, are given."""
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
 
     class Counting:
         linked = 0.0
@@ -354,7 +354,7 @@ def test_splink_gives_the_people_it_had_time_for() -> None:
 
 def test_splink_copes_with_files_that_match_exactly() -> None:
     """Few columns that agree in all matches and nowhere else: probabilities beyond what Splink takes."""
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
     draw = np.random.default_rng(1)
     exact = pl.DataFrame(
         {
@@ -370,7 +370,7 @@ def test_splink_copes_with_files_that_match_exactly() -> None:
 @pytest.mark.slow
 def test_splink_on_spark_links_as_our_engine_does(java: str) -> None:
     """In the session that is there already, which it leaves as it was."""
-    pytest.importorskip("splink", reason="Splink is not installed: pip install 'tacit[linkage]'")
+    pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
     from pyspark.sql import SparkSession
 
     assert java
@@ -400,4 +400,4 @@ def test_missing_splink_is_said_with_the_line_that_installs_it(monkeypatch: pyte
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(ExtraMissing, match="Splink is not installed") as missing:
         ProbabilisticLinkage(engine="splink").guess(view(people(), people()), Rng(1))
-    assert "tacit[linkage]" in str(missing.value)
+    assert "sfumato[linkage]" in str(missing.value)

@@ -15,11 +15,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, PublicTable, Session
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, concentrated
-from tacit.errors import BadParameter, OverBudget, QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, concentrated
+from sfumato.errors import BadParameter, OverBudget, QueryRefused
+from sfumato.query import Catalog, PrivateTable, PublicTable, Session
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 HUGE = 10**6
 
@@ -389,8 +389,8 @@ def test_the_budget_runs_out_and_says_so() -> None:
 
 _VICTIM = """
 import sys
-from tacit.answer.demo import flu
-from tacit.dp.ledger import Ledger
+from sfumato.demos.private_hospital import flu
+from sfumato.dp.ledger import Ledger
 session = flu(people=50, budget=1000, ledger=Ledger.open(sys.argv[1]))
 for i in range(10_000):
     answer = session.ask(f"SELECT COUNT(*) FROM patients WHERE age > {i % 90} AND bill < {i}", epsilon="0.01")

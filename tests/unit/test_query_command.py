@@ -1,4 +1,4 @@
-"""`tacit query` and `tacit ledger`: from a metadata file to a private answer and a checked book."""
+"""`sfumato query` and `sfumato ledger`: from a metadata file to a private answer and a checked book."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tacit.answer.demo import patients
-from tacit.answer.metadata import load, propose
-from tacit.cli import main
-from tacit.data.table import Table
-from tacit.errors import InvalidRecipe
+from sfumato.cli import main
+from sfumato.data.table import Table
+from sfumato.demos.private_hospital import patients
+from sfumato.errors import InvalidRecipe
+from sfumato.query.metadata import load, propose
 
 METADATA = """\
-tacit: 1
+sfumato: 1
 dataset: hospital
 ledger: ledger.db
 tables:
@@ -50,7 +50,7 @@ def test_a_first_day(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sql = "SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward"
     status, _, err = run(capsys, "query", meta, sql, "--epsilon", "0.5", "--analyst", "ana")
     assert status == 2
-    assert "TAC-705" in err
+    assert "SFU-705" in err
     assert run(capsys, "ledger", "cap", book, "--dataset", "hospital", "--epsilon", "1")[0] == 0
     status, out, _ = run(capsys, "query", meta, "EXPLAIN " + sql, "--epsilon", "0.5", "--json")
     assert status == 0
@@ -66,7 +66,7 @@ def test_a_first_day(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "east" in out
     status, _, err = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", "--epsilon", "0.6")
     assert status == 1
-    assert "TAC-701" in err
+    assert "SFU-701" in err
 
 
 def test_ledger_commands(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,17 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, Session
-from tacit.cli import main
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import pure
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.backends.postgres import Postgres
-from tacit.engines.backends.spark import Spark
-from tacit.engines.choice import choose_engine
-from tacit.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.cli import main
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.backends.postgres.engine import Postgres
+from sfumato.engines.backends.spark.engine import Spark
+from sfumato.engines.choice import choose_engine
+from sfumato.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart
+from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 COLUMNS = {
     "id": Column(role=Role.PLAIN, kind=Kind.INTEGER),
@@ -166,7 +166,7 @@ def test_the_command_asks_the_server(visits: str, tmp_path: Path, capsys: pytest
     file = tmp_path / "clinic.yaml"
     file.write_text(
         f"""
-tacit: 1
+sfumato: 1
 dataset: clinic
 ledger: ledger.db
 version: first

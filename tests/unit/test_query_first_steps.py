@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.answer.demo import flu
-from tacit.answer.explanation import digits
-from tacit.cli import main
-from tacit.cli.init import _askable, _name
-from tacit.errors import UnknownFormat
+from sfumato.cli import main
+from sfumato.cli.init import _askable, _name
+from sfumato.demos.private_hospital import flu
+from sfumato.errors import UnknownFormat
+from sfumato.query.results.explain import digits
 
 PEOPLE = pl.DataFrame({"city": ["Bonn", "Ely"] * 50, "age": list(range(20, 70)) * 2})
 
@@ -22,7 +22,7 @@ def test_the_printed_commands_run(
     monkeypatch.chdir(tmp_path)
     PEOPLE.write_parquet("people 2025.parquet")
     assert main(["init", "people 2025.parquet", "--query", "--unit", "row"]) == 0
-    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  tacit ")]
+    lines = [line.strip() for line in capsys.readouterr().err.splitlines() if line.startswith("  sfumato ")]
     assert len(lines) == 2
     for line in lines:
         words = shlex.split(line.replace("...", "1"), comments=True)[1:]

@@ -11,20 +11,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, Session
-from tacit.answer.choosing import choose
-from tacit.answer.question import ask
-from tacit.answer.statement import additive
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, pure
-from tacit.dp.mechanism import on_grid
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.dp.receipt import issue
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.errors import AnswerFailed, SealedValue
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit, Sealed
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, pure
+from sfumato.dp.mechanism import on_grid
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.receipt import issue
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.errors import AnswerFailed, SecretAccessRefused
+from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.query.execute.sqlgen import additive
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit, SecretValue
 
 CANARY = "zanzibar"
 
@@ -65,8 +65,8 @@ def table(**columns: Any) -> pl.DataFrame:
 def test_low_bits_tell_nothing(noise: Any) -> None:
     """Mironov's attack: on floats, of outputs near 0 most could not have come from input 1. Here all could."""
     paid = issue(noise.loss(100), entry=1)
-    zero = noise.release(Sealed(np.zeros(20_000, dtype=np.int64)), receipt=paid)
-    one = noise.release(Sealed(np.full(20_000, 1024)), receipt=paid)
+    zero = noise.release(SecretValue(np.zeros(20_000, dtype=np.int64)), receipt=paid)
+    one = noise.release(SecretValue(np.full(20_000, 1024)), receipt=paid)
     for outputs in (zero, one):
         steps = np.asarray(outputs) * 1024
         assert (steps == np.round(steps)).all()
@@ -92,7 +92,7 @@ def test_order_of_rows_cannot_matter() -> None:
     for _ in range(5):
         rng.shuffle(values)
         asked = session(table(x=values))
-        question = ask("SELECT SUM(x), VARIANCE(x) FROM t", asked.catalog)
+        question = parse_query("SELECT SUM(x), VARIANCE(x) FROM t", asked.catalog)
         rows = asked._engine.run(additive(choose(question, pure(1)), 1)).open(Permit("a test"))
         sums.add(rows[0])
     assert len(sums) == 1
@@ -105,7 +105,7 @@ def test_order_of_rows_cannot_matter() -> None:
 def test_special_values_stay_inside_the_bounds(tricky: Any, item: str) -> None:
     """One row with any value moves the exact steps by no more than the stated reach."""
     with_it, without = session(table(x=[1.0] * 5 + [tricky])), session(table(x=[1.0] * 5))
-    strategy = choose(ask(f"SELECT {item} FROM t", with_it.catalog), pure(1))
+    strategy = choose(parse_query(f"SELECT {item} FROM t", with_it.catalog), pure(1))
     one, two = (s._engine.run(additive(strategy, 1)).open(Permit("a test"))[0] for s in (with_it, without))
     for draw in strategy.draws:
         reach = strategy.question.measurements[draw.covers[0]].reach(1)
@@ -154,7 +154,7 @@ def test_whatever_goes_wrong_has_one_message_and_is_charged(monkeypatch: pytest.
     def broken(*_: Any) -> str:
         return f"SELECT error('{CANARY}') FROM t"
 
-    monkeypatch.setattr("tacit.answer.compute.additive", broken)
+    monkeypatch.setattr("sfumato.query.execute.executor.additive", broken)
     messages = set()
     for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(n) FROM t"):
         with pytest.raises(AnswerFailed) as failure:
@@ -173,7 +173,7 @@ def test_a_failure_inside_our_own_code_is_as_silent(monkeypatch: pytest.MonkeyPa
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError(CANARY)
 
-    monkeypatch.setattr("tacit.answer.compute._noisy", broken)
+    monkeypatch.setattr("sfumato.query.execute.executor._noisy", broken)
     with pytest.raises(AnswerFailed) as failure:
         asked.ask("SELECT COUNT(*) FROM t", epsilon=1)
     assert CANARY not in str(failure.value)
@@ -224,8 +224,8 @@ def test_differencing_fails() -> None:
         "SELECT * FROM read_csv('/etc/passwd')",
         "SELECT * FROM read_text('/etc/hostname')",
         "SELECT * FROM '/etc/passwd'",
-        "COPY t TO '/tmp/tacit-leak.csv'",
-        "ATTACH '/tmp/tacit-leak.db'",
+        "COPY t TO '/tmp/sfumato-leak.csv'",
+        "ATTACH '/tmp/sfumato-leak.db'",
         "INSTALL httpfs",
         "LOAD httpfs",
         "SET enable_external_access = true",
@@ -278,7 +278,7 @@ def test_sums_per_person_are_exact_in_any_order() -> None:
         frame = table(x=values, person=[1] * len(values))
         asked = Session(Catalog(dataset="d", private={"t": private}), {"t": frame}, ledger=book, analyst="a")
         sql = "SELECT SUM(CLIP(s, 0, 900)) FROM (SELECT person, SUM(x) AS s FROM t GROUP BY person) AS q"
-        strategy = choose(ask(sql, asked.catalog), pure(1))
+        strategy = choose(parse_query(sql, asked.catalog), pure(1))
         totals.add(asked._engine.run(additive(strategy, 1)).open(Permit("a test"))[0])
     assert len(totals) == 1
 
@@ -288,7 +288,7 @@ def test_true_values_travel_sealed() -> None:
     result = running.run("SELECT n FROM t")
     assert repr(result) == "<Sealed>"
     for peek in (str, list, len, bool, copy.copy, copy.deepcopy):
-        with pytest.raises(SealedValue):
+        with pytest.raises(SecretAccessRefused):
             peek(result)
 
 

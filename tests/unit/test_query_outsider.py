@@ -11,20 +11,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, PublicTable, Session
-from tacit.answer.choosing import choose
-from tacit.answer.question import ask
-from tacit.answer.statement import additive
-from tacit.cli.query import _show
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, pure
-from tacit.engines.backends.postgres import Postgres
-from tacit.engines.backends.spark import Spark
-from tacit.engines.engine import Engine
-from tacit.engines.spark_sql import SparkWriter
-from tacit.errors import BadParameter, DatabaseFailed, MetadataMissing, QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.cli.query import _show
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, pure
+from sfumato.engines.backends.postgres.engine import Postgres
+from sfumato.engines.backends.spark.dialect import SparkWriter
+from sfumato.engines.backends.spark.engine import Spark
+from sfumato.engines.engine import Engine
+from sfumato.errors import BadParameter, DatabaseFailed, MetadataMissing, QueryRefused
+from sfumato.query import Catalog, PrivateTable, PublicTable, Session
+from sfumato.query.execute.sqlgen import additive
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 
 def column(kind: str, **domain: Any) -> Column:
@@ -52,7 +52,7 @@ def one(data: Any, **columns: Column) -> Session:
 
 def exact(asked: Session, sql: str) -> list[tuple[Any, ...]]:
     """The numbers before noise."""
-    strategy = choose(ask(sql, asked.catalog), pure(1))
+    strategy = choose(parse_query(sql, asked.catalog), pure(1))
     found: list[tuple[Any, ...]] = asked._engine.run(additive(strategy, 1)).open(Permit("a test"))
     return found
 
@@ -103,7 +103,7 @@ def test_a_row_of_a_union_is_in_one_group_though_its_values_are_declared_as_diff
     asked = one(pl.DataFrame({"x": [0.5]}), x=column("number", values=(0.5, 1.5)))
     parts = " UNION ALL ".join(f"SELECT {2**60 + i} AS k FROM t" for i in range(9))
     sql = f"SELECT k, COUNT(*) FROM (SELECT x AS k FROM t UNION ALL {parts}) AS q GROUP BY k"
-    [draw] = choose(ask(sql, asked.catalog), pure(1)).draws
+    [draw] = choose(parse_query(sql, asked.catalog), pure(1)).draws
     assert sum(row[1] for row in exact(asked, sql)) <= draw.sensitivity == 10
 
 
@@ -226,7 +226,7 @@ def test_bytes_that_are_no_text_take_no_keys_place_on_spark(java: str, tmp_path:
     buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(parts))]
     pq.write_table(pa.table({"k": pa.Array.from_buffers(pa.string(), len(parts), buffers)}), tmp_path / "t.parquet")
     asked = session({"t": (tmp_path / "t.parquet", {"k": column("category")})}, engine=Spark(threads=1))
-    plan = choose(ask("SELECT k, COUNT(*) FROM t GROUP BY k", asked.catalog), approximate(1, "1e-6"))
+    plan = choose(parse_query("SELECT k, COUNT(*) FROM t GROUP BY k", asked.catalog), approximate(1, "1e-6"))
     found: list[tuple[Any, ...]] = asked._engine.run(additive(plan, 1)).open(Permit("a test"))
     assert sorted(row[:2] for row in found) == [("a", 1), ("\ufffd", 3)]
     assert exact(asked, "SELECT COUNT(*) FROM t WHERE k IS NULL")[0][0] == 2
@@ -235,10 +235,10 @@ def test_bytes_that_are_no_text_take_no_keys_place_on_spark(java: str, tmp_path:
 @pytest.mark.slow
 def test_a_text_is_not_what_spark_finds_under_that_name(java: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark puts the variables of its process into a statement's text: a question could spell them out."""
-    monkeypatch.setenv("TACIT_TEST_SECRET", "hunter")
+    monkeypatch.setenv("SFUMATO_TEST_SECRET", "hunter")
     frame = pl.DataFrame({"c": ["a"] * 50})
     asked = session({"t": (frame, {"c": column("category")})}, engine=Spark(threads=1))
-    for text in ("${env:TACIT_TEST_SECRET}", "${env:PATH}", "${system:user.home}", "${spark.app.name}", "${x}"):
+    for text in ("${env:SFUMATO_TEST_SECRET}", "${env:PATH}", "${system:user.home}", "${spark.app.name}", "${x}"):
         assert exact(asked, f"SELECT COUNT(*) FROM t WHERE LENGTH('{text}') = {len(text)}")[0][0] == 50
         assert exact(asked, f"SELECT COUNT(*) FROM t WHERE '{text}' LIKE '_%{{%}}'")[0][0] == 50
 
@@ -431,6 +431,6 @@ def test_floats_come_from_the_server_with_all_their_digits(postgresql: str) -> N
         connection.execute("INSERT INTO public.digits VALUES (0.1), (0.10000000000000003)")
     place = f"{postgresql}?options=-c%20extra_float_digits%3D0#public.digits"
     asked = session({"t": (place, {"x": column("number")})}, engine=Postgres())
-    plan = choose(ask("SELECT x, COUNT(*) FROM t GROUP BY x", asked.catalog), approximate(1, "1e-6"))
+    plan = choose(parse_query("SELECT x, COUNT(*) FROM t GROUP BY x", asked.catalog), approximate(1, "1e-6"))
     found: list[tuple[Any, ...]] = asked._engine.run(additive(plan, 1)).open(Permit("a test"))
     assert len({row[0] for row in found}) == 2

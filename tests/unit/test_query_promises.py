@@ -13,19 +13,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, PublicTable, Session
-from tacit.answer.choosing import choose
-from tacit.answer.compute import add_up
-from tacit.answer.metadata import load, propose
-from tacit.answer.question import ask
-from tacit.answer.statement import additive
-from tacit.data.table import Table
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, pure
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.errors import BadParameter, MetadataMissing, QueryRefused, TacitError, UnknownFormat
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.data.table import Table
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, pure
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.errors import BadParameter, MetadataMissing, QueryRefused, SfumatoError, UnknownFormat
+from sfumato.query import Catalog, PrivateTable, PublicTable, Session
+from sfumato.query.execute.executor import add_up
+from sfumato.query.execute.sqlgen import additive
+from sfumato.query.metadata import load, propose
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 
 def column(kind: str, **domain: Any) -> Column:
@@ -51,7 +51,7 @@ def session(
 
 def exact(asked: Session, sql: str) -> list[tuple[Any, ...]]:
     """The numbers before noise."""
-    strategy = choose(ask(sql, asked.catalog), pure(1))
+    strategy = choose(parse_query(sql, asked.catalog), pure(1))
     found: list[tuple[Any, ...]] = asked._engine.run(additive(strategy, 1)).open(Permit("a test"))
     return found
 
@@ -340,7 +340,7 @@ def test_a_workload_answers_what_is_asked_or_nothing(odd: str) -> None:
         "SELECT COUNT(*) FROM t HAVING COUNT(*) > 5",
         "SELECT COUNT(*) FROM t ERROR 5",
     ):
-        with pytest.raises(TacitError, match="plain counts"):
+        with pytest.raises(SfumatoError, match="plain counts"):
             asked.workload([sql], epsilon=1)
 
 
@@ -376,7 +376,7 @@ def test_a_workload_draws_its_own_secret(monkeypatch: pytest.MonkeyPatch, tmp_pa
         secrets.append(secret)
         return add_up(strategy, engine, secret)
 
-    monkeypatch.setattr("tacit.answer.workload.add_up", noted)
+    monkeypatch.setattr("sfumato.query.results.workload.add_up", noted)
     pl.DataFrame({"person": [1, 1, 2], "k": ["a", "b", "a"]}).write_parquet(tmp_path / "t.parquet")
     columns = {"person": column("integer"), "k": column("category", values=("a", "b"))}
     for _ in range(2):
@@ -452,11 +452,11 @@ def test_noise_too_large_to_be_drawn_costs_nothing(cost: dict[str, Any]) -> None
 
 def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
     asked = session(pl.DataFrame({"k": ["a"]}), {"k": column("category")})
-    plan = choose(ask("SELECT COUNT(*) FROM t", asked.catalog), pure(1))
+    plan = choose(parse_query("SELECT COUNT(*) FROM t", asked.catalog), pure(1))
     [draw] = plan.draws
     assert isinstance(draw.mechanism, Laplace)
     other = replace(plan, draws=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
-    assert asked._key(plan) == asked._key(choose(ask("select count(*) from t", asked.catalog), pure(1)))
+    assert asked._key(plan) == asked._key(choose(parse_query("select count(*) from t", asked.catalog), pure(1)))
     assert asked._key(plan) != asked._key(other)
 
 

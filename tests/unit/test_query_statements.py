@@ -8,19 +8,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, PublicTable, Session
-from tacit.answer.choosing import choose
-from tacit.answer.compute import statements
-from tacit.answer.question import ask
-from tacit.answer.statement import additive
-from tacit.answer.strategy import Strategy
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, pure
-from tacit.engines.backends.duckdb import Duckdb
-from tacit.engines.engine import Running
-from tacit.errors import QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
-from tacit.sealed import Permit
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, pure
+from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.engine import Running
+from sfumato.errors import QueryRefused
+from sfumato.query import Catalog, PrivateTable, PublicTable, Session
+from sfumato.query.execute.executor import statements
+from sfumato.query.execute.sqlgen import additive
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+from sfumato.secret import Permit
 
 PERMIT = Permit("a test of exact numbers")
 MANY = tuple(f"it's {i}" for i in range(40))
@@ -61,7 +61,7 @@ def rows(size: int = 900) -> pl.DataFrame:
 
 
 def plan(sql: str, known: Catalog, delta: Any = 0, **limits: Any) -> Strategy:
-    return choose(ask(sql, known), approximate(1, delta) if delta else pure(1), **limits)
+    return choose(parse_query(sql, known), approximate(1, delta) if delta else pure(1), **limits)
 
 
 def running(frame: pl.DataFrame, known: Catalog, **setup: Any) -> Running:
@@ -147,7 +147,7 @@ def test_lists_are_kept_once_and_only_where_they_pay() -> None:
 
 
 def test_lists_do_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.engines.backends.duckdb._MANY", 100)
+    monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._MANY", 100)
     engine = running(rows(10), catalog())
     assert engine.listed(MANY) is not None
     assert engine.listed(MANY[1:]) is not None
@@ -161,7 +161,7 @@ def test_no_question_can_name_a_list() -> None:
     known = catalog()
     session = Session(known, {"t": rows()}, ledger=book, analyst="a")
     session.ask(LISTED[0], epsilon=1)
-    for name in ("tacit_lists.k0", "k0", "tacit_lists"):
+    for name in ("sfumato_lists.k0", "k0", "sfumato_lists"):
         with pytest.raises(QueryRefused):
             session.ask(f"SELECT COUNT(*) FROM {name}", epsilon=1)
     assert book.balance(dataset="d").spent == pure(1)

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.answer import Catalog, PrivateTable
-from tacit.answer.question import ask, statement_of
-from tacit.answer.source import Sources
-from tacit.errors import QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.errors import QueryRefused
+from sfumato.query import Catalog, PrivateTable
+from sfumato.query.sql.bind import Sources
+from sfumato.query.sql.parse import parse_query, statement_of
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 COLUMNS = {
     "n": Column(role=Role.PLAIN, kind=Kind.INTEGER, domain=Domain(low=0, high=50)),
@@ -28,7 +28,7 @@ CATALOG = Catalog(dataset="d", private={"t": PrivateTable(name="t", schema=Schem
     [("n % 4", (0, 1, 2, 3)), ("m % 3", (-2, -1, 0, 1, 2)), ("m % -3", (-2, -1, 0, 1, 2)), ("n % 1", (0,))],
 )
 def test_remainders_of_whole_numbers_are_public_keys(key: str, values: tuple[int, ...]) -> None:
-    question = ask(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", CATALOG)
+    question = parse_query(f"SELECT {key}, COUNT(*) FROM t GROUP BY {key}", CATALOG)
     assert question.public_keys
     assert question.keys[0].values == values
 
@@ -50,7 +50,7 @@ def test_remainders_of_whole_numbers_are_public_keys(key: str, values: tuple[int
 )
 def test_what_no_engine_can_read_alike_is_refused(condition: str, words: str) -> None:
     with pytest.raises(QueryRefused, match=words):
-        ask(f"SELECT COUNT(*) FROM t WHERE {condition}", CATALOG)
+        parse_query(f"SELECT COUNT(*) FROM t WHERE {condition}", CATALOG)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_no_engine_can_read_alike_is_refused(condition: str, words: str) ->
      "seen > '2024-01-01T00:00:00.25'", "CAST(code AS INTEGER) % 2 = 1"],
 )  # fmt: skip
 def test_what_all_read_alike_is_taken(condition: str) -> None:
-    assert ask(f"SELECT COUNT(*) FROM t WHERE {condition}", CATALOG).measurements
+    assert parse_query(f"SELECT COUNT(*) FROM t WHERE {condition}", CATALOG).measurements
 
 
 @pytest.mark.parametrize(

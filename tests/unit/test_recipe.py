@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tacit.errors import FileMissing, InvalidRecipe, NotThatFormat
-from tacit.recipe import Recipe
-from tacit.recipe.presets import preset_names, preset_text
-from tacit.schema import Role
-from tacit.study import Plan
+from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat
+from sfumato.recipe import Recipe
+from sfumato.recipe.presets import preset_names, preset_text
+from sfumato.schema import Role
+from sfumato.studies import StudyPlan
 
 GOOD = """\
-tacit: 1
+sfumato: 1
 data: people.csv
 seed: 7
 unit: person
@@ -41,7 +41,7 @@ def problems(text: str) -> list[tuple[int | None, str, str]]:
 
 
 def test_a_good_recipe_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "tacit.yaml"
+    file = tmp_path / "sfumato.yaml"
     file.write_text(GOOD)
     recipe = Recipe.load(file)
     assert recipe.schema.names(Role.QUASI) == ("zip", "age")
@@ -70,7 +70,7 @@ def test_the_public_recipe_keeps_seed_and_places_to_itself() -> None:
 
 def test_all_problems_are_reported_at_once_with_their_lines() -> None:
     found = problems(
-        "tacit: 1\n"
+        "sfumato: 1\n"
         "sed: 3\n"
         "columns:\n"
         "  sex: {role: quasy}\n"
@@ -91,19 +91,19 @@ def test_all_problems_are_reported_at_once_with_their_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "starts with `tacit: 1`"),
-        ("- a\n- b\n", "starts with `tacit: 1`"),
-        ("tacit: 2\ncolumns: {a: quasi}\n", "tacit: 1"),
-        ("tacit: 1\n", "must name the columns"),
-        ("tacit: 1\ncolumns: {a: quasi}\nmodels: [{k-anonymity: {}}]\n", "is required"),
-        ("tacit: 1\ncolumns: {a: quasi}\nsteps: [{generalize: {}, remove: {}}]\n", "one name with its parameters"),
-        ("tacit: 1\ncolumns: {a: quasi}\nseed: -1\n", "0 or larger"),
-        ("tacit: 1\ncolumns: {a: quasi}\norder: random\n", "`kept`"),
-        ("tacit: 1\ncolumns: {a: quasi}\ncolumns: {b: quasi}\n", "not valid YAML"),
-        ("tacit: 1\ncolumns: {a: [\n", "not valid YAML"),
-        ("tacit: 1\ncolumns: {a: quasi}\ndata: 7\n", "file name"),
-        ("tacit: 1\ncolumns: {a: {role: quasi, hierarchy: {intervals: [5, 7]}}}\n", "multiple"),
-        ("tacit: 1\ncolumns: {a: {role: quasi, domain: {low: 3}}}\n", "a domain is either"),
+        ("", "starts with `sfumato: 1`"),
+        ("- a\n- b\n", "starts with `sfumato: 1`"),
+        ("sfumato: 2\ncolumns: {a: quasi}\n", "sfumato: 1"),
+        ("sfumato: 1\n", "must name the columns"),
+        ("sfumato: 1\ncolumns: {a: quasi}\nmodels: [{k-anonymity: {}}]\n", "is required"),
+        ("sfumato: 1\ncolumns: {a: quasi}\nsteps: [{generalize: {}, remove: {}}]\n", "one name with its parameters"),
+        ("sfumato: 1\ncolumns: {a: quasi}\nseed: -1\n", "0 or larger"),
+        ("sfumato: 1\ncolumns: {a: quasi}\norder: random\n", "`kept`"),
+        ("sfumato: 1\ncolumns: {a: quasi}\ncolumns: {b: quasi}\n", "not valid YAML"),
+        ("sfumato: 1\ncolumns: {a: [\n", "not valid YAML"),
+        ("sfumato: 1\ncolumns: {a: quasi}\ndata: 7\n", "file name"),
+        ("sfumato: 1\ncolumns: {a: {role: quasi, hierarchy: {intervals: [5, 7]}}}\n", "multiple"),
+        ("sfumato: 1\ncolumns: {a: {role: quasi, domain: {low: 3}}}\n", "a domain is either"),
     ],
 )
 def test_refusals_say_what_is_wrong(text: str, words: str) -> None:
@@ -111,14 +111,14 @@ def test_refusals_say_what_is_wrong(text: str, words: str) -> None:
 
 
 def test_norway_stays_norway() -> None:
-    recipe = Recipe.parse("tacit: 1\ncolumns:\n  country: {role: quasi, domain: {values: [NO, SE, 'yes']}}\n")
+    recipe = Recipe.parse("sfumato: 1\ncolumns:\n  country: {role: quasi, domain: {values: [NO, SE, 'yes']}}\n")
     domain = recipe.schema.column("country").domain
     assert domain is not None
     assert domain.values == ("NO", "SE", "yes")
 
 
 def test_a_missing_recipe_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(FileMissing, match="tacit init"):
+    with pytest.raises(FileMissing, match="sfumato init"):
         Recipe.load(tmp_path / "none.yaml")
 
 
@@ -132,9 +132,9 @@ def test_every_preset_is_a_valid_recipe_once_it_has_columns(name: str) -> None:
 
 
 def test_the_json_schema_knows_every_part() -> None:
-    from tacit.recipe.json_schema import json_schema
-    from tacit.recipe.validate import SECTIONS
-    from tacit.registry import registry
+    from sfumato.recipe.json_schema import json_schema
+    from sfumato.recipe.validate import SECTIONS
+    from sfumato.registry import registry
 
     schema = json_schema()
     for section, kind in SECTIONS.items():
@@ -146,14 +146,14 @@ def test_the_json_schema_knows_every_part() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
 def test_a_recipe_with_or_without_a_mark(encoding: str, tmp_path: Path) -> None:
-    (tmp_path / "r.yaml").write_bytes("tacit: 1\n# Größe\ncolumns: {größe: quasi}\n".encode(encoding))
+    (tmp_path / "r.yaml").write_bytes("sfumato: 1\n# Größe\ncolumns: {größe: quasi}\n".encode(encoding))
     assert list(Recipe.load(tmp_path / "r.yaml").schema.columns) == ["größe"]
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_a_recipe_in_another_encoding_is_refused_in_words(encoding: str, tmp_path: Path) -> None:
-    for load in (Recipe.load, Plan.load):
-        (tmp_path / "r.yaml").write_bytes("tacit: 1\n# Größe\ncolumns: {größe: quasi}\n".encode(encoding))
+    for load in (Recipe.load, StudyPlan.load):
+        (tmp_path / "r.yaml").write_bytes("sfumato: 1\n# Größe\ncolumns: {größe: quasi}\n".encode(encoding))
         with pytest.raises(NotThatFormat, match="UTF-8"):
             load(tmp_path / "r.yaml")
         with pytest.raises(FileMissing, match="There is no"):

@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.answer.policy import Policy
-from tacit.answer.subsets import pack, random_subsets, subset_sums, sum_over_subsets, unpack
-from tacit.attack.query_attack import QueryAttack, QueryOutcome, besiege
-from tacit.attack.reconstruction import exhaustive, hadamard, hadamard_subsets, least_squares, linear_program, transform
-from tacit.errors import BadParameter, NotApplicable
-from tacit.registry import registry
-from tacit.rng import Rng
+from sfumato.attacks.query._solvers import (
+    exhaustive,
+    hadamard,
+    hadamard_subsets,
+    least_squares,
+    linear_program,
+    transform,
+)
+from sfumato.attacks.query_attack import QueryAttack, QueryOutcome, evaluate_query_attack
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.query.policy import Policy
+from sfumato.query.subsets import pack, random_subsets, subset_sums, sum_over_subsets, unpack
+from sfumato.registry import registry
+from sfumato.rng import Rng
 
 SECRETS = (np.random.default_rng(1).random(300) < 0.4).astype(int)
 
@@ -26,7 +33,7 @@ def run(attack: str, policy: str, *, people: int = 300, **parameters: Any) -> Qu
     built, answering = chosen.build(options), stand.build(parameters)
     assert isinstance(built, QueryAttack)
     assert isinstance(answering, Policy)
-    return besiege(built, answering, SECRETS[:people], Rng(7))
+    return evaluate_query_attack(built, answering, SECRETS[:people], Rng(7))
 
 
 def test_size_control_stops_differencing_and_falls_to_the_tracker() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from tacit.recipe import Limits
-from tacit.verbs.large import _limits
-from tacit.verbs.protecting import protect
+from sfumato.api.out_of_core import _limits
+from sfumato.api.protect import protect
+from sfumato.recipe import Limits
 
 
 def people() -> pl.DataFrame:
@@ -22,7 +22,7 @@ def people() -> pl.DataFrame:
 
 
 RECIPE = {
-    "tacit": 1,
+    "sfumato": 1,
     "seed": 424242,
     "columns": {"town": "quasi", "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}}, "ill": "sensitive"},
     "models": [{"k-anonymity": {"k": 5}}],

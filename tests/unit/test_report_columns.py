@@ -7,9 +7,9 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.report.account import ColumnPicture
-from tacit.report.columns import ABOVE, BELOW, MISSING, OTHER, column_pictures
+from sfumato.data.table import Table
+from sfumato.reports.columns import ABOVE, BELOW, MISSING, OTHER, column_pictures
+from sfumato.reports.report_data import ColumnPicture
 
 
 def picture(before: pl.Series | None, after: pl.Series, **declared: object) -> ColumnPicture:

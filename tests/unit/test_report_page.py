@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from report_sample import attack, sample_account
 
-from tacit.errors import BadParameter, OutputExists
-from tacit.report import Account, Bar, ColumnPicture, report_html, report_json, write_report
-from tacit.report.figures import cost_figures
+from sfumato.errors import BadParameter, OutputExists
+from sfumato.reports import Bar, ColumnPicture, ReportData, report_html, report_json, write_report
+from sfumato.reports.figures import cost_figures
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 PRIVATE = {
@@ -222,9 +222,9 @@ def test_an_unknown_measure_stays_at_home():
 def test_twin_is_the_account():
     account = sample_account()
     twin = json.loads(report_json(account, "internal"))
-    assert Account.from_plain(twin) == account
+    assert ReportData.from_plain(twin) == account
     outside = json.loads(report_json(account, "external"))
-    assert Account.from_plain(outside) == account.external()
+    assert ReportData.from_plain(outside) == account.external()
 
 
 def test_what_was_left_out_does_not_come_back():
@@ -236,7 +236,7 @@ def test_what_was_left_out_does_not_come_back():
 
 def test_public_recipe_with_a_seed_is_refused():
     with pytest.raises(BadParameter, match="names the seed"):
-        sample_account(recipe_public={"tacit": 1, "seed": 7})
+        sample_account(recipe_public={"sfumato": 1, "seed": 7})
 
 
 HOSTILE = [
@@ -288,7 +288,7 @@ def test_hostile_names_stay_text(audience: str):
 
 
 def test_a_report_of_almost_nothing_is_still_a_report():
-    bare = Account(
+    bare = ReportData(
         title="Bare", created="2026-01-01T00:00:00+00:00", versions={}, manifest={"rows": 3}, files={}, recipe_public={}
     )
     for audience in ("internal", "external"):
@@ -365,7 +365,7 @@ def test_many_bars_are_cut_and_the_table_has_them_all() -> None:
 
 def test_the_recipe_on_the_page_says_nothing_empty() -> None:
     seeded: dict[str, object] = {
-        "tacit": 1,
+        "sfumato": 1,
         "seed": 7,
         "columns": {"zip": {"role": "quasi"}},
         "attacks": [],

@@ -7,7 +7,7 @@ import io
 from report_sample import sample_account
 from rich.console import Console
 
-from tacit.report.terminal import print_attacks, print_measures, print_protection, risk_bar
+from sfumato.reports.terminal import print_attacks, print_measures, print_protection, risk_bar
 
 SILENT = {"attack": "linkage", "discloses": "identity", "risk": None, "reason": "Nobody knows who is who."}
 

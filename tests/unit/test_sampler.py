@@ -9,28 +9,28 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.dp import entropy, sampler
-from tacit.dp.sampler import (
+from sfumato.dp import os_random, sampler
+from sfumato.dp.sampler import (
     bernoulli,
     bernoulli_exp,
     coarser,
     discrete_gaussian,
     discrete_laplace,
-    race,
+    exponential_race,
     rounded_normal,
 )
-from tacit.errors import BadParameter
+from sfumato.errors import BadParameter
 
 
 @pytest.fixture
 def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(5)).bytes))
+    monkeypatch.setattr(os_random, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(5)).bytes))
 
 
 @pytest.mark.usefixtures("fixed_bytes")
 @pytest.mark.parametrize("bound", [1, 2, 3, 7, 1 << 20, (1 << 62) - 1])
 def test_uniform_integers_cover_their_range(bound: int) -> None:
-    drawn = entropy.below(bound, 20_000)
+    drawn = os_random.below(bound, 20_000)
     assert drawn.min() >= 0
     assert drawn.max() < bound
     if bound <= 7:
@@ -74,7 +74,7 @@ def test_race_with_near_ties_goes_the_exact_way(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sampler, "_FULL", 2.0**53)
     monkeypatch.setattr(sampler, "_prefixes", lambda count: np.zeros(count))
     monkeypatch.setattr(sampler, "_photo_finish", lambda runners: seen.append(len(runners)) or exact(runners))
-    chosen = [race(np.array([0, 0, 2]), Fraction(1)) for _ in range(600)]
+    chosen = [exponential_race(np.array([0, 0, 2]), Fraction(1)) for _ in range(600)]
     assert set(seen) == {3}
     weight = np.array([1, 1, np.exp(-2)])
     assert stats.chisquare(np.bincount(chosen, minlength=3), 600 * weight / weight.sum()).pvalue > 1e-6
@@ -82,7 +82,7 @@ def test_race_with_near_ties_goes_the_exact_way(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.usefixtures("fixed_bytes")
 def test_race_respects_sizes_and_never_picks_an_empty_candidate() -> None:
-    chosen = np.array([race(np.array([5, 0, 1]), Fraction(1, 2), np.array([0, 2, 6])) for _ in range(4000)])
+    chosen = np.array([exponential_race(np.array([5, 0, 1]), Fraction(1, 2), np.array([0, 2, 6])) for _ in range(4000)])
     weight = np.array([0, 2, 6 * np.exp(-0.5)])
     observed = np.bincount(chosen, minlength=3)
     assert observed[0] == 0

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tacit.data import read, write
-from tacit.data.table import Table
-from tacit.errors import (
+from sfumato.data import read, write
+from sfumato.data.table import Table
+from sfumato.errors import (
     BadParameter,
     ExtraMissing,
     NotApplicable,
@@ -23,29 +23,29 @@ from tacit.errors import (
     Unmet,
     WrongKind,
 )
-from tacit.protect.methods.generalize import Generalize
-from tacit.protect.methods.mondrian import Mondrian
-from tacit.protect.methods.pseudonymize import Pseudonymize
-from tacit.protect.methods.remove import Remove
-from tacit.protect.model import PrivacyModel
-from tacit.protect.models.k_anonymity import KAnonymity
-from tacit.protect.models.k_map import KMap
-from tacit.protect.models.l_diversity import LDiversity
-from tacit.protect.models.t_closeness import TCloseness
-from tacit.protect.pipeline import Protected, protect
-from tacit.protect.scale import ProtectedFile, check_file, protect_file
-from tacit.protect.step import Step
-from tacit.release import State
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Kind, Role, Schema
-from tacit.schema.hierarchies.intervals import Intervals
-from tacit.schema.hierarchies.mask import Mask
+from sfumato.masking.base import Step
+from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.methods.mondrian import Mondrian
+from sfumato.masking.methods.pseudonymize import Pseudonymize
+from sfumato.masking.methods.remove import Remove
+from sfumato.masking.model import PrivacyModel
+from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.k_map import KMap
+from sfumato.masking.models.l_diversity import LDiversity
+from sfumato.masking.models.t_closeness import TCloseness
+from sfumato.masking.out_of_core import ProtectedFile, check_file, protect_file
+from sfumato.masking.pipeline import Protected, protect
+from sfumato.release import State
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Kind, Role, Schema
+from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
+from sfumato.schema.hierarchies.mask import MaskHierarchy
 
 SCHEMA = Schema(
     columns={
         "name": Column(role=Role.IDENTIFIER),
-        "zip": Column(role=Role.QUASI, hierarchy=Mask.build("right")),
-        "age": Column(role=Role.QUASI, kind=Kind.INTEGER, hierarchy=Intervals.build([5, 20])),
+        "zip": Column(role=Role.QUASI, hierarchy=MaskHierarchy.build("right")),
+        "age": Column(role=Role.QUASI, kind=Kind.INTEGER, hierarchy=IntervalsHierarchy.build([5, 20])),
         "sex": Column(role=Role.QUASI),
         "illness": Column(role=Role.SENSITIVE),
     }

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from ruamel.yaml import YAML
 
-from tacit.schema.hierarchy import hierarchy_from_plain
+from sfumato.schema.hierarchy import hierarchy_from_plain
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS = re.findall(r"^\| `(\{(?!file).*\})` \| (.*) \|$", DOCS.joinpath("schema.md").read_text(), re.M)

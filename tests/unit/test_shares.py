@@ -10,20 +10,20 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, Session
-from tacit.answer.choosing import choose
-from tacit.answer.explanation import explain
-from tacit.answer.measurement import Count, Share, Sum
-from tacit.answer.question import ask
-from tacit.answer.strategy import Strategy
-from tacit.dp.combined import combined_error, laplace_tail
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, concentrated, pure
-from tacit.dp.mechanisms.gaussian import Gaussian
-from tacit.dp.mechanisms.laplace import Laplace
-from tacit.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from tacit.errors import BadParameter
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, concentrated, pure
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.dp.noise_sums import combined_error, laplace_tail
+from sfumato.errors import BadParameter
+from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.query.plan.aggregates import Count, Share, Sum
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.results.explain import explain
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 HUGE = 10**7
 
@@ -66,7 +66,7 @@ def session(known: Catalog, rows: list[dict[str, Any]] = ROWS) -> Session:
 
 
 def plan(sql: str, cost: Any = None, **limits: Any) -> Strategy:
-    return choose(ask(sql, catalog("person", **limits) if limits else catalog()), cost or pure(1))
+    return choose(parse_query(sql, catalog("person", **limits) if limits else catalog()), cost or pure(1))
 
 
 def errors(strategy: Strategy) -> list[float]:
@@ -193,7 +193,8 @@ def test_private_keys_cost_no_epsilon_of_their_own() -> None:
     assert answer.frame["word"].to_list() == ["w0", "w1"]
     assert answer.frame["n"].to_list() == pytest.approx([45, 45], abs=3)
     assert isinstance(
-        asked.ask("SELECT word, COUNT(*) AS n FROM t GROUP BY word", epsilon=9, delta="1e-6").rows[0][1].value, int
+        asked.ask("SELECT word, COUNT(*) AS n FROM t GROUP BY word", epsilon=9, delta="1e-6").rows[0][1].value,
+        int,
     )
     assert (
         len(asked.ask("SELECT CAST(whole AS VARCHAR) AS k, COUNT(*) FROM t GROUP BY k", epsilon=1, delta="1e-6").rows)

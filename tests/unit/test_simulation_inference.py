@@ -9,20 +9,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Attack, Outcome, Scene, battery, examine
-from tacit.attack.attacks.attribute_linkage import AttributeLinkage
-from tacit.attack.attacks.model_inference import ModelInference
-from tacit.attack.attacks.simulation import Simulation
-from tacit.attack.attacks.simulation_inference import SimulationInference
-from tacit.attack.channel import _turned
-from tacit.attack.intervals import wilson
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack
+from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
+from sfumato.attacks.inference.model_inference import ModelInference
+from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
+from sfumato.attacks.inference.simulation_inference.noise_inversion import _turned
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.masking.base import Context, Step
+from sfumato.registry import registry
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DATA = Path(__file__).parents[1] / "data" / "sdcmicro"
 
@@ -35,16 +35,16 @@ def companies(file: str, known: int) -> Dataset:
     return Dataset.of(Table(frame=frame.select(names)), Schema(columns=roles))
 
 
-def masked(data: Dataset, method: str, **parameters: Any) -> Scene:
+def masked(data: Dataset, method: str, **parameters: Any) -> AttackScenario:
     step = registry("method").get(method).build(parameters)
     assert isinstance(step, Step)
     change = step.apply(data, Context(rng=Rng(11)))
     said = {"step": method, "parameters": step.public(), "truthful": step.truthful, **change.public}
-    return Scene(original=data, release=Release(table=change.table, manifest={"steps": [said]}), aligned=True)
+    return AttackScenario(original=data, release=Release(table=change.table, manifest={"steps": [said]}), aligned=True)
 
 
-def run(attack: Attack, where: Scene) -> Outcome:
-    return examine(attack, where, rng=Rng(5))
+def run(attack: Attack, where: AttackScenario) -> Outcome:
+    return evaluate_attack(attack, where, rng=Rng(5))
 
 
 @pytest.mark.parametrize("file", ["CASCrefmicrodata.csv", "Tarragona.csv"])
@@ -107,14 +107,16 @@ def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
     frame = data.table.frame.with_columns(pl.col(data.sensitive[0]).shuffle(seed=3))
     parameters = {"p": 5} if method == "rank-swap" else {"variance_ratio": 0.05}
     made = masked(Dataset(table=Table(frame=frame), schema=data.schema), method, columns=list(data.quasi), **parameters)
-    outcome = run(SimulationInference(tolerance=0.05), Scene(original=data, release=made.release, aligned=True))
+    outcome = run(
+        SimulationInference(tolerance=0.05), AttackScenario(original=data, release=made.release, aligned=True)
+    )
     assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.tries, 0.9999)[1]
     strange = data.table.frame.select(
         pl.col(name).shuffle(seed=7 + place) for place, name in enumerate(data.table.columns)
     )
     outcome = run(
         SimulationInference(tolerance=0.05),
-        Scene(
+        AttackScenario(
             original=data,
             release=Release(table=Table(frame=strange), manifest=made.release.manifest),
             aligned=True,
@@ -125,13 +127,13 @@ def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
 
 def test_the_battery_simulates_for_each_secret_that_a_step_can_tell_of() -> None:
     data = companies("Tarragona.csv", 3)
-    by_known = battery(masked(data, "rank-swap", p=5, columns=list(data.quasi)))
-    by_secret = battery(masked(data, "rank-swap", p=5, columns=list(data.sensitive)))
+    by_known = default_attacks(masked(data, "rank-swap", p=5, columns=list(data.quasi)))
+    by_secret = default_attacks(masked(data, "rank-swap", p=5, columns=list(data.sensitive)))
     for chosen in (by_known, by_secret):
         [found] = [attack for attack in chosen if isinstance(attack, SimulationInference)]
         assert (found.secret, found.tolerance) == (data.sensitive[0], 0.05)
-    untouched = Scene(original=data, release=Release(table=data.table, manifest={}), aligned=True)
-    assert not any(isinstance(attack, SimulationInference) for attack in battery(untouched))
+    untouched = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    assert not any(isinstance(attack, SimulationInference) for attack in default_attacks(untouched))
     with pytest.raises(NotApplicable, match="does not say how it was made"):
         run(SimulationInference(tolerance=0.05), untouched)
 
@@ -153,7 +155,7 @@ def test_who_knows_few_makes_up_people_to_see_how_groups_move_values(monkeypatch
     frame = pl.DataFrame({name: draw.normal(size=1500).round(4) for name in "abcd"})
     schema = Schema(columns=dict.fromkeys("abcd", Column(role=Role.QUASI)))
     where = masked(Dataset.of(Table(frame=frame), schema), "microaggregate", k=5)
-    few = examine(Simulation(), where, rng=Rng(5), tries=700)
+    few = evaluate_attack(Simulation(), where, rng=Rng(5), tries=700)
     assert few.main.rate > 0.08
-    monkeypatch.setattr("tacit.attack.likelihood._VARIED", 0)
-    assert examine(Simulation(), where, rng=Rng(5), tries=700).main.rate < 0.03
+    monkeypatch.setattr("sfumato.attacks.likelihood._VARIED", 0)
+    assert evaluate_attack(Simulation(), where, rng=Rng(5), tries=700).main.rate < 0.03

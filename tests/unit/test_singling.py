@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.errors import BadParameter
-from tacit.profile.partitions import CAP, divide, encode
-from tacit.profile.screening import Screen
-from tacit.profile.search import Search
-from tacit.profile.singling import single_out, unique_share
+from sfumato.errors import BadParameter
+from sfumato.profiling.partitions import CAP, divide, encode
+from sfumato.profiling.screening import Screen
+from sfumato.profiling.search import Search
+from sfumato.profiling.singling_out import single_out, unique_share
 
 
 def people(rows: int, seed: int = 1) -> pl.DataFrame:
@@ -62,15 +62,15 @@ class TestPartitions:
 
     def test_sorting_and_table_agree(self, monkeypatch):
         in_table = divide(self.data, [0, 2])
-        monkeypatch.setattr("tacit.profile.partitions._CELLS_PER_ROW", 0)
-        monkeypatch.setattr("tacit.profile.partitions.max", lambda a, b: 0, raising=False)
+        monkeypatch.setattr("sfumato.profiling.partitions._CELLS_PER_ROW", 0)
+        monkeypatch.setattr("sfumato.profiling.partitions.max", lambda a, b: 0, raising=False)
         in_order = divide(self.data, [0, 2])
         assert in_table.groups == in_order.groups
         assert (in_table.histogram == in_order.histogram).all()
 
     def test_keys_that_outgrow_64_bits(self, monkeypatch):
         expected = divide(self.data, [0, 1, 5])
-        monkeypatch.setattr("tacit.profile.partitions._LARGEST_KEY", 10)
+        monkeypatch.setattr("sfumato.profiling.partitions._LARGEST_KEY", 10)
         assert (divide(self.data, [0, 1, 5]).histogram == expected.histogram).all()
 
     def test_at_most_is_the_sum_of_small_pieces(self):
@@ -138,7 +138,7 @@ class TestSingleOut:
         assert max(len(c.columns) for c in single_out(people(400), max_size=2).others) == 2
 
     def test_too_many_combinations_stop_the_search_and_say_so(self, monkeypatch):
-        monkeypatch.setattr("tacit.profile.search._MOST_COMBINATIONS", 10)
+        monkeypatch.setattr("sfumato.profiling.search._MOST_COMBINATIONS", 10)
         assert single_out(people(400)).size == 1
 
     def test_one_row_and_no_useful_column(self):

@@ -11,16 +11,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.cli import main
-from tacit.errors import BadParameter, InvalidRecipe
-from tacit.recipe import Recipe
-from tacit.study import Candidate, Plan, Point, Study, run_study
-from tacit.study.frontier import points_of
-from tacit.study.page import chart, page
-from tacit.study.saving import save_study
+from sfumato.cli import main
+from sfumato.errors import BadParameter, InvalidRecipe
+from sfumato.recipe import Recipe
+from sfumato.studies import Candidate, Point, Study, StudyPlan, run_study
+from sfumato.studies.frontier import points_of
+from sfumato.studies.page import chart, page
+from sfumato.studies.save import save_study
 
 PLAN: dict[str, Any] = {
-    "tacit": 1,
+    "sfumato": 1,
     "seed": 3,
     "columns": {"x": {"role": "quasi"}, "y": {"role": "quasi"}, "z": {"role": "sensitive"}},
     "attacks": ["distance-linkage"],
@@ -45,11 +45,11 @@ def table() -> pl.DataFrame:
 
 
 def test_every_combination_is_a_candidate_with_a_recipe() -> None:
-    plan = Plan.parse(PLAN)
+    plan = StudyPlan.parse(PLAN)
     names = [candidate.name for candidate in plan.candidates]
     assert names[:4] == ["rank-swap p=1", "rank-swap p=30", "microaggregate k=2", "microaggregate k=20"]
     assert plan.seeds == (3, 4)
-    assert Plan.parse({**PLAN, "seed": 0}).seeds == (0, 1)
+    assert StudyPlan.parse({**PLAN, "seed": 0}).seeds == (0, 1)
     recipe = Recipe.parse(plan.recipe_of(plan.candidates[1]).to_plain())
     assert recipe.steps[0].to_plain()["p"] == 30
     assert recipe.seed == 3
@@ -61,7 +61,7 @@ def test_pipelines_bare_values_and_names_that_repeat() -> None:
         {"rank-swap": 5},
         {"rank-swap": 5},
     ]
-    plan = Plan.parse({**PLAN, "study": {"candidates": candidates}})
+    plan = StudyPlan.parse({**PLAN, "study": {"candidates": candidates}})
     assert [c.name for c in plan.candidates] == [
         "round base=1 + noise variance_ratio=0.1",
         "round base=1 + noise variance_ratio=0.2",
@@ -73,15 +73,15 @@ def test_pipelines_bare_values_and_names_that_repeat() -> None:
 
 def test_columns_are_in_a_name_only_where_they_tell_candidates_apart() -> None:
     common = {"rank-swap": {"p": {"try": [2, 5]}, "columns": ["x", "y"]}}
-    names = [c.name for c in Plan.parse({**PLAN, "study": {"candidates": [common]}}).candidates]
+    names = [c.name for c in StudyPlan.parse({**PLAN, "study": {"candidates": [common]}}).candidates]
     assert names == ["rank-swap p=2", "rank-swap p=5"]
     other = {"rank-swap": {"p": 2, "columns": ["z"]}}
-    names = [c.name for c in Plan.parse({**PLAN, "study": {"candidates": [common, other]}}).candidates]
+    names = [c.name for c in StudyPlan.parse({**PLAN, "study": {"candidates": [common, other]}}).candidates]
     assert names == ["rank-swap columns=[x, y], p=2", "rank-swap p=5", "rank-swap p=2, columns=[z]"]
 
 
 def test_the_page_is_for_every_screen() -> None:
-    text = page(run_study(Plan.parse(PLAN), table(), workers=1))
+    text = page(run_study(StudyPlan.parse(PLAN), table(), workers=1))
     start, _, shown = text.rpartition("<figure aria-label=")
     assert '<html lang="en">' in start
     assert 'name="viewport"' in start
@@ -108,11 +108,11 @@ def test_the_page_is_for_every_screen() -> None:
 )
 def test_a_bad_plan_is_refused_with_all_its_problems(study: Any, words: str) -> None:
     with pytest.raises(InvalidRecipe, match=words):
-        Plan.parse({**PLAN, "study": study})
+        StudyPlan.parse({**PLAN, "study": study})
 
 
 def test_map_frontier_and_recommendation() -> None:
-    study = run_study(Plan.parse(PLAN), table(), workers=1)
+    study = run_study(StudyPlan.parse(PLAN), table(), workers=1)
     by_name = {point.candidate.name: point for point in study.points}
     low, high = by_name["rank-swap p=30"], by_name["rank-swap p=1"]
     assert low.risk is not None and high.risk is not None and low.risk < high.risk  # noqa: PT018
@@ -141,7 +141,7 @@ def test_finished_runs_are_kept_and_a_change_runs_only_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    from tacit.study import running
+    from sfumato.studies import run as running
 
     original = running.run_cell
 
@@ -153,21 +153,21 @@ def test_finished_runs_are_kept_and_a_change_runs_only_what_changed(
 
     monkeypatch.setattr(running, "run_cell", counting)
     with pytest.raises(KeyboardInterrupt):
-        run_study(Plan.parse(PLAN), table(), folder=tmp_path, workers=1)
+        run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
     assert len(list((tmp_path / "cells").glob("*.json"))) == 3
     monkeypatch.setattr(running, "run_cell", original)
-    first = run_study(Plan.parse(PLAN), table(), folder=tmp_path, workers=1)
+    first = run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
     assert first.resumed == 3
-    again = run_study(Plan.parse(PLAN), table(), folder=tmp_path, workers=1)
+    again = run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
     assert again.resumed == 10
     assert [p.to_plain() for p in again.points] == [p.to_plain() for p in first.points]
-    other = run_study(Plan.parse(PLAN), table().with_columns(pl.col("x") + 1), folder=tmp_path, workers=1)
+    other = run_study(StudyPlan.parse(PLAN), table().with_columns(pl.col("x") + 1), folder=tmp_path, workers=1)
     assert other.resumed == 0
 
 
 @pytest.mark.slow
 def test_processes_give_the_same_as_one() -> None:
-    plan = Plan.parse(PLAN)
+    plan = StudyPlan.parse(PLAN)
     alone, together = run_study(plan, table(), workers=1), run_study(plan, table(), workers=2)
 
     def without_time(study: Any) -> list[dict[str, Any]]:
@@ -178,7 +178,7 @@ def test_processes_give_the_same_as_one() -> None:
 
 def test_folder_holds_page_table_and_recipes_that_run(tmp_path: Path) -> None:
     table().write_csv(tmp_path / "data.csv")
-    plan = Plan.parse({**PLAN, "data": "data.csv"}, base=tmp_path)
+    plan = StudyPlan.parse({**PLAN, "data": "data.csv"}, base=tmp_path)
     study = run_study(plan, folder=tmp_path / "out", workers=1)
     save_study(study, tmp_path / "out")
     text = (tmp_path / "out" / "study.html").read_text()
@@ -211,14 +211,14 @@ def test_command_prints_one_document_and_says_when_no_candidate_keeps_the_limit(
 
 def test_a_study_needs_data() -> None:
     with pytest.raises(BadParameter, match="no data"):
-        run_study(Plan.parse(PLAN))
+        run_study(StudyPlan.parse(PLAN))
 
 
 def test_the_package_is_a_verb() -> None:
-    import tacit
+    import sfumato
 
     plan = {**PLAN, "study": {"candidates": [{"rank-swap": 5}], "tries": 50}}
-    assert [point.candidate.name for point in tacit.study(plan, table(), workers=1).points] == ["rank-swap 5"]
+    assert [point.candidate.name for point in sfumato.study(plan, table(), workers=1).points] == ["rank-swap 5"]
 
 
 def point(name: str, risk: float, high: float, loss: float, *, holds: bool = True) -> Point:
@@ -230,7 +230,7 @@ def point(name: str, risk: float, high: float, loss: float, *, holds: bool = Tru
 
 def test_what_is_recommended_keeps_its_models_and_its_limit_at_the_upper_end() -> None:
     study = Study(
-        plan=Plan.parse(PLAN),
+        plan=StudyPlan.parse(PLAN),
         points=(
             point("broken", 0.01, 0.02, 0.0, holds=False),
             point("doubtful", 0.08, 0.12, 0.1),
@@ -255,6 +255,6 @@ def test_the_worst_attack_on_identity_is_the_risk_of_a_candidate() -> None:
     measure = {"measure": "correlations", "value": 0.2, "better": "low", "high": None}
     attacks = [told("weak", 0.1), told("strong", 0.4), told("other", 0.9, "attribute")]
     cell = {"attacks": attacks, "measures": [measure], "verdicts": [], "seconds": 1.0}
-    plan = replace(Plan.parse(PLAN), seeds=(1,), risk=None)
+    plan = replace(StudyPlan.parse(PLAN), seeds=(1,), risk=None)
     points = points_of(plan, {(number, 1): cell for number in range(len(plan.candidates))})
     assert [(p.risk, p.risk_high, p.risk_by) for p in points] == [(0.4, 0.5, "strong")] * len(points)

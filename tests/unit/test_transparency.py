@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.attack import Attack, Outcome, Scene, battery, examine
-from tacit.attack.attacks.rank_window import RankWindow
-from tacit.attack.attacks.simulation import Simulation
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.protect.step import Context, Step
-from tacit.registry import registry
-from tacit.release import Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Schema
+from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack
+from sfumato.attacks.transparency.rank_window import RankWindow
+from sfumato.attacks.transparency.simulation import Simulation
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.masking.base import Context, Step
+from sfumato.registry import registry
+from sfumato.release import Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Schema
 
 
 def people(count: int = 600, seed: int = 3) -> Dataset:
@@ -30,17 +30,17 @@ def people(count: int = 600, seed: int = 3) -> Dataset:
     return Dataset.of(Table(frame=frame), Schema(columns={name: Column(role="quasi") for name in frame.columns}))
 
 
-def masked(method: str, **parameters: Any) -> Scene:
+def masked(method: str, **parameters: Any) -> AttackScenario:
     original = people()
     step = registry("method").get(method).build(parameters)
     assert isinstance(step, Step)
     change = step.apply(original, Context(rng=Rng(11)))
     manifest = {"steps": [{"step": method, "parameters": step.public(), "truthful": False, **change.public}]}
-    return Scene(original=original, release=Release(table=change.table, manifest=manifest), aligned=True)
+    return AttackScenario(original=original, release=Release(table=change.table, manifest=manifest), aligned=True)
 
 
-def run(attack: Attack, where: Scene) -> Outcome:
-    return examine(attack, where, rng=Rng(5), tries=600)
+def run(attack: Attack, where: AttackScenario) -> Outcome:
+    return evaluate_attack(attack, where, rng=Rng(5), tries=600)
 
 
 def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:
@@ -50,7 +50,7 @@ def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:
     assert within.certain_hits == within.certain > 0
     step = {**where.release.manifest["steps"][0]}
     step["parameters"] = {**step["parameters"], "strata": []}
-    unaware = Scene(
+    unaware = AttackScenario(
         original=where.original,
         release=Release(table=where.release.table, manifest={"steps": [step]}),
         aligned=True,
@@ -70,7 +70,7 @@ def test_correlated_noise_is_linked_by_its_joint_likelihood(monkeypatch: pytest.
     where = masked("noise", variance_ratio=0.00002, variant="correlated", columns=columns)
     together = run(Simulation(rounds=40), where)
     assert together.detail["moved together"] == columns
-    monkeypatch.setattr("tacit.attack.likelihood._TIED", 9.0)
+    monkeypatch.setattr("sfumato.attacks.likelihood._TIED", 9.0)
     apart = run(Simulation(rounds=40), where)
     assert apart.detail["moved together"] == []
     assert together.main.hits > apart.main.hits
@@ -83,19 +83,19 @@ def test_independent_noise_moves_nothing_together() -> None:
 
 def test_the_battery_learns_distances_where_it_can_be_told_who_is_who() -> None:
     where = masked("noise", variance_ratio=0.1, columns=["x0", "x1", "x2", "x3"])
-    chosen = [attack for attack in battery(where) if attack.part_name() == "learned-linkage"]
+    chosen = [attack for attack in default_attacks(where) if attack.part_name() == "learned-linkage"]
     assert [attack.setting for attack in chosen] == ["worst case", "30% known"]
-    unknown = Scene(original=where.original, release=where.release)
-    assert "learned-linkage" not in [attack.part_name() for attack in battery(unknown)]
+    unknown = AttackScenario(original=where.original, release=where.release)
+    assert "learned-linkage" not in [attack.part_name() for attack in default_attacks(unknown)]
     coarse = Release(table=where.release.table, manifest={"steps": [{"step": "generalize", "truthful": True}]})
-    exact = Scene(original=where.original, release=coarse, aligned=True)
-    assert "learned-linkage" not in [attack.part_name() for attack in battery(exact)]
+    exact = AttackScenario(original=where.original, release=coarse, aligned=True)
+    assert "learned-linkage" not in [attack.part_name() for attack in default_attacks(exact)]
 
 
 def test_columns_too_wide_to_learn_over_are_left_out() -> None:
     draw = np.random.default_rng(1)
     frame = people().table.frame.with_columns(pl.Series("code", draw.integers(0, 60, 600).astype(str)))
     original = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role="quasi") for name in frame.columns}))
-    where = Scene(original=original, release=Release(table=Table(frame=frame), manifest={}), aligned=True)
-    [first, _] = [attack for attack in battery(where) if attack.part_name() == "learned-linkage"]
+    where = AttackScenario(original=original, release=Release(table=Table(frame=frame), manifest={}), aligned=True)
+    [first, _] = [attack for attack in default_attacks(where) if attack.part_name() == "learned-linkage"]
     assert first.knows == ("town", "x0", "x1", "x2", "x3")

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data.table import Table
-from tacit.errors import NotApplicable
-from tacit.measure import Measure, Measurement, Pair
-from tacit.registry import registry
-from tacit.release import Lineage, Release
-from tacit.rng import Rng
-from tacit.schema import Column, Dataset, Role, Schema
+from sfumato.data.table import Table
+from sfumato.errors import NotApplicable
+from sfumato.measures import Measure, MeasureResult, ReleasePair
+from sfumato.registry import registry
+from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
 
 DRAW = np.random.default_rng(0)
 _START = DRAW.bit_generator.state
@@ -26,18 +26,20 @@ def same_draws() -> None:
     DRAW.bit_generator.state = _START
 
 
-def pair(before: pl.DataFrame, after: pl.DataFrame, *, rows: Any = "same", sensitive: tuple[str, ...] = ()) -> Pair:
+def pair(
+    before: pl.DataFrame, after: pl.DataFrame, *, rows: Any = "same", sensitive: tuple[str, ...] = ()
+) -> ReleasePair:
     roles = {name: Role.SENSITIVE if name in sensitive else Role.QUASI for name in before.columns}
     schema = Schema(columns={name: Column(role=role) for name, role in roles.items()})
     lineage = Lineage.identity(after.height) if isinstance(rows, str) else rows
-    return Pair(
+    return ReleasePair(
         original=Dataset.of(Table(frame=before), schema),
         release=Release(table=Table(frame=after), manifest={}),
         lineage=lineage,
     )
 
 
-def take(name: str, both: Pair, parameters: Any = None, seed: int = 1) -> Measurement:
+def take(name: str, both: ReleasePair, parameters: Any = None, seed: int = 1) -> MeasureResult:
     measure = registry("measure").get(name).build(parameters)
     assert isinstance(measure, Measure)
     return measure.of(both, Rng(seed))
@@ -139,7 +141,7 @@ def test_propensity_of_fresh_data_is_its_expectation_and_of_shifted_data_many_ti
     """Mean over 30 pairs of samples: standard error about 0.13; a shift of 0.2 standard deviations is found."""
     ratios, shifted = [], []
 
-    def times_expected(both: Pair) -> float:
+    def times_expected(both: ReleasePair) -> float:
         found = take("propensity", both, {"repeats": 0}).detail
         assert found["null"] == pytest.approx(found["null_fresh"] / 2)
         return float(found["pmse"] / found["null_fresh"])
@@ -209,7 +211,7 @@ def test_clusters_that_stay_and_clusters_that_are_gone() -> None:
 
 def test_own_function_and_divergence() -> None:
     both = pair(numbers(x=[1, 3], y=[10, 10]), numbers(x=[2, 4], y=[10, 10]))
-    function = "tacit.measure.utility.custom:mean_of_numbers"
+    function = "sfumato.measures.utility.custom:mean_of_numbers"
     assert take("custom", both, function).value == pytest.approx(0.25)
     assert take("custom", both, {"function": function, "divergence": "absolute"}).value == pytest.approx(0.5)
     assert take("custom", both, {"function": function, "divergence": "euclidean"}).value == pytest.approx(1.0)
@@ -225,4 +227,4 @@ def test_measures_of_numbers_do_not_apply_to_text(name: str) -> None:
 def test_a_function_that_has_nothing_to_say() -> None:
     words = pl.DataFrame({"q": ["x", "y", "x"]})
     with pytest.raises(NotApplicable, match="returned nothing"):
-        take("custom", pair(words, words), "tacit.measure.utility.custom:mean_of_numbers")
+        take("custom", pair(words, words), "sfumato.measures.utility.custom:mean_of_numbers")

@@ -12,16 +12,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import tacit
-from tacit.attack import Discloses, Outcome, risk
-from tacit.attack.outcome import Arm
-from tacit.data import Table, write
-from tacit.errors import BadParameter, NotApplicable, OutOfTime, PolicyNotMet, Unmet, WrongKind
-from tacit.recipe import Limits, Recipe
-from tacit.verbs import judge_limits, protect_large
+import sfumato
+from sfumato.api import judge_limits, protect_large
+from sfumato.attacks import Discloses, Outcome, risk
+from sfumato.attacks.evaluation.outcome import Arm
+from sfumato.data import Table, write
+from sfumato.errors import BadParameter, NotApplicable, OutOfTime, PolicyNotMet, Unmet, WrongKind
+from sfumato.recipe import Limits, Recipe
 
 RECIPE: dict[str, Any] = {
-    "tacit": 1,
+    "sfumato": 1,
     "seed": 7,
     "columns": {
         "name": "identifier",
@@ -45,7 +45,7 @@ PEOPLE = pl.DataFrame(
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame, pa.Table])
 def test_the_callers_own_type_comes_back(kind: type[Any]) -> None:
     given: Any = {pl.DataFrame: PEOPLE, pd.DataFrame: PEOPLE.to_pandas(), pa.Table: PEOPLE.to_arrow()}[kind]
-    done = tacit.protect(RECIPE, given)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, given)  # type: ignore[operator]
     assert type(done.data) is kind
     assert done.protected.holds
     assert "name" not in done.release.table.columns
@@ -53,57 +53,57 @@ def test_the_callers_own_type_comes_back(kind: type[Any]) -> None:
 
 
 def test_packages_are_verbs_too(tmp_path: Path) -> None:
-    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
     done.save(tmp_path / "out")
-    [outcome, *_] = tacit.attack(tmp_path / "out", original=PEOPLE, seed=1)  # type: ignore[operator]
+    [outcome, *_] = sfumato.attack(tmp_path / "out", original=PEOPLE, seed=1)  # type: ignore[operator]
     assert outcome.main.tries == done.release.table.rows
-    [found] = tacit.measure(tmp_path / "out", original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
+    [found] = sfumato.measure(tmp_path / "out", original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
     assert found.value is not None
 
 
 def test_somebody_elses_file_needs_columns_named_and_says_so(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     PEOPLE.drop("name").write_csv(file)
-    outcomes = tacit.attack(file, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
+    outcomes = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
     assert outcomes[0].main.hits > 0
-    unknown = tacit.attack(file, original=PEOPLE, knows=["age", "town"], seed=1)  # type: ignore[operator]
+    unknown = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], seed=1)  # type: ignore[operator]
     assert all(isinstance(outcome, NotApplicable) for outcome in unknown)
 
 
 def test_a_frame_can_be_the_release() -> None:
     theirs = PEOPLE.drop("name")
-    [outcome, *_] = tacit.attack(theirs, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
+    [outcome, *_] = sfumato.attack(theirs, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
     assert outcome.main.hits > 0
-    [found] = tacit.measure(theirs, original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
+    [found] = sfumato.measure(theirs, original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
     assert found.value == 0
-    [verdict] = tacit.check(theirs, recipe=Recipe.parse(RECIPE))  # type: ignore[operator]
+    [verdict] = sfumato.check(theirs, recipe=Recipe.parse(RECIPE))  # type: ignore[operator]
     assert verdict.worst == 4
 
 
 @pytest.mark.parametrize("seed", [-1, "x", 1.5, True])
 def test_a_seed_is_a_whole_number(seed: Any) -> None:
     with pytest.raises(BadParameter, match="seed"):
-        tacit.protect(RECIPE, PEOPLE, seed=seed)  # type: ignore[operator]
+        sfumato.protect(RECIPE, PEOPLE, seed=seed)  # type: ignore[operator]
 
 
 def test_what_is_no_recipe_is_refused() -> None:
     with pytest.raises(BadParameter, match="type int"):
-        tacit.protect(17, PEOPLE)  # type: ignore[operator]
+        sfumato.protect(17, PEOPLE)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, timedelta(days=1)])
 def test_cells_that_hold_more_than_one_value_are_refused(cell: Any) -> None:
     with pytest.raises(WrongKind, match="`more`"):
-        tacit.protect(RECIPE, PEOPLE.with_columns(more=pl.Series([cell] * PEOPLE.height)))  # type: ignore[operator]
+        sfumato.protect(RECIPE, PEOPLE.with_columns(more=pl.Series([cell] * PEOPLE.height)))  # type: ignore[operator]
 
 
 def test_no_data_is_a_clear_error() -> None:
     with pytest.raises(BadParameter, match="names no data"):
-        tacit.protect(RECIPE)  # type: ignore[operator]
+        sfumato.protect(RECIPE)  # type: ignore[operator]
 
 
 def test_saving_an_unmet_release_must_be_asked_for(tmp_path: Path) -> None:
-    done = tacit.protect({**RECIPE, "steps": [], "models": [{"k-anonymity": 50}]}, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect({**RECIPE, "steps": [], "models": [{"k-anonymity": 50}]}, PEOPLE)  # type: ignore[operator]
     with pytest.raises(Unmet, match="k-anonymity"):
         done.save(tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -146,13 +146,13 @@ def test_the_worst_attack_counts() -> None:
 
 
 def test_a_release_may_lie_in_a_database(tmp_path: Path) -> None:
-    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
     path = tmp_path / "released.duckdb"
     write(Table(frame=done.data), path)
-    [found] = tacit.measure(  # type: ignore[operator]
+    [found] = sfumato.measure(  # type: ignore[operator]
         f"duckdb:///{path}?table=data", original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema
     )
-    [same] = tacit.measure(  # type: ignore[operator]
+    [same] = sfumato.measure(  # type: ignore[operator]
         done.data, original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema
     )
     assert found.value == same.value >= 4
@@ -160,16 +160,16 @@ def test_a_release_may_lie_in_a_database(tmp_path: Path) -> None:
 
 def test_a_release_does_not_take_the_place_of_where_you_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
     with pytest.raises(BadParameter, match="the folder you are in"):
         done.save(".")
     assert not list(tmp_path.iterdir())
 
 
 def test_attacks_repeat_by_seed(tmp_path: Path) -> None:
-    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
     runs = [
-        [o.main.hits for o in tacit.attack(done.release, original=PEOPLE, lineage=done.lineage, seed=3)]  # type: ignore[operator]
+        [o.main.hits for o in sfumato.attack(done.release, original=PEOPLE, lineage=done.lineage, seed=3)]  # type: ignore[operator]
         for _ in range(2)
     ]
     assert runs[0] == runs[1]
@@ -178,15 +178,15 @@ def test_attacks_repeat_by_seed(tmp_path: Path) -> None:
 def test_one_person_can_be_sought_and_a_key_can_stand_for_the_row_map(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     PEOPLE.sample(fraction=1.0, shuffle=True, seed=3).write_csv(file)
-    [one, *_] = tacit.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[7], seed=1)  # type: ignore[operator]
+    [one, *_] = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[7], seed=1)  # type: ignore[operator]
     assert one.main.tries == 1
     with pytest.raises(BadParameter, match="120 rows"):
-        tacit.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)  # type: ignore[operator]
+        sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)  # type: ignore[operator]
 
 
 def test_when_time_is_up_attacks_are_not_run_rather_than_harmless() -> None:
-    done = tacit.protect(RECIPE, PEOPLE)  # type: ignore[operator]
-    outcomes = tacit.attack(done.release, original=PEOPLE, lineage=done.lineage, seconds=0)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    outcomes = sfumato.attack(done.release, original=PEOPLE, lineage=done.lineage, seconds=0)  # type: ignore[operator]
     assert outcomes
     assert all(isinstance(outcome, OutOfTime) and "Stopped" in str(outcome) for outcome in outcomes)
     [entry] = judge_limits(Limits(risk=0.5), outcomes)
@@ -202,7 +202,7 @@ def test_the_options_of_the_data_hold_for_large_files_too(tmp_path: Path) -> Non
     options = {"file": str(tmp_path / "data.csv"), "delimiter": ";", "missing": ["none"], "text": ["code"]}
     recipe = Recipe.parse(
         {
-            "tacit": 1,
+            "sfumato": 1,
             "data": options,
             "columns": {"code": "quasi", "town": "quasi"},
             "models": [{"k-anonymity": 4}],
@@ -210,7 +210,7 @@ def test_the_options_of_the_data_hold_for_large_files_too(tmp_path: Path) -> Non
         }
     )
     for given in (None, str(tmp_path / "next.csv")):
-        expected = tacit.protect(recipe, given).data  # type: ignore[operator]
+        expected = sfumato.protect(recipe, given).data  # type: ignore[operator]
         assert expected["code"].dtype == pl.String
         assert expected["town"].null_count() == 8
         protect_large(recipe, tmp_path / "large", data=given, force=True)
@@ -223,7 +223,7 @@ def test_suppressed_rows_are_no_small_class_of_a_large_release(tmp_path: Path) -
     frame.write_parquet(tmp_path / "x.parquet")
     recipe = Recipe.parse(
         {
-            "tacit": 1,
+            "sfumato": 1,
             "data": str(tmp_path / "x.parquet"),
             "columns": {"town": "quasi"},
             "models": [{"k-anonymity": 5}],

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.errors import BadParameter, SealedValue, UnknownPart, catalogue
-from tacit.exact import floor_share, rational
-from tacit.params import part_name
-from tacit.registry import KINDS, registry
-from tacit.rng import Rng
-from tacit.sealed import Permit, Sealed
+from sfumato.errors import BadParameter, SecretAccessRefused, UnknownPart, catalogue
+from sfumato.params import part_name
+from sfumato.rationals import floor_share, rational
+from sfumato.registry import KINDS, registry
+from sfumato.rng import Rng
+from sfumato.secret import Permit, SecretValue
 
 LEAKS: dict[str, Callable[[Any], Any]] = {
     "str": str,
@@ -46,18 +46,18 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS.keys())
 def test_a_sealed_value_does_not_leak(leak: Callable[[Any], Any]) -> None:
-    with pytest.raises(SealedValue) as caught:
-        leak(Sealed(12345))
+    with pytest.raises(SecretAccessRefused) as caught:
+        leak(SecretValue(12345))
     assert "12345" not in str(caught.value)
 
 
 def test_a_sealed_value_shows_nothing_and_opens_with_a_permit_only() -> None:
-    sealed = Sealed(12345)
+    sealed = SecretValue(12345)
     assert repr(sealed) == "<Sealed>"
     assert "12345" not in repr([sealed])
     with pytest.raises(TypeError):
         json.dumps(sealed)
-    with pytest.raises(SealedValue):
+    with pytest.raises(SecretAccessRefused):
         sealed.open("please")  # type: ignore[arg-type]
     assert sealed.open(Permit("a test")) == 12345
 
@@ -92,7 +92,7 @@ def test_what_is_no_number_is_refused(value: Any) -> None:
 def test_every_part_is_called_like_its_file(kind: str) -> None:
     for name in registry(kind).names():
         cls = registry(kind).get(name)
-        assert cls.part_name() == name == part_name(cls.__name__)
+        assert cls.part_name() == name == part_name(cls.__name__.removesuffix(cls.suffix))
 
 
 def test_unknown_parts_are_refused_with_the_nearest_name() -> None:

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.answer import Catalog, PrivateTable, Session
-from tacit.answer.demo import flu, patients
-from tacit.answer.workload import plan_workload
-from tacit.dp.ledger import Ledger
-from tacit.dp.loss import approximate, pure
-from tacit.errors import BadParameter, OverBudget, QueryRefused
-from tacit.schema import Column, Domain, Kind, Role, Schema
+from sfumato.demos.private_hospital import flu, patients
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import approximate, pure
+from sfumato.errors import BadParameter, OverBudget, QueryRefused
+from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.query.results.workload import plan_workload
+from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 PREFIXES = [f"SELECT COUNT(*) FROM patients WHERE age <= {age}" for age in range(100)]
 CELLS = [f"SELECT COUNT(*) FROM patients WHERE age = {age}" for age in range(0, 100, 10)]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli import main
+from sfumato.cli import main
 
-RECIPE = "tacit: 1\ndata: people.csv\ncolumns: {age: quasi}\nmodels: [k-anonymity: 2]\nsteps: [generalize]\n"
+RECIPE = "sfumato: 1\ndata: people.csv\ncolumns: {age: quasi}\nmodels: [k-anonymity: 2]\nsteps: [generalize]\n"
 METADATA = (
-    "tacit: 1\ndataset: d\nledger: book.db\ntables:\n  people:\n    data: people.csv\n    unit: row\n"
+    "sfumato: 1\ndataset: d\nledger: book.db\ntables:\n  people:\n    data: people.csv\n    unit: row\n"
     "    columns: {age: {kind: integer}}\n"
 )
 
@@ -26,11 +26,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["protect", "people.csv"], "`tacit init people.csv` writes one"),
-        (["protect", "umlaut.csv"], "`tacit init umlaut.csv` writes one"),
+        (["protect", "people.csv"], "`sfumato init people.csv` writes one"),
+        (["protect", "umlaut.csv"], "`sfumato init umlaut.csv` writes one"),
         (["study", "people.csv"], "a file of data, not a study"),
-        (["protect", "metadata.yaml"], "for `tacit query`"),
-        (["query", "recipe.yaml", "SELECT COUNT(*) FROM people"], "`tacit init FILE --query`"),
+        (["protect", "metadata.yaml"], "for `sfumato query`"),
+        (["query", "recipe.yaml", "SELECT COUNT(*) FROM people"], "`sfumato init FILE --query`"),
         (["query", "misspelt.yaml", "SELECT COUNT(*) FROM people"], "Did you mean `ledger`"),
     ],
 )

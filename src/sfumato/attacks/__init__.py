@@ -1,0 +1,23 @@
+"""What an adversary gets from a release or an answer."""
+
+from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, View
+from sfumato.attacks.defaults import default_attacks
+from sfumato.attacks.evaluation.evaluate import evaluate_attack
+from sfumato.attacks.evaluation.outcome import Arm, Outcome, Risk, risk
+from sfumato.attacks.scenario import AttackScenario, lineage_by_key
+
+__all__ = [
+    "Arm",
+    "Attack",
+    "AttackScenario",
+    "Discloses",
+    "Guesses",
+    "Linking",
+    "Outcome",
+    "Risk",
+    "View",
+    "default_attacks",
+    "evaluate_attack",
+    "lineage_by_key",
+    "risk",
+]

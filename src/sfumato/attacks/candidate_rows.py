@@ -1,0 +1,393 @@
+"""Which rows of a release may be a known person's: values compared column by column, classes, never all pairs of rows.
+
+Per column, each distinct known value is joined to the distinct released values that may stand for it: equal ones, its
+labels in the published hierarchy, and notations (:mod:`sfumato.attacks.value_parser`). Released rows with the same
+values form a class. For one person the candidate classes come from the column with the fewest, checked against the
+others, so memory stays in the order of the two tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from numba import njit
+
+from sfumato.attacks.base import View
+from sfumato.attacks.normalize import canonical
+from sfumato.attacks.value_parser import ROOTS, Known, reader
+from sfumato.errors import NotApplicable, SfumatoError
+from sfumato.schema.hierarchy import hierarchy_from_plain
+
+__all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One column of the comparison: known values, released values, and which may stand for which (by rows of CSR)."""
+
+    known: Ints
+    """Per target, the number of its value."""
+    released: Ints
+    """Per release row, the number of its value."""
+    values: pl.Series
+    """The distinct known values."""
+    labels: pl.Series
+    """The distinct released values."""
+    starts: Ints
+    """Where the released values that fit a known one start in ``fits``."""
+    fits: Ints
+    cover: Floats
+    """Per released value, how many of the known values it may stand for."""
+    named: bool
+    """Whether any released value stands for a known one and not just for anything."""
+    vague: npt.NDArray[np.bool_]
+    """Per released value, whether it stands for anything."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """The classes that fit one person, with the weight of each of their rows."""
+
+    classes: Ints
+    sizes: Ints
+    weight: Floats
+    """Per class: the weight of one of its rows, 1 over the number of combinations the class may stand for."""
+
+    @property
+    def total(self) -> float:
+        return float(self.sizes @ self.weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """Targets and release compared on what the intruder knows."""
+
+    person: Ints
+    """Per target, the number of its combination of known values."""
+    persons: int
+    order: Ints
+    """Release rows, sorted by class."""
+    starts: Ints
+    """Where each class starts in ``order``."""
+    left_out: tuple[str, ...]
+    """Known columns in which no released value stands for a known one: another coding, or perturbed in secret."""
+    _codes: tuple[Ints, ...]
+    _columns: tuple[Comparison, ...]
+    _class_codes: tuple[Ints, ...]
+    _lists: tuple[tuple[Ints, Ints], ...]
+    _weight: Floats
+
+    def rows(self, number: int) -> Ints:
+        """The release rows of a class."""
+        return self.order[self.starts[number] : self.starts[number + 1]]
+
+    def candidates(self) -> Iterator[tuple[Ints, Candidates]]:
+        """For each combination of known values: the targets that have it, and the classes that fit.
+
+        In the order in which the targets bring them up, so that whoever stops early has dealt with the first targets.
+        """
+        by_person = np.argsort(self.person, kind="stable")
+        edges = np.searchsorted(self.person[by_person], np.arange(self.persons + 1))
+        marks = [np.zeros(len(column.cover), dtype=np.bool_) for column in self._columns]
+        sizes = np.diff(self.starts)
+        for number in np.argsort(by_person[edges[:-1]]):
+            fits = [
+                column.fits[column.starts[codes[number]] : column.starts[codes[number] + 1]]
+                for column, codes in zip(self._columns, self._codes, strict=True)
+            ]
+            classes = self._fitting(fits, marks)
+            yield (
+                by_person[edges[number] : edges[number + 1]],
+                Candidates(classes=classes, sizes=sizes[classes], weight=self._weight[classes]),
+            )
+
+    def reached(self, combinations: int) -> int:
+        """How many targets, from the first on, have been dealt with after so many combinations."""
+        if combinations >= self.persons:
+            return len(self.person)
+        first = np.full(self.persons, len(self.person), dtype=np.int64)
+        np.minimum.at(first, self.person, np.arange(len(self.person)))
+        return int(np.sort(first)[combinations])
+
+    def _fitting(self, fits: list[Ints], marks: list[npt.NDArray[np.bool_]]) -> Ints:
+        lengths = [
+            int((starts[fit + 1] - starts[fit]).sum()) for fit, (starts, _) in zip(fits, self._lists, strict=True)
+        ]
+        best = int(np.argmin(lengths))
+        if lengths[best] == 0:
+            return np.empty(0, dtype=np.int64)
+        starts, members = self._lists[best]
+        found = _gather(starts, members, fits[best], lengths[best])
+        for index, (fit, mark) in enumerate(zip(fits, marks, strict=True)):
+            if index != best and len(found):
+                mark[fit] = True
+                found = _keep(found, self._class_codes[index], mark)
+                mark[fit] = False
+        return found
+
+
+@njit(cache=True)
+def _gather(starts: Ints, members: Ints, fit: Ints, length: int) -> Ints:  # pragma: no cover - compiled
+    found = np.empty(length, dtype=np.int64)
+    place = 0
+    for value in fit:
+        for index in range(starts[value], starts[value + 1]):
+            found[place] = members[index]
+            place += 1
+    return found
+
+
+@njit(cache=True)
+def _keep(found: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pragma: no cover - compiled
+    place = 0
+    kept = np.empty(len(found), dtype=np.int64)
+    for number in found:
+        if mark[codes[number]]:
+            kept[place] = number
+            place += 1
+    return kept[:place].copy()
+
+
+def match(view: View, *, in_release: bool = False) -> Match:
+    """Compare the targets with the release on what the intruder knows and no published step perturbed.
+
+    With ``in_release`` the people are taken to be in it: a column that fits none of them then says that it cannot be
+    read (another coding, or perturbed in secret), not that nobody can be found, and is left out.
+    """
+    if not view.knows:
+        raise NotApplicable("The intruder knows no column of the release.", fix="Name columns with `knows`.")
+    names = view.untouched
+    if not names:
+        raise NotApplicable(
+            "Every column the intruder knows was perturbed, so no row can be expected to fit.",
+            fix="Use an attack for perturbed data such as `distance-linkage`.",
+            columns=view.knows,
+        )
+    published = view.release.manifest.get("columns", {}) if view.transparent else {}
+    compared = {
+        name: compare(
+            view.targets.get_column(name),
+            view.release.table.column(name),
+            published.get(name, {}).get("hierarchy"),
+            blanks_unknown=view.blanks_unknown,
+            merged=_merged(view.steps, name),
+        )
+        for name in names
+    }
+    left_out = tuple(name for name in names if in_release and not compared[name].named)
+    if len(left_out) == len(names):
+        left_out = ()
+    columns = tuple(column for name, column in compared.items() if name not in left_out)
+    person, codes = _distinct([column.known for column in columns])
+    classes, class_codes = _distinct([column.released for column in columns])
+    persons, count = len(codes[0]), len(class_codes[0])
+    order = np.argsort(classes, kind="stable").astype(np.int64)
+    starts = np.searchsorted(classes[order], np.arange(count + 1)).astype(np.int64)
+    lists = []
+    log_weight = np.zeros(count)
+    for column, code in zip(columns, class_codes, strict=True):
+        by_value = np.argsort(code, kind="stable").astype(np.int64)
+        lists.append((np.searchsorted(code[by_value], np.arange(len(column.cover) + 1)).astype(np.int64), by_value))
+        log_weight -= np.log(np.maximum(column.cover[code], 1.0))
+    fitted = any(len(column.fits) for column in columns)
+    if not fitted:
+        raise NotApplicable(
+            "No released value fits anything the intruder knows, in any column: the values look perturbed or recoded.",
+            fix="Use an attack for perturbed data such as `distance-linkage`.",
+        )
+    return Match(
+        person=person,
+        persons=persons,
+        order=order,
+        starts=starts,
+        left_out=left_out,
+        _codes=codes,
+        _columns=columns,
+        _class_codes=class_codes,
+        _lists=tuple(lists),
+        _weight=np.exp(log_weight - log_weight.max()),
+    )
+
+
+def _merged(steps: Iterable[Mapping[str, Any]], name: str) -> dict[str, bool]:
+    """Labels under which published steps put rare values, and whether they did so in some strata only."""
+    made = [step for step in steps if step["step"] == "merge-rare" and name in step.get("columns", ())]
+    given = [step.get("parameters", {}) for step in made]
+    return {str(one.get("label", "other")): bool(one.get("strata")) for one in given}
+
+
+def _distinct(codes: list[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
+    """Number the distinct combinations; per column the code of each combination."""
+    label = np.zeros(len(codes[0]), dtype=np.int64)
+    for code in codes:
+        width = int(code.max(initial=0)) + 1
+        _, label = np.unique(label * width + code, return_inverse=True)
+    count = int(label.max(initial=-1)) + 1
+    first = np.full(count, -1, dtype=np.int64)
+    first[label[::-1]] = np.arange(len(label) - 1, -1, -1)
+    return label.astype(np.int64), tuple(np.ascontiguousarray(code[first]) for code in codes)
+
+
+def _numbered(series: pl.Series) -> tuple[Ints, pl.Series]:
+    """Number of each value among the distinct ones, missing included; and the distinct ones."""
+    distinct = series.unique(maintain_order=True)
+    index = pl.DataFrame({"v": distinct, "code": np.arange(len(distinct), dtype=np.int64)})
+    codes = series.alias("v").to_frame().join(index, on="v", how="left", nulls_equal=True, maintain_order="left")
+    return codes["code"].to_numpy(), distinct
+
+
+def compare(
+    targets: pl.Series,
+    released: pl.Series,
+    declared: object = None,
+    *,
+    blanks_unknown: bool = False,
+    merged: Mapping[str, bool] = MappingProxyType({}),
+) -> Comparison:
+    """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data.
+
+    A blank target fits blanks and whatever stands for anything; with ``blanks_unknown`` it fits every value. A label
+    of ``merged`` may stand for the known values that no other label names, or for every value where it is true.
+    """
+    known_codes, values = _numbered(targets)
+    values = _spelt(values, released)
+    released_codes, labels = _numbered(released)
+    known = Known(values=values)
+    text = canonical(labels)
+    pairs = _equal(known, text)
+    special = _special(known, text, declared, plain=labels.dtype != pl.String)
+    if special:
+        read = np.zeros(len(labels), dtype=np.bool_)
+        read[list(special)] = True
+        lengths = [len(fits) for fits in special.values()]
+        more = np.column_stack([np.concatenate(list(special.values())), np.repeat(list(special), lengths)])
+        pairs = np.concatenate([pairs[~read[pairs[:, 1]]], more])
+    vague = text.is_null().to_numpy() | text.is_in(list(ROOTS)).fill_null(True).to_numpy()
+    for label, everything in merged.items():
+        pairs = _with_rest(pairs, text, label, len(values), vague, everything=everything)
+    named = bool((~vague[pairs[:, 1]]).any())
+    if blanks_unknown and values.null_count():
+        place = int(values.is_null().arg_true()[0])
+        every = np.column_stack([np.full(len(labels), place), np.arange(len(labels))])
+        pairs = np.concatenate([pairs[pairs[:, 0] != place], every])
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
+    # "Anything" says less than any set of values, even when the intruder knows a single one.
+    cover[vague] = len(values) + 1
+    return Comparison(
+        known=known_codes,
+        released=released_codes,
+        values=values,
+        labels=labels,
+        starts=np.searchsorted(pairs[:, 0], np.arange(len(values) + 1)).astype(np.int64),
+        fits=np.ascontiguousarray(pairs[:, 1]),
+        cover=cover,
+        named=named,
+        vague=vague,
+    )
+
+
+def _spelt(values: pl.Series, released: pl.Series) -> pl.Series:
+    """The known values, with the leading zeros of codes as the release writes them: 2138 is 02138, and the other way.
+
+    Spreadsheets read codes as numbers and drop their zeros; whoever links two files sees that and puts them back.
+    """
+    if values.dtype.is_integer() and released.dtype == pl.String:
+        codes = released.unique().drop_nulls()
+        codes = codes.filter(codes.str.contains(r"^[0-9]+\**$"))
+        width = codes.str.len_chars().unique()
+        if len(width) == 1 and codes.str.starts_with("0").any() and (values.drop_nulls() >= 0).all():
+            return values.cast(pl.String).str.zfill(int(width[0]))
+    if values.dtype == pl.String and released.dtype.is_integer():
+        return values.str.replace(r"^0+([0-9]+)$", "$1")
+    return values
+
+
+def _with_rest(
+    pairs: Ints, text: pl.Series, label: str, values: int, vague: npt.NDArray[np.bool_], *, everything: bool
+) -> Ints:
+    """The pairs, with this label standing for every value that no other label names (or for all values)."""
+    place = (text == label).fill_null(False).arg_true()
+    if not len(place):
+        return pairs
+    rest = np.ones(values, dtype=np.bool_)
+    if not everything:
+        rest[pairs[~vague[pairs[:, 1]] & (pairs[:, 1] != place[0]), 0]] = False
+    more = np.flatnonzero(rest)
+    return np.concatenate([pairs[pairs[:, 1] != place[0]], np.column_stack([more, np.full(len(more), place[0])])])
+
+
+def _equal(known: Known, text: pl.Series) -> Ints:
+    left = pl.DataFrame({"v": known.text}).with_row_index("known")
+    right = pl.DataFrame({"v": text}).with_row_index("label")
+    joined = left.join(right, on="v", how="inner", nulls_equal=True)
+    return joined.select(pl.col("known", "label").cast(pl.Int64)).to_numpy()
+
+
+_NOTATION = (
+    r"[*?{}<>≤≥\[\]()+–]|\.\.|^-?\d[\d.eE+-]*\s*(-|to)\s*-?\d|^\d{3}0s$|^\d{4}(-\d{2}|-?Q[1-4])?$|^"
+    + "$|^".join(sorted(label for label in ROOTS if label.isalpha()))
+    + "$"
+)
+"""Labels that could be a notation; the others stand for themselves and need not be read one by one."""
+
+
+def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) -> dict[int, Ints]:
+    """For released labels that stand for more than themselves: the places of the known values they fit."""
+    fits: dict[int, Ints] = {}
+    levels = _published(declared, known.values)
+    if text.null_count():
+        # A suppressed cell may hide anything.
+        fits[int(text.is_null().arg_true()[0])] = np.arange(len(known.values))
+    if plain and not levels:
+        return fits
+    notable = text.is_in(list(levels)) if levels else pl.repeat(False, len(text), eager=True)
+    if not plain:
+        notable = notable | text.str.contains(_NOTATION)
+    for code in notable.fill_null(False).arg_true().to_list():
+        label = text[code]
+        found = levels.get(label)
+        if found is None and not plain:
+            read = reader(label)
+            found = np.flatnonzero(read(known)) if read is not None else None
+        if found is not None:
+            fits[code] = found
+    return fits
+
+
+def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
+    """Labels above the leaves of the published hierarchy, and which of the intruder's values each covers."""
+    if not declared:
+        return {}
+    try:
+        hierarchy = hierarchy_from_plain(declared)
+        assert hierarchy is not None
+        present = values.drop_nulls()
+        ladder = hierarchy.ladder(values.name, present)
+        leaves = ladder.encode(present)
+    except (SfumatoError, ValueError, OSError):
+        # An outsider may lack the file, or know values it has no line for; notations are read instead.
+        return {}
+    places = values.is_not_null().arg_true().to_numpy()
+    found: dict[str, Ints] = {}
+    for level in ladder.levels[1:]:
+        codes = level.codes[leaves]
+        order = np.argsort(codes, kind="stable")
+        edges = np.searchsorted(codes[order], np.arange(level.size + 1))
+        for code, label in enumerate(level.labels.to_list()):
+            if label is None:
+                continue
+            covered = places[order[edges[code] : edges[code + 1]]].astype(np.int64)
+            found[label] = np.union1d(found[label], covered) if label in found else covered
+    for label in ROOTS & set(found):
+        found[label] = np.arange(len(values))
+    return found

@@ -1,0 +1,138 @@
+"""What came of an attack: counts per arm, and the risk they say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.attacks.base import Discloses
+from sfumato.attacks.evaluation.intervals import wilson
+
+__all__ = ["Arm", "Outcome", "Risk", "risk"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """So many hits in so many tries."""
+
+    hits: int
+    tries: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hits <= self.tries:
+            raise ValueError(f"{self.hits} hits in {self.tries} tries")
+
+    @property
+    def rate(self) -> float:
+        return self.hits / self.tries
+
+
+@dataclass(frozen=True, kw_only=True)
+class Risk:
+    """A share of people with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Counts of one attack.
+
+    ``main`` is the attack; ``baseline`` an intruder without it (a random row, the most frequent value); ``control`` the
+    same attack on people who are not in the release, which shows what is learned from statistics rather than from the
+    presence of the person.
+    """
+
+    attack: str
+    discloses: Discloses
+    main: Arm
+    baseline: Arm | None
+    """None when time was up before it could be tried."""
+    control: Arm | None = None
+    claims: int = 0
+    """Targets for whom the attack ventured a guess."""
+    certain: int = 0
+    """Guesses that the attack held for certain: one candidate only."""
+    certain_hits: int = 0
+    knows: tuple[str, ...] = ()
+    secret: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    threat: str = ""
+    """The threat model in one sentence."""
+    setting: str = ""
+    """A few words that tell this run from others of the same attack."""
+    planned: int | None = None
+    """How many people were to be sought; more than were tried when time was up first."""
+    without: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Per known column, the risk with its interval when the intruder does not know it; where somebody asked."""
+    truth: str = "row map"
+    """How it was known which guess was right."""
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
+    """Original rows of the targets. For the owner's eyes only, as are ``hit`` and ``confidence``."""
+    hit: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False)
+    confidence: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64), repr=False)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether time was up before everybody had been sought. Those who were are a random sample of all."""
+        return self.planned is not None and self.planned > self.main.tries
+
+    def riskiest(self, count: int = 10) -> list[dict[str, Any]]:
+        """The people most clearly found: original row (from 0), the attack's confidence. For the owner only."""
+        order = np.lexsort((self.rows, -self.confidence))
+        chosen = order[self.hit[order]][:count]
+        return [{"row": int(self.rows[i]), "confidence": float(self.confidence[i])} for i in chosen]
+
+    def to_plain(self, level: float = 0.95) -> dict[str, Any]:
+        """One entry of the ``attacks`` list: risk with interval, the other arms, and how it was done."""
+        main = risk(self, level)
+        base = self.baseline.rate if self.baseline is not None else None
+        control = self.control.rate if self.control is not None else None
+        return {
+            "attack": self.attack,
+            **({"setting": self.setting} if self.setting else {}),
+            "discloses": str(self.discloses),
+            "risk": main.value,
+            "low": main.low,
+            "high": main.high,
+            "baseline": base,
+            "control": control,
+            "excess": excess(main.value, max(base or 0.0, control or 0.0)),
+            "tried": self.main.tries,
+            **({"stopped": True, "planned": self.planned} if self.stopped else {}),
+            "hits": self.main.hits,
+            "claims": self.claims,
+            "precision": self.main.hits / self.claims if self.claims else None,
+            "certain": self.certain,
+            "certain_hits": self.certain_hits,
+            "level": level,
+            "knows": list(self.knows),
+            **({"secret": self.secret} if self.secret is not None else {}),
+            "truth": self.truth,
+            "threat": self.threat,
+            **({"parameters": dict(self.parameters)} if self.parameters else {}),
+            **({"detail": dict(self.detail)} if self.detail else {}),
+            **({"without": {name: dict(left) for name, left in self.without.items()}} if self.without else {}),
+        }
+
+
+def excess(value: float, reference: float) -> float:
+    """How much of what was left to learn beyond ``reference`` was learned: 0 nothing, 1 all.
+
+    >>> excess(0.75, 0.5), excess(0.2, 0.4), excess(1.0, 1.0)
+    (0.5, 0.0, 0.0)
+    """
+    return max(0.0, (value - reference) / (1 - reference)) if reference < 1 else 0.0
+
+
+def risk(outcome: Outcome, level: float = 0.95) -> Risk:
+    """The share of targets the attack got right, with the interval of Wilson."""
+    low, high = wilson(outcome.main.hits, outcome.main.tries, level)
+    return Risk(value=outcome.main.rate, low=low, high=high)

@@ -1,0 +1,104 @@
+"""Several releases about the same people: what each hides, both together may show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.class_votes import Votes
+from sfumato.attacks.normalize import canonical
+from sfumato.errors import NotApplicable
+from sfumato.params import InputFile
+from sfumato.progress import SILENT, Progress, batches, check_deadline
+from sfumato.release.folder import load_release
+from sfumato.rng import Rng
+
+__all__ = ["Intersection"]
+
+
+class Intersection(Linking):
+    """Somebody who holds several anonymized releases intersects what each says about a person's sensitive value.
+
+    Each release leaves a set of possible values for the person. If she is in all of them, the true value is in every
+    set, and the intersection is often a single value, however large each class is. The attack multiplies the shares
+    that the matching classes of each release give to a value and says the largest. People who are in one release only
+    are tried too; for them it goes wrong, as it does for the intruder who does not know.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    examples: ClassVar = ({},)
+    reference: ClassVar[str] = (
+        "Ganta, S. R., Kasiviswanathan, S. P., Smith, A. (2008). Composition attacks and auxiliary information in data "
+        "privacy. KDD. doi:10.1145/1401890.1401926"
+    )
+
+    releases: Annotated[tuple[InputFile, ...], Field(default=())]
+    """The other releases: folders made by protect, or data files."""
+    secret: str | None = None
+    """The column sought; may be left out when exactly one released column is declared sensitive."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        assert view.secret is not None
+        views = [view, *(_other(view, path) for path in self.releases)]
+        values = (
+            pl.concat([canonical(one.release.table.column(view.secret)).drop_nulls() for one in views]).unique().sort()
+        )
+        place = {value: number for number, value in enumerate(values.to_list())}
+        # Log of the product of shares; a value that a release rules out can only win when all are ruled out.
+        score = np.zeros((view.targets.height, len(values)))
+        made = np.zeros(view.targets.height, dtype=np.bool_)
+        alone = np.ones((view.targets.height, len(values)), dtype=np.bool_)
+        votes = []
+        for one in views:
+            check_deadline(progress)
+            votes.append(Votes.of(one))
+        codes = [np.array([place[value] for value in canonical(each.index).to_list()]) for each in votes]
+        casts = [each.cast() for each in votes]
+        done = [0] * len(votes)
+        # All releases are gone through side by side, so that whoever was reached in time was looked up in each.
+        longest = max(each.matched.persons for each in votes)
+        for part in batches(progress, "intersection", longest):
+            for number, each in enumerate(votes):
+                while done[number] < -(-part.stop * each.matched.persons // longest):
+                    targets, found, count = next(casts[number])
+                    done[number] += 1
+                    if len(found) == 0:
+                        continue
+                    made[targets] = True
+                    share = np.full(len(values), 1e-6)
+                    share[codes[number][found]] += count / count.sum()
+                    score[targets] += np.log(share)
+                    allowed = np.zeros(len(values), dtype=np.bool_)
+                    allowed[codes[number][found]] = True
+                    alone[targets] &= allowed
+        tried = min(each.matched.reached(count) for each, count in zip(votes, done, strict=True))
+        score, made, alone = score[:tried], made[:tried], alone[:tried]
+        best = score.argmax(axis=1)
+        chance = np.exp(score - score.max(axis=1, keepdims=True))
+        confidence = np.where(alone.sum(axis=1) == 1, 1.0, np.minimum(0.999, 1 / chance.sum(axis=1)))
+        guess = values.gather(best).alias(view.secret)
+        detail = {"releases": len(views), "one_value_left": int((made & (alone.sum(axis=1) == 1)).sum())}
+        return Guesses(value=guess, made=made, confidence=np.where(made, confidence, 0.0), detail=detail, tried=tried)
+
+
+def _other(view: View, path: Path) -> View:
+    """The same people before another release, on the columns it shares."""
+    release = load_release(path)
+    names = tuple(name for name in view.knows if name in release.table.columns)
+    if not names or view.secret not in release.table.columns:
+        raise NotApplicable(
+            f"The release at {path} lacks `{view.secret}` or every column the intruder knows.", columns=view.knows
+        )
+    return View(
+        release=release,
+        targets=view.targets.select(names),
+        knows=names,
+        secret=view.secret,
+        transparent=view.transparent,
+        blanks_unknown=view.blanks_unknown,
+    )

@@ -1,0 +1,173 @@
+"""The sensitive value of a person, predicted by a model trained on the release."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, View
+from sfumato.attacks.features import points
+from sfumato.errors import ExtraMissing, NotApplicable, OutOfTime
+from sfumato.progress import SILENT, Progress, batches, check_deadline
+from sfumato.rng import Rng
+
+__all__ = ["ModelInference"]
+
+Floats = npt.NDArray[np.float64]
+
+_ROWS = 30_000
+"""Boosting learns a rule from so many rows as well as from more."""
+_CLASSES = 100
+"""Boosting grows one tree for each value in every round."""
+_TREES = 100
+_SLICE = 10
+"""After so many trees the clock is looked at."""
+
+
+class ModelInference(Linking):
+    """Somebody trains a model on the release that predicts the sensitive value from what he knows, and applies it.
+
+    "nearest" reads the value off the nearest row; "neighbours" takes the most frequent value (the median, for numbers)
+    of several; "boosting" is gradient boosting of trees, trained on at most 30,000 rows. Which gives away most depends
+    on the release: the nearest row where people are found in it, the others where it teaches a rule. "strongest" is the
+    one that is right most often about a quarter of the people (at most 1,000), counted on the others.
+
+    The part of the success that people outside the release share (control) is what the release teaches about everybody,
+    which is its purpose; the excess over it is what it gives away about those inside.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    main: ClassVar[str] = "model"
+    examples: ClassVar = ({}, {"model": "neighbours", "neighbours": 1})
+    reference: ClassVar[str] = (
+        "Giomi, M. et al. (2023). A unified framework for quantifying privacy risk in synthetic data. PoPETs 2023(2). "
+        "doi:10.56553/popets-2023-0055"
+    )
+
+    secret: str | None = None
+    """The column sought; may be left out when exactly one released column is declared sensitive."""
+    model: Literal["strongest", "nearest", "neighbours", "boosting"] = "strongest"
+    """What is trained. Without scikit-learn "strongest" has two to choose from."""
+    neighbours: Annotated[int, Field(ge=1, le=1000)] = 5
+    """How many nearest rows vote, by the model of that name."""
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """For numbers: how far off a guess may be and still count, as a share of the true value."""
+
+    @property
+    def setting(self) -> str:
+        return "" if self.model == "strongest" else f"by {self.model}"
+
+    @property
+    def rivals(self) -> tuple[Attack, ...]:
+        if self.model != "strongest":
+            return ()
+        learning = ["boosting"] if find_spec("sklearn") is not None else []
+        return tuple(self.model_copy(update={"model": name}) for name in ("nearest", "neighbours", *learning))
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        assert view.secret is not None
+        secret = view.release.table.column(view.secret)
+        usable = secret.is_not_null().to_numpy()
+        if not usable.any():
+            raise NotApplicable(f"The released column `{view.secret}` is empty.")
+        found = points(view, own=False, progress=progress)
+        released, values = found.released[usable], secret.filter(pl.Series(usable))
+        numeric = values.dtype.is_numeric() and self.tolerance > 0
+        if self.model == "boosting":
+            guess, confidence = _boosted(found.targets, released, values, numeric, rng, progress)
+        else:
+            # With nobody to pick the strongest it is the nearest row, which is right where people are found.
+            count = self.neighbours if self.model == "neighbours" else 1
+            guess, confidence = _neighbours(found.targets, released, values, numeric, count, progress)
+        return Guesses(
+            value=guess.alias(view.secret),
+            made=np.ones(len(guess), dtype=np.bool_),
+            confidence=confidence,
+            detail={"columns": list(found.names), "model": self.model},
+            tried=len(guess),
+        )
+
+
+def _neighbours(
+    targets: Floats, released: Floats, values: pl.Series, numeric: bool, wanted: int, progress: Progress
+) -> tuple[pl.Series, Floats]:
+    from scipy.spatial import cKDTree
+
+    count = min(wanted, len(released))
+    check_deadline(progress)
+    tree = cKDTree(released)
+    near = np.empty((len(targets), count), dtype=np.int64)
+    done = 0
+    for part in batches(progress, "model inference", len(targets), 100):
+        near[part] = tree.query(targets[part], k=count, workers=-1)[1].reshape(-1, count)
+        done = part.stop
+    near = near[:done]
+    if numeric:
+        level = values.cast(pl.Float64).to_numpy()[near]
+        return pl.Series(np.median(level, axis=1)), np.full(done, 1 / count)
+    codes, index = _codes(values)
+    votes = np.zeros((done, len(index)))
+    np.add.at(votes, (np.arange(done)[:, None], codes[near]), 1.0)
+    # Ties go to the value that is more frequent in the whole release.
+    votes += 1e-6 * np.bincount(codes, minlength=len(index)) / len(codes)
+    best = votes.argmax(axis=1)
+    return index.gather(best), votes.max(axis=1) / votes.sum(axis=1)
+
+
+def _codes(values: pl.Series) -> tuple[npt.NDArray[np.int64], pl.Series]:
+    index = values.unique().sort()
+    if len(index) > 10_000:
+        raise NotApplicable(
+            f"Column `{values.name}` has {len(index)} values, too many to be guessed exactly.", fix="Set a `tolerance`."
+        )
+    table = pl.DataFrame({"v": index}).with_row_index("code")
+    codes = values.alias("v").to_frame().join(table, on="v", how="left", maintain_order="left")["code"]
+    return codes.to_numpy().astype(np.int64), index
+
+
+def _boosted(
+    targets: Floats, released: Floats, values: pl.Series, numeric: bool, rng: Rng, progress: Progress
+) -> tuple[pl.Series, Floats]:
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+    except ImportError:
+        raise ExtraMissing(
+            "Gradient boosting needs scikit-learn.", fix="Install it with `pip install 'sfumato[learning]'`."
+        ) from None
+    draw = rng.child("boosting").generator
+    seed = int(draw.integers(2**31))
+    if len(released) > _ROWS:
+        some = np.sort(draw.permutation(len(released))[:_ROWS])
+        released, values = released[some], values.gather(some)
+    if numeric:
+        regressor = HistGradientBoostingRegressor(loss="absolute_error", random_state=seed, warm_start=True)
+        _trained(regressor, released, values.cast(pl.Float64).to_numpy(), progress)
+        return pl.Series(regressor.predict(targets)), np.full(len(targets), 0.5)
+    codes, index = _codes(values)
+    if len(index) == 1:
+        return index.gather(np.zeros(len(targets), dtype=np.int64)), np.ones(len(targets))
+    if len(index) > _CLASSES:
+        raise NotApplicable(f"Column `{values.name}` has {len(index)} values, too many to be learned one by one.")
+    classifier: Any = HistGradientBoostingClassifier(random_state=seed, warm_start=True)
+    _trained(classifier, released, codes, progress)
+    chance = classifier.predict_proba(targets)
+    return index.gather(classifier.classes_[chance.argmax(axis=1)]), chance.max(axis=1)
+
+
+def _trained(model: Any, released: Floats, wanted: npt.NDArray[Any], progress: Progress) -> None:
+    """Train a model tree by tree, as long as there is time; with no time for the first few trees there is none."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    done = 0
+    # Small trees on several threads are mostly waiting: on a busy machine one thread was fifty times faster than two.
+    with threadpool_limits(1, user_api="openmp"):
+        for part in batches(progress, "training a model", _TREES, _SLICE):
+            model.set_params(max_iter=part.stop).fit(released, wanted)
+            done = part.stop
+    if done == 0:
+        raise OutOfTime("Stopped: time was up before a model had been trained.", fix="Allow more time.")

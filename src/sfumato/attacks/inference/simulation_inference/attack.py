@@ -1,0 +1,185 @@
+"""The sensitive value of a person, by an intruder who runs the published method and weighs rows by likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, prange
+from pydantic import Field
+
+from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.best_row import FAR, PIECE
+from sfumato.attacks.class_votes import near, reach_of
+from sfumato.attacks.features import points
+from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
+from sfumato.attacks.likelihood import PORTION, Likelihood, fill
+from sfumato.attacks.remasking import SIMULATED, companions, proxy, steps_on
+from sfumato.errors import NotApplicable
+from sfumato.progress import SILENT, Progress, batches
+from sfumato.rng import Rng
+
+__all__ = ["SimulationInference"]
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+_INSIDE = 0.95
+"""How surely the intruder believes that the person sought is in the release."""
+_NEIGHBOURS = 20
+"""So many say what is usual around a person."""
+_VOTES = 4_000_000
+"""So many votes are held at a time."""
+
+
+class SimulationInference(Linking):
+    """Somebody who knows the method simulates it and weighs the secrets of all rows by how likely each is the person's.
+
+    As in ``simulation`` the published steps are run again on a file like the original, and it is counted how values
+    move. Nobody need be found: every released row votes for its sensitive value with the probability that it is the
+    person's. Where the sensitive column was perturbed itself (noise, PRAM, swapping, microaggregation), it is simulated
+    too, and each row votes for the values that may have become the released one (Bayes' rule; how frequent values were
+    before masking is estimated from the release). The guess is the value with most votes; of an amount, the one that is
+    near enough to most (``tolerance``). A person whom no row fits is given the prior's guess.
+
+    Moves of the sensitive column are taken as independent of those of the others.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    main: ClassVar[str] = "secret"
+    pairwise: ClassVar[bool] = True
+    exploits: ClassVar[frozenset[str]] = SIMULATED
+    examples: ClassVar = ({"rounds": 50},)
+    reference: ClassVar[str] = (
+        "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
+        "Data Challenge. doi:10.1007/978-3-319-57358-8"
+    )
+
+    secret: str | None = None
+    """The column sought; may be left out when exactly one released column is declared sensitive."""
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """For numbers: how far off a guess may be and still count, as a share of the true value."""
+    rounds: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """How often the masking is simulated; enough for 400,000 moves per column when left out, at most 400 times."""
+    cells: Annotated[int, Field(ge=8, le=2000)] = 400
+    """Ranks are counted in this many cells."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        assert view.secret is not None
+        steps = steps_on(view, (*view.knows, *companions(view)), moving=view.knows)
+        if not steps and not steps_on(view, (*view.knows, view.secret), moving=(view.secret,)):
+            raise NotApplicable("No published step changes values, so there is nothing to simulate.")
+        amount = self.tolerance > 0 and view.release.table.column(view.secret).dtype.is_numeric()
+        channel = Channel.of(view, rng.child("secret"), progress, amount=amount)
+        learned = Likelihood.learn(view, proxy(view), steps, rng, progress, rounds=self.rounds, cells=self.cells)
+        table, joint = learned.table, learned.joint
+        known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
+        reaches = reach_of(channel.values, self.tolerance)
+        best, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
+        before = _believed(view, channel, progress)
+        done = 0
+        size = max(1, min(PORTION // seen.size, _VOTES // len(channel.values)))
+        for part in batches(progress, "weighing by likelihood", len(known), size):
+            votes, top = _votes(
+                table,
+                joint.scores,
+                joint.columns,
+                joint.excess,
+                known[part],
+                seen,
+                channel.codes,
+                len(channel.values),
+                joint.most + FAR,
+            )
+            best[part], share[part] = _decided(votes, top, channel, before(part), reaches, len(seen))
+            done = part.stop
+        return Guesses(
+            value=channel.values.gather(best[:done]).alias(view.secret),
+            made=np.ones(done, dtype=np.bool_),
+            confidence=share[:done],
+            detail={
+                "rounds": learned.rounds,
+                "steps": [step.part_name() for step in steps],
+                "columns": learned.bits,
+                "moved together": learned.tied,
+                "secret perturbed": channel.forward is not None,
+            },
+            tried=done,
+        )
+
+
+def _believed(view: View, channel: Channel, progress: Progress) -> Callable[[slice], Floats]:
+    """What is believed of the people of a slice before any row is held for theirs.
+
+    Where the secret was perturbed, half of it is what their neighbours' secrets say, which helps to tell the value from
+    its noise; elsewhere the prior is all.
+    """
+    if channel.forward is None:
+        return lambda part: np.broadcast_to(channel.prior, (part.stop - part.start, len(channel.prior)))
+    from scipy.spatial import cKDTree
+
+    held = np.flatnonzero(channel.codes >= 0)
+    found = points(view, own=False, progress=progress)
+    tree = cKDTree(found.released[held])
+    count = min(_NEIGHBOURS, len(held))
+
+    def before(part: slice) -> Floats:
+        near = tree.query(found.targets[part], k=count, workers=-1)[1].reshape(-1, count)
+        votes = np.zeros((len(near), len(channel.prior)))
+        np.add.at(votes, (np.arange(len(near))[:, None], channel.codes[held][near]), 1 / count)
+        return (channel.prior + channel.origins(votes, np.broadcast_to(channel.prior, votes.shape))) / 2
+
+    return before
+
+
+def _decided(
+    votes: Floats, top: Floats, channel: Channel, before: Floats, reaches: list[tuple[Ints, Ints]], rows: int
+) -> tuple[Ints, Floats]:
+    """The value with most votes, those of the prior among them, and its share."""
+    mass = channel.origins(votes, before)
+    # A row's score is the log of how much likelier it is hers than anybody's; that she is not in it at all counts as 1.
+    stranger = (1 - _INSIDE) / _INSIDE * rows * np.exp(np.clip(-top, -600.0, 600.0))
+    mass = mass + stranger[:, None] * before
+    close = near(mass, np.arange(len(channel.values)), reaches)
+    best = close.argmax(axis=1)
+    return best, close[np.arange(len(best)), best] / mass.sum(axis=1)
+
+
+@njit(cache=True, parallel=True)
+def _votes(
+    table: Singles,
+    moves: Singles,
+    tied: Ints,
+    excess: Singles,
+    known: Ints,
+    seen: Ints,
+    codes: Ints,
+    width: int,
+    far: float,
+) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    """For each person the rows' likelihoods summed by their secret, over that of the likeliest row, and its log."""
+    rows = len(seen)
+    votes = np.zeros((len(known), width))
+    top = np.zeros(len(known))
+    for index in prange(len(known)):
+        scores = np.empty(PIECE)
+        best = -1e300
+        for first in range(0, rows, PIECE):
+            count = min(PIECE, rows - first)
+            fill(scores, table, moves, tied, excess, known[index], seen, first, count, best - far)
+            for place in range(count):
+                code = codes[first + place]
+                if code < 0:
+                    continue
+                score = scores[place]
+                if score > best:
+                    votes[index] *= np.exp(best - score)
+                    best = score
+                    votes[index, code] += 1.0
+                elif score > best - FAR:
+                    votes[index, code] += np.exp(score - best)
+        top[index] = best
+    return votes, top

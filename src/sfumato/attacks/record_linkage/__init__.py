@@ -1,0 +1,1 @@
+"""Attacks that link known people to released rows."""

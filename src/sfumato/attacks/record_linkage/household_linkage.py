@@ -1,0 +1,135 @@
+"""Linkage of whole households: a family is rarer than any of its members."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.attacks.base import Attack, Discloses, Guesses, View
+from sfumato.attacks.candidate_rows import Candidates, Match, match
+from sfumato.errors import NotApplicable
+from sfumato.progress import SILENT, Progress, batches
+from sfumato.rng import Rng
+
+__all__ = ["HouseholdLinkage"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_FAR = 1e6
+"""What it costs to take a row for somebody whom it does not fit."""
+
+
+class HouseholdLinkage(Attack):
+    """Somebody who knows all members of a household looks for a released household that they all fit.
+
+    Where rows that belong together can be told (the household column is released, be it as a number without meaning),
+    k-anonymity of single rows hides little: there are many women of thirty to forty, and few families of a woman of
+    thirty to forty, a man of fifty, and three children of these ages. A released household fits when each of its rows
+    can be given to another member. Among those that fit, the ones with most members and the most telling rows are
+    preferred; one of them is named at random, and in it the row that fits the person. The same goes for several rows
+    of one person under a pseudonym: the household is then the privacy unit.
+
+    Values that a published step perturbed are not used.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    by_household: ClassVar[bool] = True
+    main: ClassVar[str] = "household"
+    examples: ClassVar = ({}, {"household": "household"})
+    reference: ClassVar[str] = (
+        "Franconi, L., Polettini, S. (2004). Individual risk estimation in mu-Argus: a review. Privacy in Statistical "
+        "Databases, LNCS 3050. doi:10.1007/978-3-540-25955-8_20 (on households); the attack is ours"
+    )
+
+    household: str | None = None
+    """Released column that says which rows belong together; the one of role household, else the privacy unit."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        assert view.household is not None
+        owner, column = view.household
+        released = view.release.table.column(column)
+        group = released.rank("dense").cast(pl.Int64).fill_null(0).to_numpy() - 1
+        if group.max(initial=-1) < 0:
+            raise NotApplicable(f"The released column `{column}` is empty.")
+        size = np.bincount(group[group >= 0])
+        matched = match(view, in_release=True)
+        fitting = _Fitting(matched)
+        draw = rng.generator
+        row = np.full(view.targets.height, -1, dtype=np.int64)
+        confidence = np.zeros(view.targets.height)
+        starts = np.flatnonzero(np.diff(owner, prepend=-1))
+        ends = np.append(starts[1:], len(owner))
+        done = 0
+        for part in batches(progress, "households", len(starts)):
+            first, stop = int(starts[part.start]), int(ends[part.start])
+            given = _households(fitting.of(first, stop), group, size, stop - first)
+            if given:
+                best = max(score for score, _ in given)
+                chosen = [rows for score, rows in given if score >= best - 1e-9]
+                # Members who are in none of the chosen rows were left out of that household.
+                for place in range(stop - first):
+                    found = [rows[place] for rows in chosen if rows[place] >= 0]
+                    if found:
+                        row[first + place] = found[int(draw.integers(len(found)))]
+                        confidence[first + place] = 1 / len(found)
+            done = stop
+        return Guesses.of_rows(row[:done], confidence[:done], {"column": column}, tried=done)
+
+
+class _Fitting:
+    """The released rows that fit each person, with the weight of each; kept as classes, which hold many rows."""
+
+    def __init__(self, matched: Match) -> None:
+        self._matched = matched
+        self._found: list[Candidates | None] = [None] * matched.persons
+        for targets, candidates in matched.candidates():
+            if len(candidates.classes):
+                self._found[int(matched.person[targets[0]])] = candidates
+
+    def of(self, first: int, stop: int) -> list[tuple[Ints, Floats]]:
+        return [self._rows(self._found[int(number)]) for number in self._matched.person[first:stop]]
+
+    def _rows(self, candidates: Candidates | None) -> tuple[Ints, Floats]:
+        if candidates is None:
+            return np.empty(0, np.int64), np.empty(0)
+        rows = np.concatenate([self._matched.rows(int(number)) for number in candidates.classes])
+        return rows, np.repeat(candidates.weight, candidates.sizes)
+
+
+def _households(members: list[tuple[Ints, Floats]], group: Ints, size: Ints, count: int) -> list[tuple[float, Ints]]:
+    """The released households all of whose rows can be given to different members: a score, and the row of each."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows = np.concatenate([fit[0] for fit in members])
+    weight = np.concatenate([fit[1] for fit in members])
+    who = np.repeat(np.arange(count), [len(fit[0]) for fit in members])
+    known = group[rows] >= 0
+    rows, weight, who = rows[known], weight[known], who[known]
+    if len(rows) == 0:
+        return []
+    # A household all of whose rows fit somebody, and that is no larger than the one known.
+    distinct = np.unique(rows)
+    whole = np.bincount(group[distinct], minlength=len(size)) == size
+    able = (whole & (size <= count))[group[rows]]
+    rows, weight, who = rows[able], weight[able], who[able]
+    order = np.lexsort((rows, group[rows]))
+    rows, weight, who = rows[order], weight[order], who[order]
+    edges = np.flatnonzero(np.diff(group[rows], prepend=-1, append=-1))
+    found = []
+    for start, stop in pairwise(edges):
+        some, place = np.unique(rows[start:stop], return_inverse=True)
+        cost = np.full((len(some), count), _FAR)
+        cost[place, who[start:stop]] = -np.log(weight[start:stop])
+        left, right = linear_sum_assignment(cost)
+        total = float(cost[left, right].sum())
+        if total < _FAR:
+            given = np.full(count, -1, dtype=np.int64)
+            given[right] = some[left]
+            # One member more says more than any difference of how coarse the rows are.
+            found.append((1e3 * len(some) - total, given))
+    return found

@@ -1,0 +1,280 @@
+"""Linkage by the distance that links best: the worst case of distance-based re-identification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.features import points
+from sfumato.attacks.nearest_neighbours import distinct_points, near_many, nearest
+from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
+from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
+from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
+from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.progress import SILENT, Progress, batches, check_deadline, seconds_left, split_deadline
+from sfumato.rng import Rng
+
+__all__ = ["LearnedLinkage"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_NEAR = 256
+"""In large releases, how many rows that are nearest by the best weighted mean a learned distance chooses among."""
+_NUMBERS = 20_000_000
+"""At most about so many feature differences are kept in memory."""
+_WIDEST = 40
+"""Over how many numbers per person a distance is learned at most; a bilinear form has half the square of parameters."""
+
+
+class LearnedLinkage(Linking):
+    """Somebody who knows whose rows some are learns the distance that links best, and links the others with it.
+
+    With ``taught: 1`` the distance is learned from the very people it is tried on: nobody has this knowledge, but no
+    distance of the family links more, which makes it the worst case. With a smaller share the intruder knows the rows
+    of that share of people, and the risk is measured on the rest: the realistic intruder. The families are the
+    weighted mean, ordered weights (OWA), the Choquet integral (columns may interact) and the symmetric bilinear form
+    (any matrix); Mahalanobis uses the covariance of the differences of those taught. The weights tell which columns
+    give people away.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    pairwise: ClassVar[bool] = True
+    main: ClassVar[str] = "distance"
+    examples: ClassVar = (
+        {"distance": "weighted", "taught": 1.0, "knows": ["height", "income", "rent", "commute"]},
+        {"distance": "bilinear", "taught": 0.5, "knows": ["height", "income", "rent", "commute"]},
+    )
+    reference: ClassVar[str] = (
+        "Abril, D., Navarro-Arribas, G., Torra, V. (2012). Improving record linkage with supervised learning for "
+        "disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.05.001"
+    )
+
+    distance: Literal["mahalanobis", "weighted", "owa", "choquet", "bilinear"] = "bilinear"
+    """The family of distances."""
+    taught: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of the people whose rows the intruder knows; 1 learns from the targets themselves (the worst case)."""
+    most: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """From how many people at most a distance is learned; in the worst case no others are tried. More cost much."""
+    additive: Literal[2] | None = None
+    """For the Choquet integral: 2 allows interactions of two columns only; needed above 8 columns."""
+    definite: bool = False
+    """For the bilinear form: only matrices that give no negative distance."""
+    proof: Annotated[float, Field(ge=0)] = 0.0
+    """For the weighted mean: seconds spent on proving the optimum by a mixed-integer program."""
+
+    @property
+    def setting(self) -> str:
+        """Worst case, or how many rows the intruder knows."""
+        return "worst case" if self.taught >= 1 else f"{self.taught:.0%} known"
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        if view.taught is None:
+            raise NotApplicable(
+                "A distance can only be learned from people whose rows are known.",
+                fix="Set `taught`, or use `distance-linkage`.",
+            )
+        both = view.targets.select(view.knows).vstack(view.taught[0].select(view.knows))
+        pair = View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent)
+        together = points(pair, progress=progress)
+        targets, known = together.targets[: view.targets.height], together.targets[view.targets.height :]
+        rows = view.taught[1]
+        if len(known) > self.most:
+            chosen = np.sort(rng.child("taught").generator.choice(len(known), self.most, replace=False))
+            known, rows = known[chosen], rows[chosen]
+        if self.distance == "mahalanobis":
+            released = together.released
+            turn = _whitening(known - released[rows])
+            near = nearest(targets @ turn, released @ turn, rng.generator, progress, "learned linkage")
+            return Guesses.of_rows(near.row, 1 / near.ties, {"taught": len(known)}, tried=len(near.row))
+        check_deadline(progress)
+        lesson = self._lesson(known, _Rows.of(together.released), rows, rng, progress)
+        row, ties = lesson.link(targets, rng, progress)
+        split_deadline = np.zeros(len(together.names))
+        np.add.at(split_deadline, [together.names.index(name) for name in together.column], lesson.credit)
+        detail = {
+            "taught": len(known),
+            "columns": {name: float(value) for name, value in zip(together.names, split_deadline, strict=True)},
+            **lesson.detail,
+            **_meaning(lesson.form, lesson.theta, together.column),
+        }
+        return Guesses.of_rows(row, 1 / np.maximum(ties, 1), detail, tried=len(row))
+
+    def _lesson(self, known: Floats, released: _Rows, rows: Ints, rng: Rng, progress: Progress) -> _Lesson:
+        width = known.shape[1]
+        if self.distance == "choquet" and self.additive is None and width > 8:
+            raise NotApplicable(
+                f"A Choquet integral over {width} columns has {2**width - 2} parameters.", fix="Set `additive: 2`."
+            )
+        if width > _WIDEST:
+            raise NotApplicable(
+                f"What the intruder knows takes {width} numbers per person, too many to learn a distance over.",
+                fix=f"Name fewer columns with `knows`; at most {_WIDEST} numbers, a category counting one per value.",
+            )
+        truth = released.place[rows]
+        draw = rng.child("learning").generator
+        gap = known - released.points[truth]
+        variance = gap.var(axis=0)
+        begin = (1 / np.maximum(variance, 1e-9 * variance.max()),) if variance.max() > 0 else ()
+        lesson = self._taught(
+            Form(shape="weighted", width=width), np.ones(width), known, released, truth, begin, draw, progress
+        )
+        if self.distance == "weighted":
+            return self._proven(lesson, progress) if self.proof > 0 else lesson
+        assert self.distance != "mahalanobis"
+        form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
+        starts = [form.from_weights(lesson.theta)]
+        if self.distance == "bilinear" and len(gap) > 1:  # one person has no covariance
+            inverse = np.linalg.pinv(np.atleast_2d(np.cov(gap, rowvar=False)) + 1e-9 * np.eye(width))
+            starts.append(inverse[np.triu_indices(width)].astype(np.float64))
+        return self._taught(form, lesson.theta, known, released, truth, tuple(starts), draw, progress)
+
+    def _taught(
+        self,
+        form: Form,
+        weights: Floats,
+        known: Floats,
+        released: _Rows,
+        truth: Ints,
+        starts: tuple[Floats, ...],
+        draw: np.random.Generator,
+        progress: Progress,
+    ) -> _Lesson:
+        """The best distance of a family, choosing among the rows that are nearest by ``weights``."""
+        # The same few rows are looked at when learning and when linking; memory says how many they can be.
+        reach = int(np.clip(_NUMBERS // (len(known) * len(form.plain)), 40, _NEAR))
+        pool = released.near(known, weights, reach, progress)
+        if pool is not None and len(pool) < len(known):
+            raise OutOfTime("Stopped: time was up before a distance had been learned.", fix="Allow more time.")
+        problem = LinkageProblem.of(form, known, released.points, truth, pool=pool)
+        check_deadline(progress)
+        # What is learned by half time is linked with in the other half.
+        found = learn(form, problem, draw, starts=starts, progress=split_deadline(progress, 2))
+        return _Lesson(
+            form=form,
+            theta=found.theta,
+            linked=found.linked,
+            people=len(known),
+            problem=problem,
+            released=released,
+            weights=weights,
+            reach=reach,
+        )
+
+    def _proven(self, lesson: _Lesson, progress: Progress) -> _Lesson:
+        seconds = seconds_left(split_deadline(progress, 2), self.proof)
+        proof = proven_weights(lesson.problem, known=lesson.linked, seconds=seconds)
+        if proof is None:
+            return lesson
+        if proof.linked >= lesson.linked:
+            lesson = replace(lesson, theta=proof.weights, linked=proof.linked)
+        return replace(lesson, more={"bound": proof.bound / lesson.people, "proven": proof.optimal})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rows:
+    """The release: its distinct rows as points, and which rows stand at each."""
+
+    points: Floats
+    order: Ints
+    starts: Ints
+    place: Ints
+    """Per release row, the number of its point."""
+
+    @classmethod
+    def of(cls, released: Floats) -> _Rows:
+        points, order, starts = distinct_points(released)
+        place = np.empty(len(released), dtype=np.int64)
+        place[order] = np.repeat(np.arange(len(points)), np.diff(starts))
+        return cls(points=points, order=order, starts=starts, place=place)
+
+    def near(self, people: Floats, weights: Floats, count: int, progress: Progress) -> Ints | None:
+        """In a large release the ``count`` points nearest to each person; None in a small one: all are looked at."""
+        if len(self.points) <= 4 * count:
+            return None
+        scale = np.sqrt(np.maximum(weights, 0.0) / max(float(weights.max()), 1e-300))
+        return near_many(people * scale, self.points * scale, count, progress, "looking for near rows")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lesson:
+    """What was learned, and the release to use it on."""
+
+    form: Form
+    theta: Floats
+    linked: int
+    """People linked of those taught."""
+    people: int
+    """People taught."""
+    problem: LinkageProblem
+    released: _Rows
+    weights: Floats
+    """Of the weighted mean by which near rows are looked up."""
+    reach: int
+    """How many of them are looked at."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def credit(self) -> Floats:
+        return self.problem.credit(self.form, self.theta)
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        return {**self.more, "linked_taught": self.linked / self.people}
+
+    def link(self, targets: Floats, rng: Rng, progress: Progress) -> tuple[Ints, Ints]:
+        """The nearest row under the learned distance; equally near ones are chosen among at random."""
+        points, order, starts = self.released.points, self.released.order, self.released.starts
+        sizes = np.diff(starts)
+        draw = rng.child("ties").generator
+        row, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
+        every = np.arange(len(points))
+        pools = self.released.near(targets, self.weights, self.reach, progress)
+        count = len(targets) if pools is None else len(pools)
+        done = 0
+        for part in batches(progress, "learned linkage", count):
+            index = part.start
+            pool = every if pools is None else pools[index]
+            score = self.form.features(points[pool] - targets[index]) @ self.theta
+            best = pool[score == score.min()]
+            pick = int(draw.choice(best, p=sizes[best] / sizes[best].sum()))
+            row[index] = order[starts[pick] + int(draw.integers(sizes[pick]))]
+            ties[index] = sizes[best].sum()
+            done = part.stop
+        return row[:done], ties[:done]
+
+
+def _whitening(gap: Floats) -> Floats:
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(gap, rowvar=False)))
+    if values[-1] <= 0:
+        return np.eye(gap.shape[1])
+    turn: Floats = vectors / np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    return turn
+
+
+def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters in words of columns: which of them give people away."""
+    names = list(dict.fromkeys(columns))
+    if len(names) != len(columns):
+        names = [f"{name} {number}" for number, name in enumerate(columns)]
+    match form.shape:
+        case "weighted":
+            split_deadline = theta / theta.sum()
+            return {"weights": {name: float(value) for name, value in zip(names, split_deadline, strict=True)}}
+        case "owa":
+            return {"ordered weights, largest difference first": [float(value) for value in theta / theta.sum()]}
+        case "bilinear":
+            matrix = matrix_of(theta, form.width)
+            scale = np.abs(np.diag(matrix)).sum() or 1.0
+            return {
+                "weights": {name: float(value) for name, value in zip(names, np.diag(matrix) / scale, strict=True)},
+                "matrix": (matrix / scale).tolist(),
+            }
+        case _:
+            return {"measure": [float(value) for value in theta / np.abs(theta).max()]}

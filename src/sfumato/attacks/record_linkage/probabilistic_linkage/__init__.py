@@ -1,0 +1,5 @@
+"""Probabilistic record linkage (Fellegi and Sunter)."""
+
+from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
+
+__all__ = ["ProbabilisticLinkage"]

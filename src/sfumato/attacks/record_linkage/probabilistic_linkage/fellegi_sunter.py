@@ -1,0 +1,309 @@
+"""Probabilistic record linkage: how much agreement in each column says that two records are one person's.
+
+Every pair of a known and a released record falls into a pattern of comparison levels, which is one small number.
+Patterns are counted for some people; the probabilities of levels among true matches and among other pairs come from
+expectation maximization on the counts. Then the pattern of every pair is looked up in a table of weights. Pairs are
+never stored.
+
+Reference: Fellegi, I. P., Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical
+Association 64. doi:10.1080/01621459.1969.10501049
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, prange
+
+from sfumato.attacks.best_row import PIECE, best_of, share_of, start
+from sfumato.attacks.blocking import Blocks
+from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
+from sfumato.progress import SILENT, Progress, batches
+
+__all__ = ["Model", "Patterns", "fit", "link", "patterns"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+_PEOPLE = 4000
+_PAIRS = 20_000_000
+"""Weights are learned from at most so many people and pairs, but from a hundred people at least."""
+_PARTS = 64
+"""Pieces of work for the threads."""
+_PORTION = 50_000_000
+"""So many pairs are compared, in a fraction of a second, before the clock is looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patterns:
+    """Both files, laid out so that the pattern of a pair is quickly told. Release rows are sorted by block."""
+
+    blocks: Blocks
+    known: Floats
+    released: Floats
+    """One line per number column."""
+    cuts: Floats
+    known_codes: Ints
+    released_codes: npt.NDArray[np.int32]
+    """One line per label column; the labels of all columns are numbered through."""
+    starts: Ints
+    fits: npt.NDArray[np.int32]
+    level: Bytes
+    """For each known value (of all label columns, numbered through) the labels that are not simply different."""
+    rest: Bytes
+    """The level of each label for values that it does not fit."""
+    levels: Ints
+    """Levels per column, numbers first; an unknown value is one more where it occurs."""
+    blank: npt.NDArray[np.bool_]
+    """Columns whose last level means "unknown"."""
+
+    @property
+    def stride(self) -> Ints:
+        """What one level of each column adds to the number of the pattern."""
+        return np.cumprod(np.concatenate([[1], self.levels[:0:-1]]))[::-1].astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Log of how much more likely each level is among matches than among other pairs."""
+
+    weight: Floats
+    matches: Floats
+    others: Floats
+    rounds: int
+
+    @property
+    def bits(self) -> list[float]:
+        """What a look at each column tells about a true pair."""
+        gain = (self.matches * self.weight).sum(axis=1) / np.log(2)
+        return [float(value) for value in gain]
+
+
+def patterns(near: list[Numbers], fitted: list[Labels], cuts: Floats, blocks: Blocks) -> Patterns:
+    """Lay out the columns: numbers line by line, labels of all columns numbered through."""
+    people, rows = len(blocks.first), len(blocks.order)
+    value_at = np.cumsum([0, *(len(column.starts) - 1 for column in fitted)])
+    label_at = np.cumsum([0, *(column.labels for column in fitted)])
+    fit_at = np.cumsum([0, *(len(column.fits) for column in fitted)])
+    starts = [column.starts[:-1] + at for column, at in zip(fitted, fit_at, strict=False)]
+    fits = [column.fits + at for column, at in zip(fitted, label_at, strict=False)]
+    known_codes = [column.known + at for column, at in zip(fitted, value_at, strict=False)]
+    released_codes = [column.released[blocks.order] + at for column, at in zip(fitted, label_at, strict=False)]
+    rest = [np.full(column.labels, column.levels - 1, dtype=np.uint8) for column in fitted]
+    count = cuts.shape[1] + 1
+    blank = np.array([column.blank for column in near] + [column.blank for column in fitted], dtype=np.bool_)
+    return Patterns(
+        blocks=blocks,
+        known=np.column_stack([column.known for column in near]) if near else np.empty((people, 0)),
+        released=np.stack([column.released[blocks.order] for column in near]) if near else np.empty((0, rows)),
+        cuts=np.ascontiguousarray(cuts),
+        known_codes=np.column_stack(known_codes) if fitted else np.empty((people, 0), np.int64),
+        released_codes=np.array(released_codes, dtype=np.int32).reshape(len(fitted), rows),
+        starts=np.concatenate([*starts, fit_at[-1:]]).astype(np.int64),
+        fits=np.concatenate([*fits, np.empty(0)]).astype(np.int32),
+        level=np.concatenate([*(column.level for column in fitted), np.empty(0)]).astype(np.uint8),
+        rest=np.concatenate([*rest, np.empty(0)]).astype(np.uint8),
+        levels=np.array([count] * len(near) + [column.levels for column in fitted], dtype=np.int64) + blank,
+        blank=blank,
+    )
+
+
+def fit(pattern: Patterns, *, rounds: int = 200, draw: np.random.Generator) -> Model:
+    """Learn the weights from the files alone; nobody tells which pairs match."""
+    blocks = pattern.blocks
+    size = blocks.last - blocks.first
+    chosen = draw.permutation(np.flatnonzero(size))[:_PEOPLE]
+    enough = max(100, int(np.searchsorted(np.cumsum(size[chosen]), _PAIRS)))
+    chosen = np.sort(chosen[:enough])
+    counts = _counted(chosen, *_layout(pattern), int(np.prod(pattern.levels)))
+    present = np.flatnonzero(counts)
+    count = counts[present].astype(np.float64)
+    level = np.column_stack(np.unravel_index(present, tuple(pattern.levels))).astype(np.uint8)
+    # Every person has one true row: the share of matches among pairs is known and need not be estimated.
+    prior = min(0.5, len(chosen) / count.sum())
+    told = pattern.levels - pattern.blank
+    width, most = len(told), int(pattern.levels.max())
+    matches, others = np.ones((width, most)), np.ones((width, most))
+    marginal = _mass(level, count, width, most)
+    for column, size_of in enumerate(told):
+        # To begin with, a match is mostly in the nearest level, and less in each further one.
+        matches[column, :size_of] = _shares(0.5 ** np.arange(size_of))
+        others[column, :size_of] = _shares(marginal[column, :size_of])
+    done = 0
+    for step in range(rounds):
+        done = step + 1
+        believed = _mass(level, count * _belief(level, np.log(matches / others), prior), width, most)
+        change = 0.0
+        for column, size_of in enumerate(told):
+            updated = _shares(believed[column, :size_of])
+            change = max(change, float(np.abs(updated - matches[column, :size_of]).max()))
+            matches[column, :size_of] = updated
+            others[column, :size_of] = _shares(marginal[column, :size_of] - believed[column, :size_of])
+        if change < 1e-7:
+            break
+    return Model(weight=np.log(matches / others), matches=matches, others=others, rounds=done)
+
+
+def link(
+    pattern: Patterns, model: Model, draw: np.random.Generator, progress: Progress = SILENT
+) -> tuple[Ints, Floats]:
+    """For each person the row of highest weight (ties at random), and its probability among the rows of her block.
+
+    A person whose block has no rows gets -1 and a probability of 0. When time is up, the result ends with the people
+    reached, from the first on.
+    """
+    people = len(pattern.blocks.first)
+    seeds = draw.integers(1, 2**62, size=people, dtype=np.int64)
+    table = np.zeros(1)
+    for column, levels in enumerate(pattern.levels):
+        table = (table[:, None] + model.weight[column, :levels]).ravel()
+    found, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
+    done = 0
+    size = max(1, _PORTION * people // max(1, pattern.blocks.pairs))
+    for part in batches(progress, "probabilistic linkage", people, size):
+        # People of one block one after another: their rows are in the cache.
+        together = part.start + np.argsort(pattern.blocks.first[part], kind="stable")
+        _linked(together, *_layout(pattern), table, seeds, found, share)
+        done = part.stop
+    row = np.where(found >= 0, pattern.blocks.order[found], -1)
+    return row[:done], share[:done]
+
+
+def _shares(mass: Floats) -> Floats:
+    """Probabilities from counts; half an observation spread over all levels keeps each possible."""
+    kept = np.maximum(mass, 0.0) + 0.5 / len(mass)
+    return np.asarray(kept / kept.sum())
+
+
+Layout = tuple[
+    Ints, Ints, Floats, Floats, Floats, Ints, npt.NDArray[np.int32], Ints, npt.NDArray[np.int32], Bytes, Bytes, Ints,
+    npt.NDArray[np.bool_],
+]  # fmt: skip
+
+
+def _layout(pattern: Patterns) -> Layout:
+    return (
+        pattern.blocks.first, pattern.blocks.last, pattern.known, pattern.released, pattern.cuts, pattern.known_codes,
+        pattern.released_codes, pattern.starts, pattern.fits, pattern.level, pattern.rest, pattern.stride,
+        pattern.blank,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def _mass(level: Bytes, weight: Floats, width: int, most: int) -> Floats:  # pragma: no cover - compiled
+    total = np.zeros((width, most))
+    for place in range(len(level)):
+        for column in range(width):
+            total[column, level[place, column]] += weight[place]
+    return total
+
+
+@njit(cache=True)
+def _belief(level: Bytes, weight: Floats, prior: float) -> Floats:  # pragma: no cover - compiled
+    belief = np.empty(len(level))
+    base = np.log(prior / (1.0 - prior))
+    for place in range(len(level)):
+        score = base
+        for column in range(level.shape[1]):
+            score += weight[column, level[place, column]]
+        belief[place] = 1.0 / (1.0 + np.exp(-score))
+    return belief
+
+
+@njit(cache=True)
+def _codes(
+    code: Ints, first: int, count: int, person: int, known: Floats, released: Floats, cuts: Floats,
+    codes: npt.NDArray[np.int32], meaning: Bytes, stride: Ints, blank: npt.NDArray[np.bool_],
+) -> None:  # pragma: no cover - compiled  # fmt: skip
+    """The patterns of one person and ``count`` rows from ``first`` on."""
+    for place in range(count):
+        code[place] = 0
+    for column in range(known.shape[1]):
+        value, step = known[person, column], stride[column]
+        line = released[column, first : first + count]
+        # One simple pass per cut: such loops become vector instructions, searching for the level would not.
+        for cut in cuts[column]:
+            for place in range(count):
+                code[place] += 0 if abs(line[place] - value) <= cut else step
+        if blank[column]:
+            for place in range(count):
+                code[place] += step if line[place] - value != line[place] - value else 0
+    for column in range(codes.shape[0]):
+        step = stride[known.shape[1] + column]
+        word = codes[column, first : first + count]
+        for place in range(count):
+            code[place] += step * meaning[word[place]]
+
+
+@njit(cache=True)
+def _mean(
+    meaning: Bytes, values: Ints, starts: Ints, fits: npt.NDArray[np.int32], level: Bytes
+) -> None:  # pragma: no cover - compiled
+    """What each label means for somebody with these values."""
+    for value in values:
+        for place in range(starts[value], starts[value + 1]):
+            meaning[fits[place]] = level[place]
+
+
+@njit(cache=True)
+def _forget(
+    meaning: Bytes, values: Ints, starts: Ints, fits: npt.NDArray[np.int32], rest: Bytes
+) -> None:  # pragma: no cover - compiled
+    for value in values:
+        for place in range(starts[value], starts[value + 1]):
+            meaning[fits[place]] = rest[fits[place]]
+
+
+@njit(cache=True, parallel=True)
+def _counted(
+    chosen: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
+    codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,
+    blank: npt.NDArray[np.bool_], size: int,
+) -> Ints:  # pragma: no cover - compiled  # fmt: skip
+    parts = min(8, len(chosen))
+    counts = np.zeros((parts, size), dtype=np.int64)
+    for part in prange(parts):
+        meaning = rest.copy()
+        code = np.empty(PIECE, dtype=np.int64)
+        for number in range(part, len(chosen), parts):
+            person = chosen[number]
+            _mean(meaning, values[person], starts, fits, level)
+            for first in range(begin[person], end[person], PIECE):
+                count = min(PIECE, end[person] - first)
+                _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
+                for place in range(count):
+                    counts[part, code[place]] += 1
+            _forget(meaning, values[person], starts, fits, rest)
+    total = np.zeros(size, dtype=np.int64)
+    for part in range(parts):
+        total += counts[part]
+    return total
+
+
+@njit(cache=True, parallel=True)
+def _linked(
+    order: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
+    codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,
+    blank: npt.NDArray[np.bool_], table: Floats, seeds: Ints, found: Ints, share: Floats,
+) -> None:  # pragma: no cover - compiled  # fmt: skip
+    parts = min(_PARTS, len(order))
+    for part in prange(parts):
+        meaning = rest.copy()
+        code = np.empty(PIECE, dtype=np.int64)
+        score = np.empty(PIECE)
+        for number in range(part * len(order) // parts, (part + 1) * len(order) // parts):
+            person = order[number]
+            _mean(meaning, values[person], starts, fits, level)
+            held = start(seeds[person])
+            for first in range(begin[person], end[person], PIECE):
+                count = min(PIECE, end[person] - first)
+                _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
+                for place in range(count):
+                    score[place] = table[code[place]]
+                held = best_of(held, score, count, first)
+            found[person] = held[3]
+            share[person] = share_of(held)
+            _forget(meaning, values[person], starts, fits, rest)

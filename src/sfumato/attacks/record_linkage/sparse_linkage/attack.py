@@ -1,0 +1,135 @@
+"""The Netflix attack: a few things a person did, roughly when, single her out among half a million."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.attacks.base import Attack, Discloses, Guesses, View
+from sfumato.attacks.normalize import canonical
+from sfumato.attacks.record_linkage.sparse_linkage.scores import Events, Scratch, find
+from sfumato.errors import NotApplicable
+from sfumato.progress import SILENT, Progress, batches
+from sfumato.rng import Rng
+
+__all__ = ["SparseLinkage"]
+
+
+class SparseLinkage(Attack):
+    """Somebody who knows a few things a person did, perhaps with rough ratings and dates, looks for her pseudonym.
+
+    For tables with a row per event and a column that says whose it is (the privacy unit): ratings, purchases, searches,
+    visits. Everybody who did some of the known things is scored; a thing few did counts more. The best is named only
+    when it stands out from the second by ``threshold`` standard deviations of all scores, so the attack knows when it
+    does not know. Ratings and dates known to the intruder are off by up to ``rating_error`` and ``date_error``.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    by_unit: ClassVar[bool] = True
+    """Targets are privacy units, each with several rows."""
+    examples: ClassVar = ({"item": "film", "rating": "stars", "date": "day"}, {"item": "film", "events": 6})
+    reference: ClassVar[str] = (
+        "Narayanan, A., Shmatikov, V. (2008). Robust de-anonymization of large sparse datasets. IEEE Symposium on "
+        "Security and Privacy. doi:10.1109/SP.2008.33"
+    )
+
+    item: str
+    """Column that says what was done: the film, the product, the place."""
+    rating: str | None = None
+    """Column with a number said about it, known roughly."""
+    date: str | None = None
+    """Column with the date, known roughly."""
+    events: Annotated[int, Field(ge=1, le=1000)] = 8
+    """How many events of the person the intruder knows."""
+    rating_error: Annotated[float, Field(ge=0)] = 0.0
+    """How far off the known ratings are, at most."""
+    date_error: Annotated[int, Field(ge=0)] = 0
+    """How many days off the known dates are, at most."""
+    threshold: Annotated[float, Field(ge=0)] = 1.5
+    """How far the best must stand out (eccentricity) to be named."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        """``view.targets`` has one row per person and lists of what is known; ``view.secret`` is the unit column."""
+        assert view.secret is not None
+        table = view.release.table
+        unit, first = _codes(table.column(view.secret))
+        items = canonical(table.column(self.item))
+        index = items.unique().drop_nulls().sort()
+        names = {name: code for code, name in enumerate(index.to_list())}
+        rating, low, step = _ratings(table.column(self.rating)) if self.rating else (_none(table.rows), 0.0, 1.0)
+        day, origin = _days(table.column(self.date)) if self.date else (np.zeros(table.rows, np.int16), 0.0)
+        held = items.is_not_null().to_numpy()
+        coded = items.replace_strict(names, default=0, return_dtype=pl.Int32).fill_null(0).to_numpy()
+        events = Events.of(
+            person=unit[held].astype(np.int32),
+            item=coded[held].astype(np.int32),
+            rating=rating[held],
+            day=day[held],
+            people=len(first),
+            items=len(index),
+        )
+        row = np.full(view.targets.height, -1, dtype=np.int64)
+        confidence = np.zeros(view.targets.height)
+        scratch = Scratch(events.people)
+        done = 0
+        people = view.targets.iter_rows(named=True)
+        for part, target in zip(batches(progress, "sparse linkage", view.targets.height), people, strict=False):
+            known = np.array([names.get(value, -1) for value in target[self.item]], dtype=np.int32)
+            stars = _known(target.get(self.rating) if self.rating else None, len(known), low, step)
+            days = _known(target.get(self.date) if self.date else None, len(known), origin, 1.0)
+            best = find(events, known, stars, days, rating_scale=1.5 / step, day_scale=30.0, scratch=scratch)
+            if best.person >= 0 and best.eccentricity >= self.threshold:
+                row[part] = first[best.person]
+                confidence[part] = min(1.0, best.eccentricity / (best.eccentricity + 1.0))
+            done = part.stop
+        detail = {"people": len(first), "items": len(index), "events": self.events}
+        return Guesses.of_rows(row, confidence, detail, tried=done)
+
+
+def _codes(series: pl.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Number of each value, and the first row of each number."""
+    values = series.unique(maintain_order=True)
+    table = pl.DataFrame({"v": values}).with_row_index("code")
+    joined = series.alias("v").to_frame().join(table, on="v", how="left", nulls_equal=True, maintain_order="left")
+    codes = joined["code"].to_numpy().astype(np.int64)
+    first = np.full(len(values), -1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes, first
+
+
+def _none(rows: int) -> npt.NDArray[np.uint8]:
+    return np.zeros(rows, dtype=np.uint8)
+
+
+def _ratings(series: pl.Series) -> tuple[npt.NDArray[np.uint8], float, float]:
+    """Ratings as steps of a scale of at most 255, with its lowest value and the size of a step."""
+    if not series.dtype.is_numeric():
+        raise NotApplicable(f"Ratings must be numbers, and column `{series.name}` does not hold any.")
+    level = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    low, high = float(np.nanmin(level)), float(np.nanmax(level))
+    step = 1.0 if high - low <= 250 else (high - low) / 250
+    if high - low < 20 and not np.allclose(np.nan_to_num(level % 1), 0):
+        step = max(0.1, (high - low) / 250)
+    return np.nan_to_num((level - low) / step).round().astype(np.uint8), low, step
+
+
+def _days(series: pl.Series) -> tuple[npt.NDArray[np.int16], float]:
+    """Days since the first, as small integers."""
+    kind = series.dtype
+    if not (kind.is_temporal() or kind.is_numeric()):
+        raise NotApplicable(f"Column `{series.name}` holds no dates.")
+    number = series.cast(pl.Date).cast(pl.Int32) if kind.is_temporal() else series
+    level = number.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    origin = float(np.nanmin(level))
+    return np.clip(np.nan_to_num(level - origin), 0, 32_000).astype(np.int16), origin
+
+
+def _known(values: Any, count: int, low: float, step: float) -> npt.NDArray[np.float64]:
+    if values is None:
+        return np.full(count, np.nan)
+    plain = [np.nan if value is None else float(value) for value in values]
+    return (np.array(plain, dtype=np.float64) - low) / step

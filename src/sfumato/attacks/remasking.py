@@ -1,0 +1,194 @@
+"""The published steps, run again by the intruder on a file like the original."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.attacks.base import View
+from sfumato.attacks.features import points
+from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
+from sfumato.masking.base import Context, Step
+from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
+from sfumato.rng import Rng
+from sfumato.schema import Column, Dataset, Role, Schema
+
+__all__ = [
+    "SIMULATED",
+    "coarsened",
+    "companions",
+    "interpolate_records",
+    "like_the_release",
+    "mask_again",
+    "proxy",
+    "runnable_steps",
+    "steps_on",
+]
+
+SIMULATED = frozenset(
+    {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code", "recode"}
+)
+"""Methods that move values and can be run again by whoever knows their parameters."""
+
+_LIKE = 5
+"""Made-up people are like somebody and one of so many who are nearest."""
+_SILENT_STEPS = frozenset({"remove", "pseudonymize"})
+"""Steps that leave the values of quasi-identifiers alone."""
+_COARSENING = frozenset({"generalize", "local-recode", "mondrian", "suppress-cells"})
+"""Steps that coarsen or empty cells until a model holds. They say nothing false, and are read rather than run again."""
+
+
+def runnable_steps(view: View) -> list[Step]:
+    """The published steps, made runnable on the columns the intruder knows; refused when there are none."""
+    found = steps_on(view, (*view.knows, *companions(view)), moving=view.knows)
+    if not found:
+        raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
+    return found
+
+
+def steps_on(view: View, columns: tuple[str, ...], *, moving: Collection[str] | None = None) -> list[Step]:
+    """The published steps that change one of the columns ``moving``, made runnable on these columns."""
+    if not view.steps:
+        raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
+    found: list[Step] = []
+    for step in view.steps:
+        if step["step"] in _SILENT_STEPS or not set(step.get("columns", columns)) & set(moving or columns):
+            continue
+        if step["step"] in _COARSENING and step.get("truthful", False):
+            continue
+        try:
+            part = registry("method").get(step["step"]).build(_known_part(step, columns))
+        except SfumatoError as refusal:
+            raise NotApplicable(f"The published step `{step['step']}` cannot be simulated: {refusal}") from None
+        assert isinstance(part, Step)
+        found.append(part)
+    return found
+
+
+def coarsened(view: View) -> frozenset[str]:
+    """The known columns whose cells a published step may have coarsened or emptied, and which it did not falsify."""
+    found: set[str] = set()
+    for step in view.steps:
+        if step["step"] in _COARSENING and step.get("truthful", False):
+            found.update(step.get("columns", view.knows))
+    return frozenset(found & set(view.knows))
+
+
+def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, Any]:
+    """The step's parameters, with columns that the intruder does not know left out."""
+    parameters = dict(step.get("parameters", {}))
+    if parameters.get("groups"):
+        groups = [
+            {**group, "columns": [name for name in group["columns"] if name in knows]} for group in parameters["groups"]
+        ]
+        parameters["groups"] = [group for group in groups if group["columns"]]
+    elif step.get("columns") and "columns" in registry("method").get(step["step"]).model_fields:
+        parameters["columns"] = [name for name in step["columns"] if name in knows]
+    return parameters
+
+
+def companions(view: View) -> tuple[str, ...]:
+    """Released columns that the intruder does not know and that were aggregated together with some that he knows.
+
+    Without them the groups would come out otherwise.
+    """
+    found: list[str] = []
+    for step in view.steps:
+        for names, _ in step.get("groups", ()) if step["step"] == "microaggregate" else ():
+            if set(names) & set(view.knows):
+                found += [name for name in names if name not in view.knows and name in view.release.table.columns]
+    return tuple(dict.fromkeys(found))
+
+
+def proxy(view: View) -> Dataset:
+    """A file like the original: the intruder's own, when it is large enough to be like it, else the release.
+
+    Columns that were aggregated together with known ones are read off the nearest row.
+    """
+    columns = (*view.knows, *companions(view))
+    if view.targets.height >= max(200, view.release.table.rows // 2):
+        return _stand_in(view, _completed(view, columns), columns)
+    return like_the_release(view, columns)
+
+
+def _completed(view: View, columns: tuple[str, ...]) -> pl.DataFrame:
+    """The people sought with the columns that the intruder does not know filled in from the nearest row."""
+    missing = [name for name in columns if name not in view.knows]
+    if not missing:
+        return view.targets
+    from scipy.spatial import cKDTree
+
+    found = points(view)
+    nearest: npt.NDArray[np.int64] = cKDTree(found.released).query(found.targets, workers=-1)[1]
+    return pl.concat(
+        [view.targets.select(view.knows), view.release.table.frame[nearest].select(missing)], how="horizontal"
+    )
+
+
+def interpolate_records(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFrame:
+    """So many made-up people, each somewhere between a person and one of those nearest to her."""
+    from scipy.spatial import cKDTree
+
+    draw = rng.generator
+    names = [name for name in people.columns if people[name].dtype.is_numeric()]
+    first = draw.integers(people.height, size=count)
+    if not names or people.height == 1:
+        return people[first]
+    # As floats: differences of unsigned numbers would wrap around.
+    level = people.select(pl.col(names).cast(pl.Float64)).fill_null(np.nan).to_numpy()
+    known = np.isfinite(level)
+    size = np.abs(np.where(known, level, 0.0)).max(axis=0)
+    unit = level / np.where(size > 0, size, 1.0)  # no number is too large to be squared
+    middle = np.where(known, unit, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    unit = np.where(known, unit, middle)
+    spread = unit.std(axis=0)
+    scaled = unit / np.where(spread > 0, spread, 1.0)
+    near = cKDTree(scaled).query(scaled, k=min(_LIKE + 1, people.height), workers=-1)[1][:, 1:]
+    other = near[first, draw.integers(near.shape[1], size=count)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        made = level[first] + (level[other] - level[first]) * draw.random((count, 1))
+    return people[first].with_columns(
+        _as_stored(pl.Series(name, made[:, place]), people.schema[name]) for place, name in enumerate(names)
+    )
+
+
+def _as_stored(values: pl.Series, kind: pl.DataType) -> pl.Series:
+    """In the type of the column; nobody knows a number that was missing or that the type cannot hold."""
+    finite = values.set(~values.is_finite(), None)
+    return (finite.round() if kind.is_integer() else finite).cast(kind, strict=False)
+
+
+def like_the_release(view: View, columns: tuple[str, ...]) -> Dataset:
+    """The release in place of the original: for columns that the intruder knows of nobody."""
+    return _stand_in(view, view.release.table.frame, columns)
+
+
+def _stand_in(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Dataset:
+    schema = Schema(columns={name: Column(role=Role.QUASI) for name in columns})
+    return Dataset(table=view.release.table.with_frame(frame.select(columns)), schema=schema)
+
+
+def mask_again(
+    data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
+) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+    """Run the steps once; the masked values and, per row, the row it came from."""
+    origin = np.arange(data.rows, dtype=np.int64)
+    for number, step in enumerate(steps):
+        try:
+            change = step.apply(data, Context(rng=rng.child(number), progress=progress))
+        except OutOfTime:
+            raise
+        except SfumatoError as refusal:
+            raise NotApplicable(
+                f"The published step `{step.part_name()}` cannot be simulated on what the intruder knows: {refusal}"
+            ) from None
+        if change.rows is not None:
+            origin = np.where(change.rows >= 0, origin[change.rows], -1)
+        data = Dataset(table=change.table, schema=data.schema)
+    kept = origin >= 0
+    return data.table.frame.filter(pl.Series(kept)), origin[kept]

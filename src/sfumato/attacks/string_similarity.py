@@ -1,0 +1,144 @@
+"""Names and addresses compared by how alike they are written: Jaro–Winkler similarity of distinct values.
+
+Case, accents and punctuation do not count, and words may stand in another order. Every pair of distinct values is
+compared once, within blocks where there are any, so that the cost does not grow with the number of rows.
+
+Reference: Winkler, W. E. (1990). String comparator metrics and enhanced decision rules in the Fellegi–Sunter model of
+record linkage. Proceedings of the Section on Survey Research Methods, American Statistical Association.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.attacks.blocking import Blocks
+from sfumato.attacks.normalize import folded
+from sfumato.progress import SILENT, Progress
+
+__all__ = ["CUTS", "alike", "free_text", "sorted_words"]
+
+Ints = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Group = tuple[Ints, Ints]
+
+CUTS = (0.92, 0.8)
+"""From these similarities on, two values are nearly the same, and alike."""
+
+_PIECE = 4_000_000
+_PAIRS = 500_000_000
+"""Pairs of distinct values that are compared (about ten seconds); where there are more, only those with the same first
+letter."""
+_MANY = 100
+"""Columns with more distinct values than this can be names; fewer are categories."""
+
+
+def free_text(known: pl.Series, released: pl.Series) -> bool:
+    """Whether a column looks like names or addresses: text of many values, most of which have words in them."""
+    if known.dtype != pl.String or released.dtype != pl.String:
+        return False
+    distinct = known.drop_nulls().unique()
+    return len(distinct) > _MANY and bool((distinct.str.contains(r"\p{L}{3}").sum() or 0) * 2 > len(distinct))
+
+
+def sorted_words(text: pl.Series) -> pl.Series:
+    """Folded text with its words in alphabetical order, so that "Doe, Jane" is "Jane Doe"."""
+    return text.str.split(" ").list.sort().list.join(" ")
+
+
+def alike(
+    values: pl.Series,
+    labels: pl.Series,
+    known: Ints,
+    released: Ints,
+    blocks: Blocks,
+    progress: Progress = SILENT,
+) -> tuple[Ints, Ints, Bytes]:
+    """Pairs of a known and a released value that are written alike: level 0 the same, 1 nearly the same, 2 alike.
+
+    ``known`` and ``released`` give the value of each person and of each row.
+    """
+    left, right = folded(values), folded(labels)
+    found = [_compared(left, right, _groups(left, right, known, released, blocks), progress)]
+    if any(text.str.contains(" ").any() for text in (left, right)):
+        words = sorted_words(left), sorted_words(right)
+        found.append(_compared(*words, _groups(*words, known, released, blocks), progress))
+    pair = np.concatenate([one[0] for one in found])
+    level = np.concatenate([one[1] for one in found])
+    # The better of the two orders of words counts; a pair may come from several blocks.
+    order = np.lexsort((level, pair))
+    pair, level = pair[order], level[order]
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    return pair[first] // len(right), pair[first] % len(right), level[first]
+
+
+def _groups(left: pl.Series, right: pl.Series, known: Ints, released: Ints, blocks: Blocks) -> list[Group]:
+    """Which values are compared with which: all, or those that meet in a block, or those with one first letter."""
+    written = [(text.is_not_null() & (text != "")).fill_null(False).to_numpy() for text in (left, right)]
+    groups = [(np.flatnonzero(written[0]), np.flatnonzero(written[1]))]
+    meeting = _meeting(known, released, written, blocks)
+    if _cost(meeting) < _cost(groups):
+        groups = meeting
+    if _cost(groups) > _PAIRS:
+        letter = pl.concat([left, right]).str.head(1).fill_null("").rank("dense").to_numpy()
+        first, second = letter[: len(left)], letter[len(left) :]
+        groups = [(a[first[a] == one], b[second[b] == one]) for a, b in groups for one in np.unique(first[a])]
+    return groups
+
+
+def _meeting(known: Ints, released: Ints, written: list[npt.NDArray[np.bool_]], blocks: Blocks) -> list[Group]:
+    """For each block the distinct values on both sides."""
+    sides = []
+    for value, block, usable in ((known, blocks.person, written[0]), (released, blocks.row, written[1])):
+        size = len(usable)
+        both = np.unique((block * size + value)[usable[value]])
+        sides.append((both // size, both % size))
+    shared = np.intersect1d(sides[0][0], sides[1][0])
+    edges = [(np.searchsorted(place, shared, "left"), np.searchsorted(place, shared, "right")) for place, _ in sides]
+    return [
+        (sides[0][1][edges[0][0][number] : edges[0][1][number]], sides[1][1][edges[1][0][number] : edges[1][1][number]])
+        for number in range(len(shared))
+    ]
+
+
+def _cost(groups: list[Group]) -> int:
+    return sum(len(a) * len(b) for a, b in groups)
+
+
+def _compared(left: pl.Series, right: pl.Series, groups: list[Group], progress: Progress) -> tuple[Ints, Bytes]:
+    """Pairs that are alike (as one number each) and their levels."""
+    texts = np.array(left.to_list(), dtype=object), np.array(right.to_list(), dtype=object)
+    pairs: list[Ints] = [np.empty(0, dtype=np.int64)]
+    levels: list[Bytes] = [np.empty(0, dtype=np.uint8)]
+    with progress.task(f"comparing the words of {left.name}", sum(len(a) for a, _ in groups)) as tick:
+        for a, b in groups:
+            others = texts[1][b].tolist()
+            step = max(1, _PIECE // max(1, len(b)))
+            for start in range(0, len(a), step):
+                some = a[start : start + step]
+                value, label, level = _scored(texts[0][some].tolist(), others)
+                pairs.append(some[value] * len(right) + b[label])
+                levels.append(level)
+                tick(len(some))
+    return np.concatenate(pairs), np.concatenate(levels)
+
+
+def _scored(values: list[str], labels: list[str]) -> tuple[Ints, Ints, Bytes]:
+    """Places of the pairs that are alike, and how much."""
+    from rapidfuzz.distance import JaroWinkler
+    from rapidfuzz.process import cdist
+
+    score = cdist(
+        values,
+        labels,
+        scorer=JaroWinkler.normalized_similarity,
+        score_cutoff=CUTS[-1],
+        dtype=np.float32,
+        workers=-1 if len(values) * len(labels) > 100_000 else 1,
+    )
+    value, label = np.nonzero(score)
+    held = score[value, label]
+    # In single precision a similarity of 0.92 may read 0.91999.
+    level = np.where(held >= 1.0, 0, np.where(held >= CUTS[0] - 1e-6, 1, 2)).astype(np.uint8)
+    return value, label, level

@@ -1,0 +1,1 @@
+"""Attacks that use the published masking method and its parameters."""

@@ -1,0 +1,246 @@
+"""The transparency attack on rank swapping: windows of ranks, intersected over columns."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from numba import njit
+from pydantic import Field
+
+from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.best_row import toss
+from sfumato.attacks.features import numbers
+from sfumato.attacks.normalize import canonical
+from sfumato.attacks.remasking import coarsened
+from sfumato.errors import NotApplicable
+from sfumato.progress import SILENT, Progress, batches
+from sfumato.rng import Rng
+
+__all__ = ["RankWindow"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_PORTION = 50_000_000
+"""So many rows at most are looked at before the clock is."""
+
+
+class RankWindow(Linking):
+    """Somebody who knows that a release was rank-swapped, and with what p, intersects the windows of possible partners.
+
+    A value swapped within p percent of the ranks has its masked version in a window of ranks around its own, which the
+    intruder computes from the release alone, because swapping keeps every column's values. For each known column the
+    rows whose value lies in the window may be the person's; the intersection over columns is small, and a certain match
+    when it holds one row. Among several the nearest is named (RSLD). An upper bound on p is enough. Known columns that
+    no step perturbed must agree exactly; where ranks were swapped within strata that are among them, windows are taken
+    within the stratum.
+
+    Variants without a fixed window (p-buckets, p-distribution) can move a value out of it; then the true row is missed.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    exploits: ClassVar[frozenset[str]] = frozenset({"rank-swap"})
+    main: ClassVar[str] = "p"
+    examples: ClassVar = ({"p": 2}, {})
+    reference: ClassVar[str] = (
+        "Nin, J., Herranz, J., Torra, V. (2008). Rethinking rank swapping to decrease disclosure risk. Data & "
+        "Knowledge Engineering 64(1). doi:10.1016/j.datak.2007.07.006"
+    )
+
+    p: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Swapping distance in percent of the rows, or an upper bound; as published with the release when left out."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        percent, names = self._setting(view)
+        released = np.column_stack([_as_numbers(view.release.table.column(name), name) for name in names])
+        targets = np.column_stack([_as_numbers(view.targets.get_column(name), name) for name in names])
+        low, high = np.full(targets.shape, -np.inf), np.full(targets.shape, np.inf)
+        for people, rows in _strata(view):
+            low[people], high[people] = windows(targets[people], released[rows], percent)
+        # Columns that were not swapped must agree: a window of no width.
+        exact = [name for name in view.untouched if name not in names] if view.steps else []
+        emptied = coarsened(view)
+        for name in exact:
+            known, seen = _same_codes(view.targets.get_column(name), view.release.table.column(name))
+            if name in emptied:
+                seen = np.where(view.release.table.column(name).is_null().to_numpy(), np.nan, seen)
+            targets, released = np.column_stack([targets, known]), np.column_stack([released, seen])
+            low = np.column_stack([low, np.where(np.isnan(known), -np.inf, known)])
+            high = np.column_stack([high, np.where(np.isnan(known), np.inf, known)])
+        scale = np.nanstd(released, axis=0)
+        if not (scale > 0).any():
+            raise NotApplicable("Every swapped column the intruder knows is constant.", columns=names)
+        scale[scale == 0] = 1.0
+        order = np.argsort(released[:, 0], kind="stable").astype(np.int64)
+        seeds = rng.generator.integers(1, 2**62, size=len(targets), dtype=np.int64)
+        near, held, left, right = released[order] / scale, targets / scale, low / scale, high / scale
+        blank = np.array([name in emptied for name in (*names, *exact)])
+        row, size, ties = (np.zeros(len(targets), dtype=np.int64) for _ in range(3))
+        done = 0
+        for part in batches(progress, "rank windows", len(targets), max(1, _PORTION // len(released))):
+            row[part], size[part], ties[part] = _link(held[part], near, left[part], right[part], blank, seeds[part])
+            done = part.stop
+        row, size, ties = row[:done], size[:done], ties[:done]
+        found = np.where(row >= 0, order[np.maximum(row, 0)], -1)
+        # Alone in the intersection is certain; else the choice by distance is worth one over the ties, shared by all.
+        confidence = np.where(size == 1, 1.0, 1 / np.maximum(size, 1) ** 0.5 / np.maximum(ties, 1))
+        detail: dict[str, Any] = {
+            "p": percent,
+            "columns": list(names),
+            "exact": exact,
+            "alone": int((size == 1).sum()),
+            "median_candidates": float(np.median(size)) if done else None,
+        }
+        return Guesses.of_rows(found, confidence, detail, tried=done)
+
+    def _setting(self, view: View) -> tuple[float, tuple[str, ...]]:
+        step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), None)
+        parameters = dict(step.get("parameters", {})) if step is not None else {}
+        percent = self.p if self.p is not None else parameters.get("p")
+        if percent is None:
+            raise NotApplicable(
+                "The release does not say that it was rank-swapped, or the intruder does not know it.",
+                fix="Give the swapping distance, or an upper bound, with `p`.",
+            )
+        swapped = step.get("columns") if step is not None else None
+        names = tuple(name for name in view.knows if swapped is None or name in swapped)
+        usable = tuple(name for name in names if _is_number(view, name))
+        if not usable:
+            raise NotApplicable(
+                "The intruder knows no column of numbers or dates that was swapped.", columns=view.knows
+            )
+        return float(percent), usable
+
+
+def _strata(view: View) -> list[tuple[Ints, Ints]]:
+    """People and released rows within which ranks were swapped: all together, or those alike in the strata columns."""
+    nothing: dict[str, Any] = {}
+    step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), nothing)
+    names = step.get("parameters", {}).get("strata") or ()
+    everybody = [(np.arange(view.targets.height), np.arange(view.release.table.rows))]
+    if not names:
+        return everybody
+    if not set(names) <= set(view.untouched):
+        raise NotApplicable(
+            "Ranks were swapped within strata that the intruder does not know, so windows over whole columns do not "
+            "hold.",
+            fix="Add the strata columns to `knows`, or use the simulation attack.",
+            columns=tuple(names),
+        )
+    codes = [_same_codes(view.targets.get_column(name), view.release.table.column(name)) for name in names]
+    known, seen = (np.column_stack([np.nan_to_num(pair[side], nan=-1.0) for pair in codes]) for side in (0, 1))
+    _, label = np.unique(np.vstack([known, seen]), axis=0, return_inverse=True)
+    people, rows = label[: len(known)], label[len(known) :]
+    found = [(np.flatnonzero(people == stratum), np.flatnonzero(rows == stratum)) for stratum in np.unique(people)]
+    # Of a stratum that the release does not have nothing is known: its people keep windows without ends.
+    return [(some, near) for some, near in found if len(near)]
+
+
+def _is_number(view: View, name: str) -> bool:
+    known, released = view.targets.get_column(name).dtype, view.release.table.column(name).dtype
+    numeric = all(kind.is_numeric() or kind.is_temporal() for kind in (known, released))
+    return numeric and view.release.table.column(name).null_count() < view.release.table.rows
+
+
+def _as_numbers(series: Any, name: str) -> Floats:
+    found = numbers(series)
+    if found is None:
+        raise NotApplicable(f"Column `{name}` holds no numbers.", columns=(name,))
+    return found
+
+
+def _same_codes(known: pl.Series, released: pl.Series) -> tuple[Floats, Floats]:
+    """Both columns as numbers that are equal where the values are; NaN where the known value is missing."""
+    left, right = canonical(known), canonical(released)
+    values = pl.concat([left, right]).unique().drop_nulls().sort().to_list()
+    codes = {value: float(code) for code, value in enumerate(values)}
+
+    def coded(series: pl.Series) -> Floats:
+        return series.replace_strict(codes, default=np.nan, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
+
+    # A released blank agrees with nobody: it was there before.
+    return coded(left), np.nan_to_num(coded(right), nan=-1.0)
+
+
+def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, Floats]:
+    """Smallest and largest released value that may be the masked version of each known value.
+
+    A value that is not in the release (somebody else's file, rounded) takes the rank where it would stand. A missing
+    value may be anything.
+    """
+    low, high = np.full(targets.shape, -np.inf), np.full(targets.shape, np.inf)
+    for column in range(targets.shape[1]):
+        known = np.sort(released[np.isfinite(released[:, column]), column])
+        count = len(known)
+        if count == 0:
+            continue
+        reach = max(1, int(count * percent / 100 + 1e-9))
+        value = targets[:, column]
+        held = np.isfinite(value)
+        first = np.searchsorted(known, value[held], side="left")
+        last = np.maximum(np.searchsorted(known, value[held], side="right") - 1, first)
+        low[held, column] = known[np.clip(first - reach, 0, count - 1)]
+        high[held, column] = known[np.clip(last + reach, 0, count - 1)]
+    return low, high
+
+
+@njit(cache=True)
+def _link(
+    targets: Floats, released: Floats, low: Floats, high: Floats, blank: npt.NDArray[np.bool_], seeds: Ints
+) -> tuple[Ints, Ints, Ints]:  # pragma: no cover - compiled
+    """Nearest row inside each target's box; ``released`` is sorted by its first column, gaps last.
+
+    ``blank`` says in which columns a later step may have emptied cells, so that a gap may be anybody's.
+    """
+    rows, width = released.shape
+    found = np.full(len(targets), -1, dtype=np.int64)
+    size = np.zeros(len(targets), dtype=np.int64)
+    ties = np.zeros(len(targets), dtype=np.int64)
+    first = released[:, 0].copy()
+    last = rows - int(np.isnan(first).sum())
+    for index in range(len(targets)):
+        state = np.uint64(seeds[index])
+        best = np.inf
+        start = np.searchsorted(first, low[index, 0])
+        row = start - 1
+        while row + 1 < rows:
+            row += 1
+            if first[row] > high[index, 0]:
+                if not blank[0]:
+                    break
+                row = last  # on to the gaps
+                if row >= rows:
+                    break
+            inside = True
+            total = 0.0
+            for axis in range(width):
+                value = released[row, axis]
+                # A released gap was a gap before, unless a step emptied cells: not the row of one whose value is known.
+                if (
+                    high[index, axis] < np.inf
+                    and not (low[index, axis] <= value <= high[index, axis])
+                    and not (blank[axis] and value != value)
+                ):
+                    inside = False
+                    break
+                gap = value - targets[index, axis]
+                if gap == gap:  # a missing value adds nothing
+                    total += gap * gap
+                elif blank[axis] and high[index, axis] < np.inf:  # an emptied one is somewhere in the window
+                    total += (high[index, axis] - low[index, axis]) ** 2 / 12
+            if not inside:
+                continue
+            size[index] += 1
+            if total < best:
+                best = total
+                found[index] = row
+                ties[index] = 1
+            elif total == best:
+                ties[index] += 1
+                state, chance = toss(state)
+                if chance * ties[index] < 1.0:
+                    found[index] = row
+    return found, size, ties

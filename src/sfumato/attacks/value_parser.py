@@ -1,0 +1,175 @@
+"""How released values are read: which known values a mask, range, set or date part may stand for.
+
+Releases come from many tools. Read are ``*``; masks ``021**``; ranges ``20-29``, ``[20, 30)``, ``[20,30[``, ``20..29``;
+one-sided ranges ``<40``, ``>=40``, ``40+``; sets ``{a, b}``; years, months, quarters and decades of dates (``1964``,
+``1964-03``, ``1964-Q1``, ``1960s``). Everything else stands for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.attacks.normalize import canonical
+
+__all__ = ["ROOTS", "Known", "bounds", "reader"]
+
+Bools = npt.NDArray[np.bool_]
+
+ROOTS = frozenset({"*", "any", "Any", "ANY", "[*]", "{*}"})
+"""Labels that stand for any value."""
+
+_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_DATE = r"\d{4}-\d{2}-\d{2}"
+_BRACKET = re.compile(
+    rf"^([\[\](])\s*({_NUMBER}|{_DATE}|-?inf|)\s*(?:,|;|\.\.)\s*({_NUMBER}|{_DATE}|\+?inf|)\s*([\[\])])$"
+)
+_DASH = re.compile(rf"^\[?\s*({_NUMBER}|{_DATE})\s*(?:-|–|\.\.|\bto\b)\s*({_NUMBER}|{_DATE})\s*\]?$")
+_ONE_SIDED = re.compile(rf"^(<=|>=|<|>|≤|≥)\s*({_NUMBER}|{_DATE})$")
+_PLUS = re.compile(rf"^({_NUMBER})\s*\+$")
+_SET = re.compile(r"^\{(.*)\}$", re.DOTALL)
+_DECADE = re.compile(r"^(\d{3})0s$")
+_QUARTER = re.compile(r"^(\d{4})-?Q([1-4])$")
+_DATE_PART = re.compile(r"^\d{4}(-\d{2})?$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """Distinct values that the intruder knows of one column."""
+
+    values: pl.Series
+    """Distinct, in the column's own type."""
+    text: pl.Series = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", canonical(self.values))
+
+    @cached_property
+    def number(self) -> npt.NDArray[np.float64]:
+        """The values as numbers, NaN where they are none."""
+        source = self.values if self.values.dtype.is_numeric() else self.text
+        return source.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+    @cached_property
+    def is_date(self) -> bool:
+        if self.values.dtype.is_temporal():
+            return True
+        shown = self.text.drop_nulls()
+        return len(shown) > 0 and bool(shown.str.contains(r"^\d{4}-\d{2}-\d{2}").all())
+
+    def _mask(self, expression: pl.Expr) -> Bools:
+        found = pl.DataFrame({"v": self.text}).select(expression.fill_null(False)).to_series()
+        return found.to_numpy()
+
+    def between(self, low: str | None, high: str | None, *, low_in: bool, high_in: bool, whole: bool = False) -> Bools:
+        """Values in a range; ``whole``: an upper bound written as an integer includes the fraction above it."""
+        if re.match(_DATE, low or "") or re.match(_DATE, high or ""):
+            inside = pl.lit(True)
+            if low:
+                inside &= (pl.col("v") >= low) if low_in else (pl.col("v") > low)
+            if high:
+                day = pl.col("v").str.head(10)
+                inside &= (day <= high) if high_in else (day < high)
+            return self._mask(inside)
+        number = np.floor(self.number) if whole else self.number
+        with np.errstate(invalid="ignore"):
+            held = ~np.isnan(number)
+            if low not in (None, "", "-inf"):
+                bound = float(low)
+                held &= (number >= bound) if low_in else (number > bound)
+            if high not in (None, "", "inf", "+inf"):
+                bound = float(high)
+                held &= (number <= bound) if high_in else (number < bound)
+        return held
+
+    def pattern(self, text: str) -> Bools:
+        """Values of the same length that agree wherever the mask shows a character."""
+        regex = "^" + "".join("." if sign in "*?" else re.escape(sign) for sign in text) + "$"
+        return self._mask(pl.col("v").str.contains(regex))
+
+    def one_of(self, members: list[str]) -> Bools:
+        return self._mask(pl.col("v").is_in(members))
+
+    def prefix(self, text: str) -> Bools:
+        return self._mask(pl.col("v").str.starts_with(text))
+
+    def everything(self) -> Bools:
+        return np.ones(len(self.values), dtype=np.bool_)
+
+
+def reader(label: str) -> Callable[[Known], Bools] | None:
+    """How a released label is read, or None when it just stands for itself.
+
+    >>> known = Known(values=pl.Series([19, 20, 29, 30]))
+    >>> read = reader("[20, 30)")
+    >>> read(known).tolist() if read else None
+    [False, True, True, False]
+    >>> reader("Golf") is None
+    True
+    """
+    text = label.strip()
+    if text in ROOTS or (text and set(text) == {"*"}):
+        return Known.everything
+    if found := _BRACKET.match(text):
+        left, low, high, right = found.groups()
+        return lambda known: known.between(low, high, low_in=left == "[", high_in=right == "]")
+    if found := _SET.match(text):
+        members = [member.strip().strip("'\"") for member in found.group(1).split(",")]
+        return lambda known: known.one_of(members)
+    if found := _DASH.match(text):
+        low, high = found.groups()
+        # 1964-03 reads as a range from 1964 to 3, which holds nothing: it is a month.
+        if "-" in low[1:] or float(low) <= float(high):
+            return lambda known: known.between(low, high, low_in=True, high_in=True, whole="." not in high)
+    if found := _ONE_SIDED.match(text):
+        sign, bound = found.groups()
+        if sign in ("<", "<=", "≤"):
+            return lambda known: known.between(None, bound, low_in=True, high_in=sign != "<")
+        return lambda known: known.between(bound, None, low_in=sign != ">", high_in=True)
+    if found := _PLUS.match(text):
+        bound = found.group(1)
+        return lambda known: known.between(bound, None, low_in=True, high_in=True)
+    if found := _DECADE.match(text):
+        decade = found.group(1)
+        return lambda known: known.prefix(decade)
+    if found := _QUARTER.match(text):
+        year, quarter = found.group(1), int(found.group(2))
+        months = [f"{year}-{month:02d}" for month in range(3 * quarter - 2, 3 * quarter + 1)]
+        return lambda known: np.logical_or.reduce([known.prefix(month) for month in months])
+    if _DATE_PART.match(text):
+        return lambda known: known.prefix(text + "-") if known.is_date else known.one_of([text])
+    if "*" in text:
+        return lambda known: known.pattern(text)
+    return None
+
+
+def bounds(label: str) -> tuple[float, float] | None:
+    """The ends of a label that is a range of numbers; an open end is infinite.
+
+    >>> bounds("[20, 30)"), bounds("20-29"), bounds("<40"), bounds("Golf")
+    ((20.0, 30.0), (20.0, 29.0), (-inf, 40.0), None)
+    """
+    text = label.strip()
+    low: str | None = None
+    high: str | None = None
+    if found := _BRACKET.match(text):
+        low, high = found.group(2), found.group(3)
+    elif found := _DASH.match(text):
+        low, high = found.groups()
+    elif found := _ONE_SIDED.match(text):
+        low, high = ("-inf", found.group(2)) if found.group(1) in ("<", "<=", "≤") else (found.group(2), "inf")
+    elif found := _PLUS.match(text):
+        low, high = found.group(1), "inf"
+    else:
+        return None
+    try:
+        ends = float(low or "-inf"), float(high or "inf")
+    except ValueError:  # a range of dates
+        return None
+    return ends if ends[0] <= ends[1] else None

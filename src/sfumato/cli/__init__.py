@@ -1,0 +1,114 @@
+"""The command line: one module per command, loaded only when it is called.
+
+Exit codes: 0 done; 1 done, but the policy is not met; 2 bad input or usage; 3 internal error; 130 interrupted.
+Documents and tables go to standard output; progress, notes and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import pkgutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sfumato import __version__
+from sfumato.errors import SfumatoError
+
+__all__ = ["cli", "main"]
+
+_ORDER = ("demo", "init", "protect", "check", "attack", "measure", "study", "report", "query", "ledger", "audit")
+"""The order of a first day with sfumato; further commands follow by name."""
+
+
+class LazyCommands(click.Group):
+    """Finds commands as modules of this package and imports one only to run it or show its help.
+
+    The line in ``sfumato --help`` is the first line of the module's docstring, read without importing the module.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = [m.name.replace("_", "-") for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")]
+        return sorted(names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = importlib.import_module(f"{__name__}.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in self.list_commands(ctx) and not name.startswith("-"):
+            from sfumato.errors import did_you_mean
+
+            raise click.UsageError(f"There is no command `{name}`. {did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, _first_line(name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _first_line(name: str) -> str:
+    source = Path(__file__).with_name(f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")
+    # The docstring stands first, so parsing up to its end is enough and keeps `--help` fast.
+    head = source.split('"""', 2)
+    text = head[1] if len(head) == 3 else ast.get_docstring(ast.parse(source)) or ""
+    return text.strip().splitlines()[0].rstrip(".") if text.strip() else ""
+
+
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="sfumato")
+def cli() -> None:
+    """Share data about people without giving the people away.
+
+    A table with roles becomes a release or an answer; an attack tries it; a measure judges it; a report says so.
+
+    Start with:  sfumato demo   or   sfumato init people.csv
+    """
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a command and return its exit code; every error becomes one message without data values."""
+    arguments = sys.argv[1:] if argv is None else argv
+    wants_json = "--json" in arguments
+    try:
+        result = cli.main(args=arguments, prog_name="sfumato", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except SfumatoError as error:
+        return _fail(error.to_dict(), error.code, str(error), error.status, wants_json)
+    except click.ClickException as error:
+        shape = {"error": {"code": "SFU-002", "message": error.format_message(), "fix": ""}}
+        usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
+        return _fail(shape, "SFU-002", usage + error.format_message(), 2, wants_json)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted. Nothing is left half-written.", err=True)
+        return 130
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the reader is gone; keep the interpreter's exit quiet
+        return 0
+    except Exception as error:
+        if os.environ.get("SFUMATO_DEBUG"):
+            raise
+        message = (
+            f"Internal error ({type(error).__name__}). Its details may contain values of your data and are not shown; "
+            "set SFUMATO_DEBUG=1 to see them."
+        )
+        return _fail({"error": {"code": "SFU-003", "message": message, "fix": ""}}, "SFU-003", message, 3, wants_json)
+
+
+def _fail(shape: dict[str, Any], code: str, text: str, status: int, wants_json: bool) -> int:
+    if wants_json:
+        click.echo(json.dumps(shape))
+    click.echo(f"{code}  {text}", err=True)
+    return status

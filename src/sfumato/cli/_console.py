@@ -1,0 +1,108 @@
+"""What the commands share: printing one document, showing progress, the common options."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+
+from sfumato.progress import SILENT, Progress, Tick
+
+__all__ = [
+    "NUMBER",
+    "emit_json",
+    "force_option",
+    "json_option",
+    "listed",
+    "note",
+    "progress",
+    "seed_option",
+    "typed_path",
+]
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=None, help="Repeat a run exactly. The seed is a secret."
+)
+typed_path = click.Path(path_type=Path)
+
+
+def emit_json(document: Any) -> None:
+    """Print the one JSON document of a command."""
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+class _Number(click.ParamType[Any]):
+    """A number kept as it was written: 0.1 is one tenth."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from sfumato.errors import BadParameter
+        from sfumato.rationals import rational
+
+        try:
+            rational(value)
+        except BadParameter:
+            self.fail("is not a number such as 0.05 or 1/3.", param, ctx)
+        return value
+
+
+NUMBER = _Number()
+
+
+def listed(names: tuple[str, ...]) -> list[str]:
+    """Names that are separated by commas or given one by one; a comma inside a name is doubled."""
+    parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
+    return [name for part in parts if (name := part.replace("\0", ",").strip())]
+
+
+def note(text: str) -> None:
+    """A remark for the person at the terminal; never part of the result."""
+    click.echo(text, err=True)
+
+
+class _RichProgress:
+    """Progress bars on standard error; a task within a task is a bar below its own."""
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+
+    @contextmanager
+    def task(self, title: str, total: float | None) -> Iterator[Tick]:
+        if self._bars is not None:
+            yield from self._bar(self._bars, title, total)
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+            self._bars = bars
+            try:
+                yield from self._bar(bars, title, total)
+            finally:
+                self._bars = None
+
+    @staticmethod
+    def _bar(bars: Bars, title: str, total: float | None) -> Iterator[Tick]:
+        task = bars.add_task(title, total=total)
+        try:
+            yield lambda units: bars.update(task, advance=units)
+        finally:
+            bars.remove_task(task)
+
+
+def progress(*, quiet: bool = False) -> Progress:
+    """Bars when somebody watches standard error, silence otherwise."""
+    return SILENT if quiet or not sys.stderr.isatty() else _RichProgress()

@@ -1,0 +1,48 @@
+"""Check a release once more, independently: does it meet the models it names?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._console import emit_json, json_option, note, typed_path
+
+
+@click.command("check")
+@click.argument("release", type=typed_path)
+@click.option("--original", default=None, help="The data it was made of: the reference distribution.")
+@click.option("--population", default=None, help="The population table, for models that count people.")
+@click.option("--recipe", type=typed_path, default=None, help="Roles and models, for a release without a manifest.")
+@click.option("--earlier", type=typed_path, multiple=True, help="An earlier release of the same people; repeatable.")
+@json_option
+def command(
+    release: Path,
+    original: str | None,
+    population: str | None,
+    recipe: Path | None,
+    earlier: tuple[Path, ...],
+    as_json: bool,
+) -> int:
+    """Check RELEASE, a folder that `sfumato protect` wrote or any table, by plain GROUP BY statements.
+
+    The code shares nothing with the search that made the release. Models that compare with the distribution of the
+    whole table take it from --original, or else from the release itself. With --earlier (and --original) it also judges
+    what this release and earlier ones of the same people tell together. Exit code 1 when a model fails or could not be
+    checked.
+    """
+    from sfumato.api import check
+
+    verdicts = check(release, original=original, population=population, recipe=recipe, earlier=earlier)
+    document = {"release": str(release), "verdicts": [verdict.to_plain() for verdict in verdicts]}
+    if not verdicts:
+        note("No privacy model is named, so nothing was checked. Name some in a recipe and give it with --recipe.")
+    if as_json:
+        emit_json(document)
+    else:
+        from rich.console import Console
+
+        from sfumato.reports.terminal import verdict_lines
+
+        Console().print(verdict_lines(document["verdicts"]))  # type: ignore[arg-type]
+    return 0 if verdicts and all(verdict.holds for verdict in verdicts) else 1

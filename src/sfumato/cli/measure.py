@@ -1,0 +1,62 @@
+"""Measure what a release still says: about the people, and for its users."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._console import emit_json, json_option, listed, progress, seed_option, typed_path
+
+
+@click.command("measure")
+@click.argument("release", type=typed_path)
+@click.option("--original", required=True, help="The data the release was made of.")
+@click.option(
+    "--measure", "names", multiple=True, help="A measure to take; may be repeated. The usual ones if left out."
+)
+@click.option("--knows", multiple=True, help="Columns outsiders know, separated by commas, where no manifest says it.")
+@click.option("--secret", "secrets", multiple=True, help="Columns that must not become known, separated by commas.")
+@click.option("--recipe", type=typed_path, default=None, help="Roles, for a release without a manifest.")
+@click.option(
+    "--lineage", type=typed_path, default=None, help="The secret row map; found beside the release if left out."
+)
+@seed_option
+@json_option
+def command(
+    release: Path,
+    original: str,
+    names: tuple[str, ...],
+    knows: tuple[str, ...],
+    secrets: tuple[str, ...],
+    recipe: Path | None,
+    lineage: Path | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Measure RELEASE against its original: disclosure risk and utility.
+
+    RELEASE is a folder that `sfumato protect` wrote, or any data file, whose roles are told by --knows and --secret or
+    by a recipe.
+    """
+    from sfumato.api import measure
+    from sfumato.recipe import Recipe
+
+    found = measure(
+        release,
+        original=original,
+        measures=names,
+        knows=listed(knows) or None,
+        secrets=listed(secrets),
+        schema=Recipe.load(recipe).schema if recipe is not None else None,
+        lineage=lineage,
+        seed=seed,
+        progress=progress(quiet=as_json),
+    )
+    document = {"measures": [measurement.to_plain() for measurement in found]}
+    if as_json:
+        emit_json(document)
+    else:
+        from sfumato.reports.terminal import print_measures
+
+        print_measures(document["measures"])

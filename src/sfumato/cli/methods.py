@@ -1,0 +1,50 @@
+"""List every method, model, attack, measure and format, or show the page of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._console import emit_json, json_option, typed_path
+
+
+@click.command("methods")
+@click.argument("name", required=False)
+@click.option("--kind", default=None, help="Only parts of this kind, for example method, model, attack or measure.")
+@click.option("--write", type=typed_path, default=None, help="Write all pages of the manual below this folder.")
+@json_option
+@click.pass_context
+def command(context: click.Context, name: str | None, kind: str | None, write: Path | None, as_json: bool) -> None:
+    """List every part that is registered, or show the manual page of the one called NAME."""
+    from sfumato.errors import UnknownPart, did_you_mean
+    from sfumato.manual import page, write_manual
+    from sfumato.registry import KINDS, registry
+
+    if write is not None:
+        write_manual(write, context.find_root().command)
+        return
+    kinds = [kind] if kind else list(KINDS)
+    if name is not None:
+        found = [(k, registry(k).get(name)) for k in kinds if name in registry(k)]
+        if not found:
+            known = [n for k in kinds for n in registry(k).names()]
+            raise UnknownPart(f"No part is called `{name}`.", fix=did_you_mean(name, known))
+        if as_json:
+            emit_json({"parts": [{"kind": k, "name": name, "schema": c.model_json_schema()} for k, c in found]})
+        else:
+            click.echo("\n".join(page(k, c) for k, c in found))
+        return
+    listed = [(k, cls.part_name(), cls.summary()) for k in kinds for cls in registry(k)]
+    if as_json:
+        emit_json({"parts": [{"kind": k, "name": n, "summary": s} for k, n, s in listed]})
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("kind", "name", "what it does"):
+        table.add_column(column, no_wrap=column != "what it does")
+    for row in listed:
+        table.add_row(*row)
+    Console().print(table)

@@ -1,0 +1,15 @@
+"""Print the JSON Schema of the recipe language, for editors and other programs."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("schema")
+def command() -> None:
+    """Print the JSON Schema of ``sfumato.yaml``, with every part that is registered."""
+    from sfumato.recipe.json_schema import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=1, ensure_ascii=False))

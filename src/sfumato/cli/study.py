@@ -1,0 +1,79 @@
+"""Try many candidate releases and map their risk against their utility."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._console import emit_json, json_option, note, progress, typed_path
+
+
+@click.command("study")
+@click.argument("plan", type=typed_path)
+@click.option("--data", default=None, help="Another file or database URL than the study names.")
+@click.option(
+    "--out", type=typed_path, default=Path("study"), show_default=True,
+    help="Folder for page, table and recipes. Finished runs are kept there: the same command goes on after a kill.",
+)  # fmt: skip
+@click.option("--workers", type=click.IntRange(1), default=None, help="Processes at a time; all cores if left out.")
+@click.option("--risk", type=click.FloatRange(0, 1), default=None, help="Recommend the best with at most this risk.")
+@click.option("--loss", type=float, default=None, help="Recommend the safest with at most this utility loss.")
+@json_option
+def command(
+    plan: Path, data: str | None, out: Path, workers: int | None, risk: float | None, loss: float | None, as_json: bool
+) -> int:
+    """Run PLAN, a recipe with a `study:` key, on all cores and write the map to a folder.
+
+    Every candidate is masked, attacked and measured under every seed. Exit code 1 when a limit is set (`limits: {risk:
+    ...}`, --risk or --loss) and no candidate keeps it.
+    """
+    from sfumato.errors import OutputExists
+    from sfumato.studies import StudyPlan, run_study
+    from sfumato.studies.save import save_study
+
+    made = StudyPlan.load(plan)
+    if out.exists() and not (out / "cells").is_dir() and (not out.is_dir() or any(out.iterdir())):
+        raise OutputExists(f"{out} exists already and is not a study.", fix="Choose another folder with --out.")
+    study = run_study(made, data, folder=out, workers=workers, progress=progress(quiet=as_json))
+    save_study(study, out)
+    limit = risk if risk is not None else made.recipe.limits.risk
+    asked = limit is not None or loss is not None
+    best = study.recommend(risk=limit, loss=loss)
+    document = {
+        **study.to_plain(),
+        "limit": limit,
+        "loss_limit": loss,
+        "recommended": best.candidate.name if best is not None else None,
+        "folder": f"{out}/",
+    }
+    if as_json:
+        emit_json(document)
+        return 1 if asked and best is None else 0
+    _show(study, best)
+    note(f"Page, table and recipes: {out}/study.html")
+    if asked and best is None:
+        note("No candidate keeps the limit.")
+        return 1
+    return 0
+
+
+def _show(study: object, best: object) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from sfumato.studies import Point, Study
+
+    assert isinstance(study, Study)
+    loss = f"loss ({study.plan.utility})"
+    table = Table(title="Risk and utility", title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for head in ("candidate", "risk", "at most", loss, ""):
+        table.add_column(head, justify="right" if head in ("risk", "at most", loss) else "left")
+    for point in sorted(study.points, key=lambda p: (p.risk is None, p.risk or 0.0, p.loss or 0.0)):
+        remark = "recommended" if isinstance(best, Point) and point.candidate.name == best.candidate.name else ""
+        remark = remark or ("efficient" if point.efficient else point.reason)
+        numbers = ["" if value is None else f"{value:.1%}" for value in (point.risk, point.risk_high)]
+        numbers.append("" if point.loss is None else f"{point.loss:.3g}")
+        table.add_row(Text(point.candidate.name), *numbers, remark)
+    Console().print(table)

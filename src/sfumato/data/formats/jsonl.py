@@ -1,0 +1,58 @@
+"""JSON lines: one object per line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import polars as pl
+import polars.selectors as cs
+
+from sfumato.data.format import Format, refuse_nested
+from sfumato.data.formats.csv import load, refuse_foreign
+from sfumato.data.table import Table
+from sfumato.data.type_inference import infer
+from sfumato.errors import EmptyTable, NotThatFormat
+
+__all__ = ["Jsonl"]
+
+
+class Jsonl(Format):
+    """JSON lines (.jsonl, .ndjson): one flat object per line; a key that is absent is a missing value.
+
+    Numbers, text and true/false keep their type; columns of ISO dates and times become dates and times.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+
+    def read(self, path: Path) -> Table:
+        data = load(path)
+        refuse_foreign(data, path.name)
+        try:
+            frame = pl.read_ndjson(data, infer_schema_length=None)
+        except pl.exceptions.PolarsError:
+            raise NotThatFormat(
+                f"{path.name} is not JSON lines: each line must be one JSON object.",
+                fix="Export it again.",
+                path=str(path),
+            ) from None
+        if frame.height == 0:
+            raise EmptyTable(f"{path.name} has no rows.", path=str(path))
+        nested = [name for name, kind in frame.schema.items() if kind.is_nested()]
+        if nested:
+            raise NotThatFormat(
+                f"{path.name}: `{nested[0]}` holds lists or objects; a table has one value per cell.",
+                fix="Flatten it first.",
+                path=str(path),
+                column=nested[0],
+            )
+        return Table(
+            frame=infer(
+                frame.with_columns(pl.col(pl.Null).cast(pl.String)), only=frozenset({"date", "datetime", "time"})
+            ),
+            origin="jsonl",
+        )
+
+    def write(self, table: Table, path: Path) -> None:
+        refuse_nested(table, "a line of JSON")
+        table.frame.with_columns((cs.float() | cs.decimal()).cast(pl.Float64).fill_nan(None)).write_ndjson(path)

@@ -1,0 +1,111 @@
+"""A table of people: an Arrow-backed frame, and what its file said about the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from sfumato.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind, did_you_mean
+
+__all__ = ["ColumnLabels", "Table"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnLabels:
+    """What a statistics package stores beside the values of a column."""
+
+    label: str | None = None
+    """The column's title in words."""
+    value_labels: Mapping[Any, str] = field(default_factory=dict)
+    """Code to words, for example 1 to "urban"."""
+    missing: tuple[Any, ...] = ()
+    """User-defined missing codes; a pair inside is a range (low, high)."""
+    display: str | None = None
+    """The package's own display format, kept for the way back."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Columns and rows, never changed in place.
+
+    The frame is a Polars frame; ``labels`` are kept for formats that have them; ``origin`` says what the caller
+    handed in ("pandas", "polars", "arrow" or a format's name) so that the same comes back.
+    """
+
+    frame: pl.DataFrame
+    labels: Mapping[str, ColumnLabels] = field(default_factory=dict)
+    origin: str = "polars"
+
+    def __post_init__(self) -> None:
+        if self.frame.width == 0:
+            raise EmptyTable("The table has no columns.", fix="Check the delimiter and the first line of the file.")
+        for name, kind in self.frame.schema.items():
+            if kind.is_nested() or kind in (pl.Duration, pl.Object):
+                raise WrongKind(
+                    f"Column `{name}` holds {str(kind.base_type()).lower()} values; "
+                    "a cell must be one number, text, date or truth value.",
+                    fix="Take it apart into columns of their own, or leave it out.",
+                    column=name,
+                )
+            # Polars reads such a name as a pattern: the wrong columns, or none, would be worked on
+            if name == "*" or (name.startswith("^") and name.endswith("$")):
+                raise BadParameter(
+                    f"A column is called `{name}`, which reads as a pattern for other names.",
+                    fix="Rename the column.",
+                    column=name,
+                )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @property
+    def rows(self) -> int:
+        return self.frame.height
+
+    def column(self, name: str) -> pl.Series:
+        """One column; an unknown name is refused with the nearest known one."""
+        self.require([name])
+        return self.frame.get_column(name)
+
+    def require(self, names: list[str] | tuple[str, ...]) -> None:
+        """Refuse unless the table has every one of these columns."""
+        missing = [name for name in names if name not in self.frame.columns]
+        if missing:
+            raise UnknownColumn(
+                f"The table has no column `{missing[0]}`"
+                + (f" (nor {len(missing) - 1} others named)." if len(missing) > 1 else "."),
+                fix=did_you_mean(missing[0], self.frame.columns),
+                columns=tuple(missing),
+            )
+
+    def with_frame(self, frame: pl.DataFrame) -> Table:
+        """The same labels and origin over another frame.
+
+        Labels of columns that are gone are dropped. A column whose type changed (a code that became a group) keeps its
+        title only: its value labels and missing codes speak of values that it no longer holds.
+        """
+        labels = {}
+        for name, value in self.labels.items():
+            if name in frame.columns:
+                same = name in self.frame.columns and frame.schema[name] == self.frame.schema[name]
+                labels[name] = value if same else ColumnLabels(label=value.label)
+        return Table(frame=frame, labels=MappingProxyType(labels), origin=self.origin)
+
+    def __repr__(self) -> str:
+        return f"<Table {self.rows} rows: {', '.join(self.columns)}>"
+
+
+def refuse_duplicates(names: list[str]) -> None:
+    """Refuse a header that names a column twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DuplicateColumns(
+                f"The column name `{name}` stands twice in the header.", fix="Rename one of them.", column=name
+            )
+        seen.add(name)

@@ -1,0 +1,103 @@
+"""The hospital file of Massachusetts, told with made-up people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sfumato.api import protect
+from sfumato.data import write
+from sfumato.data.table import Table
+from sfumato.demos.people import hospital, voters
+from sfumato.demos.story import Say, Story
+from sfumato.progress import SILENT, Progress
+from sfumato.recipe import Recipe
+
+__all__ = ["HospitalDemo"]
+
+RECIPE = """\
+sfumato: 1                       # version of the recipe language
+title: Hospital discharges
+data: hospital.csv
+seed: {seed}                        # repeats this run; a secret in real life
+columns:
+  name:       {{role: identifier}}
+  zip:        {{role: quasi, kind: category, hierarchy: {{mask: right}}}}
+  birth_date: {{role: quasi, kind: date, hierarchy: {{dates: [month, year, decade]}}}}
+  sex:        {{role: quasi}}
+  admitted:   {{role: plain}}
+  diagnosis:  {{role: sensitive}}
+models:
+  - k-anonymity: {{k: 5}}
+steps:
+  - generalize: {{search: optimal, suppression: 0.02, metric: loss}}
+attacks:
+  - linkage: {{auxiliary: voters.csv}}
+  - linkage
+  - attribute-linkage: {{secret: diagnosis}}
+measures: [class-sizes, uniqueness, prosecutor, ncp, marginals, pairs]
+limits: {{risk: 0.09}}
+"""
+
+
+class HospitalDemo(Story):
+    """A hospital file without names, a voter list with names, and what links them.
+
+    In 1997 Latanya Sweeney found the Massachusetts governor's record in a hospital file that had been released without
+    names, by linking it to the voter list on ZIP, birth date and sex. Everybody in this story is made up.
+    """
+
+    reference = "Sweeney (2002), k-anonymity: a model for protecting privacy, doi:10.1142/S0218488502001648"
+
+    def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+        patients, listed = hospital(self.seed), voters(self.seed)
+        write(Table(frame=patients), folder / "hospital.csv", force=True)
+        write(Table(frame=listed), folder / "voters.csv", force=True)
+        recipe = folder / "sfumato.yaml"
+        recipe.write_text(RECIPE.format(seed=self.seed), encoding="utf-8")
+        say(
+            f"\n[bold]1. A hospital has a table of {patients.height:,} patients.[/bold] It removes the names and hands "
+            "out ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the town: "
+            f"{listed.height:,} names with ZIP, birth date and sex."
+        )
+        done = protect(Recipe.load(recipe), progress=progress)
+        document = done.save(folder / "release", force=True)
+        before, after, learned = document["attacks_before"][0], document["attacks"][0], document["attacks"][-1]
+        say(
+            f"\n[bold]2. Somebody links the two files.[/bold] Of {before['tried']:,} patients who are on the voter "
+            f"list, [bold red]{before['risk']:.0%}[/bold red] are found by name, with their diagnosis."
+        )
+        step = next(step for step in document["steps"] if step["step"] == "generalize")
+        record = ", ".join(f"{name} {done.release.table.column(name)[0]}" for name in step["levels"])
+        say(
+            "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. The "
+            f"search proves which generalization costs least. A record now reads: {record}. "
+            f"{step['suppressed']} records are left out."
+        )
+        say(
+            f"\n[bold]4. The same attack again.[/bold] Now [bold green]{after['risk']:.1%}[/bold green] "
+            f"({after['low']:.1%} to {after['high']:.1%}) are found."
+        )
+        say(
+            "\n[bold]5. What is not promised.[/bold] Who knows that you are in the file and looks up your group "
+            f"guesses your diagnosis right in {learned['risk']:.0%} of cases; guessing the commonest one blindly is "
+            f"right in {learned['baseline']:.0%}. k-anonymity hides who you are, not what your group has in common: "
+            "see [italic]sfumato methods l-diversity[/italic]."
+        )
+        private, public = (folder / "release-private").resolve(), (folder / "release").resolve()
+        say(f"\nThe report for your data-protection officer:  {private}/report.html")
+        say(f"The one that goes with the data:              {public}/report.html")
+        say(
+            f"Try the attack yourself:  sfumato attack {folder / 'release'} --original {folder / 'hospital.csv'} "
+            f"--auxiliary {folder / 'voters.csv'}\n"
+        )
+        figures: dict[str, Any] = {
+            "patients": patients.height,
+            "voters": listed.height,
+            "found_before": before["risk"],
+            "found_after": after["risk"],
+            "diagnosis_guessed": learned["risk"],
+            "diagnosis_baseline": learned["baseline"],
+            "report": str(folder / "release-private" / "report.html"),
+        }
+        return figures

@@ -1,0 +1,299 @@
+"""The ledger: who spent how much of whose budget. Append-only, hash-chained, durable before anything is computed.
+
+A cost is written *before* the data is read and is never given back, so a crash, a time-out or an error costs budget and
+never privacy. Three caps hold at once: the data set's own (everybody together, so that analysts who pool their answers
+gain nothing), the analyst's on that data set, and the analyst's over all data sets. A data set without a cap of its own
+cannot be spent on.
+
+Rows are entries of one chain: each carries the SHA-256 of itself and its predecessor, and the running totals of its
+three accounts, so a check reads three rows however long the ledger is. The chain shows tampering by anybody who cannot
+rewrite the whole file; who can should be kept from it, or the last hash kept elsewhere (``sfumato ledger verify``
+prints it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from sfumato.dp.fixed_point_budget import Grains, cap_in_grains, cost_in_grains, loss_of
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.dp.receipt import Receipt, issue
+from sfumato.errors import BadParameter, LedgerBroken, OverBudget, UnknownBudget
+
+__all__ = ["Balance", "Entry", "Ledger", "Store", "Transaction"]
+
+_START = "0" * 64
+
+
+class Transaction(Protocol):
+    """One exclusive writer's view of the store."""
+
+    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run one statement with ``?`` for each value and give its rows."""
+        ...
+
+
+class Store(Protocol):
+    """A database that keeps the chain."""
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Everything inside happens at once and durably, one writer at a time, or not at all."""
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """A consistent view for reading."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One line of the ledger."""
+
+    number: int
+    at: str
+    kind: str
+    """"cap" or "spend"."""
+    dataset: str
+    """Empty for an analyst's cap over all data sets."""
+    analyst: str
+    """Empty for a data set's own cap."""
+    measure: str
+    size: int
+    delta: int
+    about: str
+    """The query's fingerprint, or who set the cap."""
+    totals: str
+    """Running totals after this entry of the data set, the analyst on it, and the analyst, as JSON."""
+    previous: str
+    hash: str
+
+    def digest(self) -> str:
+        """The hash this entry must carry."""
+        body = [
+            self.number, self.at, self.kind, self.dataset, self.analyst, self.measure, self.size, self.delta,
+            self.about, self.totals, self.previous,
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+
+    def to_plain(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _COLUMNS}
+
+
+_COLUMNS = (
+    "number", "at", "kind", "dataset", "analyst", "measure", "size", "delta", "about", "totals", "previous", "hash",
+)  # fmt: skip
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sfumato_ledger"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Balance:
+    """Cap, spent and left of one account; ``cap`` is None where none was set."""
+
+    cap: PrivacyLoss | None
+    spent: PrivacyLoss
+    left: PrivacyLoss | None
+
+
+class Ledger:
+    """Budgets of data sets and analysts. ``Ledger.open(path_or_url)`` opens or makes one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def store(self) -> Store:
+        """The database itself, for what else must outlive the process."""
+        return self._store
+
+    @classmethod
+    def open(cls, where: str | Path) -> Ledger:
+        """A SQLite file, ``:memory:`` for tests and demos, or a ``postgresql://`` address."""
+        if str(where).startswith(("postgresql://", "postgres://")):
+            from sfumato.dp.stores.postgres import PostgresStore
+
+            return cls(PostgresStore(str(where)))
+        from sfumato.dp.stores.sqlite import SqliteStore
+
+        return cls(SqliteStore(where))
+
+    def set_cap(self, cap: PrivacyLoss, *, dataset: str = "", analyst: str = "", by: str = "owner") -> Entry:
+        """Set the cap of a data set, of an analyst on a data set, or of an analyst. Earlier spending still counts."""
+        if not dataset and not analyst:
+            raise BadParameter("a cap belongs to a data set, an analyst, or an analyst on a data set.")
+        grains = cap_in_grains(cap)
+        with self._store.write() as transaction:
+            if dataset and analyst:
+                own = _cap(transaction, dataset, "")
+                if own is not None and own.measure is not grains.measure:
+                    raise BadParameter(f"the data set's budget is in {own.measure}; state the analyst's in it, too.")
+            totals = [_total(transaction, dataset, analyst, which, grains.measure) for which in range(3)]
+            _same_measure(totals, grains.measure)
+            return _append(transaction, "cap", dataset, analyst, grains, by, totals)
+
+    def reserve(self, cost: PrivacyLoss, *, dataset: str, analyst: str, query: str) -> Receipt:
+        """Charge ``cost`` to all three accounts or to none; the receipt is given once the charge is on disk."""
+        if not dataset or not analyst:
+            raise BadParameter("a charge names its data set and its analyst.")
+        with self._store.write() as transaction:
+            own = _cap(transaction, dataset, "")
+            if own is None:
+                raise UnknownBudget(
+                    f"No budget is set for data set `{dataset}`.", fix="Its owner sets one with `sfumato ledger cap`."
+                )
+            charge = cost_in_grains(cost, own.measure)
+            totals = []
+            for which, cap in enumerate((own, _cap(transaction, dataset, analyst), _cap(transaction, "", analyst))):
+                before = _total(transaction, dataset, analyst, which, charge.measure)
+                after = before + charge
+                if cap is not None and not after.fits(cap):
+                    raise _over(cost, before, cap, which)
+                totals.append(after)
+            entry = _append(transaction, "spend", dataset, analyst, charge, query, totals)
+        return issue(cost, entry=entry.number)
+
+    def balance(self, *, dataset: str = "", analyst: str = "") -> Balance:
+        """What an account may still spend by itself; the smallest of three accounts is what a query may cost."""
+        with self._store.read() as transaction:
+            cap = _cap(transaction, dataset, analyst)
+            measure = cap.measure if cap is not None else _measure(transaction, dataset, analyst)
+            which = 0 if not analyst else 1 if dataset else 2
+            spent = _total(transaction, dataset, analyst, which, measure)
+        if cap is None:
+            return Balance(cap=None, spent=loss_of(spent), left=None)
+        left = Grains(measure=measure, size=max(0, cap.size - spent.size), delta=max(0, cap.delta - spent.delta))
+        return Balance(cap=loss_of(cap), spent=loss_of(spent), left=loss_of(left))
+
+    def remember(self, key: str, body: str) -> str:
+        """Keep a noisy answer under a key; the one kept first stays and is given back."""
+        with self._store.write() as transaction:
+            found = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
+            if found:
+                return str(found[0][0])
+            transaction.query("INSERT INTO sfumato_answers (key, body) VALUES (?, ?)", key, body)
+        return body
+
+    def recall(self, key: str) -> str | None:
+        """The noisy answer kept under a key, or None."""
+        with self._store.read() as transaction:
+            found = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
+        return str(found[0][0]) if found else None
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries in order."""
+        with self._store.read() as transaction:
+            rows = transaction.query(f"{_SELECT} ORDER BY number")
+        return (_entry(row) for row in rows)
+
+    def verify(self, *, last: str | None = None) -> str:
+        """Check every hash, number and running total; give the last hash. ``last`` is one noted down earlier."""
+        previous, seen = _START, last is None or last == _START
+        totals: dict[tuple[int, str, str], Grains] = {}
+        for number, entry in enumerate(self.entries(), start=1):
+            if entry.number != number or entry.previous != previous or entry.digest() != entry.hash:
+                raise LedgerBroken(
+                    f"Entry {entry.number} does not follow from the one before it.",
+                    fix="Compare with an export or a backup; nothing after this entry can be trusted.",
+                    number=entry.number,
+                )
+            if entry.kind == "spend":
+                charge = Grains(measure=PrivacyMeasure(entry.measure), size=entry.size, delta=entry.delta)
+                told = []
+                for which, key in enumerate(_accounts(entry.dataset, entry.analyst)):
+                    before = totals.get((which, *key), Grains(measure=charge.measure, size=0, delta=0))
+                    totals[(which, *key)] = before + charge
+                    told.append(before + charge)
+                if _told(told) != entry.totals:
+                    raise LedgerBroken(f"Entry {entry.number} carries a wrong total.", number=entry.number)
+            previous = entry.hash
+            seen = seen or previous == last
+        if not seen:
+            raise LedgerBroken("The hash noted down earlier is not in the chain: entries were cut off or replaced.")
+        return previous
+
+
+def _accounts(dataset: str, analyst: str) -> tuple[tuple[str, str], ...]:
+    return (dataset, ""), (dataset, analyst), ("", analyst)
+
+
+def _told(totals: list[Grains]) -> str:
+    return json.dumps([[total.size, total.delta] for total in totals], separators=(",", ":"))
+
+
+def _cap(transaction: Transaction, dataset: str, analyst: str) -> Grains | None:
+    rows = transaction.query(
+        "SELECT measure, size, delta FROM sfumato_ledger WHERE kind = 'cap' AND dataset = ? AND analyst = ? "
+        "ORDER BY number DESC LIMIT 1",
+        dataset,
+        analyst,
+    )
+    return Grains(measure=PrivacyMeasure(rows[0][0]), size=rows[0][1], delta=rows[0][2]) if rows else None
+
+
+def _last_spend(transaction: Transaction, dataset: str, analyst: str, which: int) -> list[tuple[Any, ...]]:
+    where = ("dataset = ?", "dataset = ? AND analyst = ?", "analyst = ?")[which]
+    values = ((dataset,), (dataset, analyst), (analyst,))[which]
+    return transaction.query(
+        f"SELECT measure, totals FROM sfumato_ledger WHERE kind = 'spend' AND {where} ORDER BY number DESC LIMIT 1",
+        *values,
+    )
+
+
+def _total(transaction: Transaction, dataset: str, analyst: str, which: int, measure: PrivacyMeasure) -> Grains:
+    rows = _last_spend(transaction, dataset, analyst, which)
+    if not rows:
+        return Grains(measure=measure, size=0, delta=0)
+    size, delta = json.loads(rows[0][1])[which]
+    if PrivacyMeasure(rows[0][0]) is not measure:
+        raise BadParameter(f"this account has been charged in {rows[0][0]} and cannot go on in {measure}.")
+    return Grains(measure=measure, size=size, delta=delta)
+
+
+def _measure(transaction: Transaction, dataset: str, analyst: str) -> PrivacyMeasure:
+    rows = _last_spend(transaction, dataset, analyst, 0 if not analyst else 1 if dataset else 2)
+    return PrivacyMeasure(rows[0][0]) if rows else PrivacyMeasure.EPSILON
+
+
+def _same_measure(totals: list[Grains], measure: PrivacyMeasure) -> None:
+    if any(total.measure is not measure for total in totals):
+        raise BadParameter("an account cannot change its measure.")
+
+
+def _append(
+    transaction: Transaction, kind: str, dataset: str, analyst: str, grains: Grains, about: str, totals: list[Grains]
+) -> Entry:
+    last = transaction.query("SELECT number, hash FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
+    number, previous = (last[0][0] + 1, last[0][1]) if last else (1, _START)
+    draft = Entry(
+        number=number, at=datetime.now(UTC).isoformat(timespec="milliseconds"), kind=kind, dataset=dataset,
+        analyst=analyst, measure=str(grains.measure), size=grains.size, delta=grains.delta, about=about,
+        totals=_told(totals), previous=previous, hash="",
+    )  # fmt: skip
+    entry = replace(draft, hash=draft.digest())
+    marks = ", ".join("?" * len(_COLUMNS))
+    values = [entry.to_plain()[name] for name in _COLUMNS]
+    transaction.query(f"INSERT INTO sfumato_ledger ({', '.join(_COLUMNS)}) VALUES ({marks})", *values)
+    return entry
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    return Entry(**dict(zip(_COLUMNS, row, strict=True)))
+
+
+def _over(cost: PrivacyLoss, spent: Grains, cap: Grains, which: int) -> OverBudget:
+    account = ("the data set's budget", "your budget on this data set", "your budget over all data sets")[which]
+    size, delta = max(0, cap.size - spent.size), max(0, cap.delta - spent.delta)
+    left = loss_of(Grains(measure=cap.measure, size=size, delta=delta))
+    return OverBudget(
+        f"This costs {cost}, and {account} has {left} left of {loss_of(cap)}.",
+        fix="Ask with a smaller epsilon (a larger error), or ask the owner for more budget.",
+        requested=cost,
+        remaining=left,
+        account=account,
+    )

@@ -1,0 +1,135 @@
+"""Several quantiles of the same numbers, each on the rows that the ones before it leave."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import log
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.mechanism import Chance, Exact, Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.os_random import words
+from sfumato.dp.rational_bounds import ln_up
+from sfumato.dp.receipt import Receipt
+from sfumato.rationals import Number, rational
+from sfumato.secret import SecretValue
+
+__all__ = ["Quantiles"]
+
+Ints = npt.NDArray[np.int64]
+_TIES = 20
+"""Rows of equal value are put in a random order by so many bits."""
+
+
+class Quantiles(Mechanism):
+    """The values below which given shares of the rows lie, in about log2 as many steps as there are shares.
+
+    The middle one is chosen first, from all rows, by the exponential mechanism; then those below it from the rows below
+    it, and those above from the rows above. A row takes part once on each level, so ``levels`` times in all, where
+    choosing every quantile from all rows would use it once for each. Rows of equal value are put in a random order of
+    their own first, so that a value which many rows share can be divided. The input is that of ``Quantile``;
+    ``sensitivity`` is how many rows one unit has. ``error`` bounds the distance in rank, in rows, of every answer.
+    """
+
+    examples = (
+        {"ranks": ["1/4", "1/2", "3/4"], "price": 1, "low": 0, "high": 9, "grid": 1},
+        {"ranks": [0.5], "price": "1/2", "low": 0, "high": 9, "grid": 1},
+    )
+    reference = "Kaplan, Schnapp, Stemmer (2022), doi:10.48550/arXiv.2110.05429"
+    proof = "Kaplan, Schnapp, Stemmer 2022, Lemma 3.1: on one level the rows are disjoint; levels are composed"
+    specimen: ClassVar[Any] = np.array([0, 2, 1, 0, 0, 3, 1, 0, 0, 1])
+
+    ranks: Annotated[tuple[Chance, ...], Field(min_length=1)]
+    """Shares of rows below the answers, ascending."""
+    price: Positive
+    """Loss of one row on one level."""
+    low: Exact
+    """Smallest value of the public range."""
+    high: Exact
+    """Largest value of the public range."""
+    grid: Positive
+    """Distance of two candidate answers."""
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if any(a >= b for a, b in zip(self.ranks, self.ranks[1:], strict=False)):
+            raise ValueError("ranks are ascending and all different")
+        if self.low > self.high or ((self.high - self.low) / self.grid).denominator != 1:
+            raise ValueError("high - low must be a whole number of grid steps")
+        return self
+
+    @classmethod
+    def for_epsilon(
+        cls, epsilon: Number, *, ranks: tuple[Fraction, ...], low: Number, high: Number, grid: Number,
+        sensitivity: Number = 1,
+    ) -> Self:  # fmt: skip
+        """The sharpest choice that costs ``epsilon``."""
+        price = rational(epsilon) / (len(ranks).bit_length() * sensitivity_of(sensitivity))
+        return cls(ranks=ranks, price=price, low=rational(low), high=rational(high), grid=rational(grid))
+
+    @property
+    def levels(self) -> int:
+        """How often a row takes part."""
+        return len(self.ranks).bit_length()
+
+    @property
+    def cells(self) -> int:
+        """How many grid values there are."""
+        return int((self.high - self.low) / self.grid) + 1
+
+    def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
+        return pure(self.price * self.levels * sensitivity_of(sensitivity))
+
+    def error(self, *, confidence: Number, outputs: int = 1) -> float:
+        """Each level adds at most ln(candidates·ranks / beta) / (price / 2) rows of rank."""
+        size = self.cells if len(self.ranks) == 1 else self.cells << _TIES
+        chance = tail(confidence, outputs) / len(self.ranks)
+        return self.levels * 2 * (log(size) + float(ln_up(1 / chance))) / float(self.price)
+
+    def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[Fraction, ...]:
+        """One grid value for each rank, none below the one before it."""
+        opened = self._open(value, receipt, self.loss(sensitivity))
+        if isinstance(opened, tuple):
+            places, counts = as_integers(opened[0]), as_integers(opened[1])
+        else:
+            dense = as_integers(opened)
+            places = np.flatnonzero(dense)
+            counts = dense[places]
+        if len(self.ranks) == 1:
+            found = [self._choose(self.ranks[0], 0, self.cells - 1, places, counts)]
+        else:
+            rows = np.repeat(places, counts).astype(np.int64) << _TIES
+            rows += (words(len(rows)) >> np.uint64(64 - _TIES)).astype(np.int64)
+            rows.sort()
+            found = self._divide(self.ranks, Fraction(0), Fraction(1), 0, (self.cells << _TIES) - 1, rows)
+        return tuple(self.low + cell * self.grid for cell in found)
+
+    def _divide(
+        self, ranks: tuple[Fraction, ...], under: Fraction, over: Fraction, low: int, high: int, rows: Ints
+    ) -> list[int]:
+        """The grid values for ranks between two that are settled, from the rows between those."""
+        if not ranks:
+            return []
+        middle = len(ranks) // 2
+        rank = (ranks[middle] - under) / (over - under)
+        if len(ranks) == 1:  # nothing is divided any more: a value that many rows share is one candidate again
+            places, counts = np.unique(rows >> _TIES, return_counts=True)
+            return [self._choose(rank, low >> _TIES, high >> _TIES, places, counts)]
+        places, counts = np.unique(rows, return_counts=True)
+        chosen = self._choose(rank, low, high, places, counts)
+        upto = int(np.searchsorted(rows, chosen, side="right"))
+        left = self._divide(ranks[:middle], under, ranks[middle], low, chosen, rows[:upto])
+        above = min(chosen + 1, high)
+        right = self._divide(ranks[middle + 1 :], ranks[middle], over, above, high, rows[upto:])
+        return [*left, chosen >> _TIES, *right]
+
+    def _choose(self, rank: Fraction, low: int, high: int, places: Ints, counts: Ints) -> int:
+        """One candidate between ``low`` and ``high``, by a quantile over whole numbers that costs the price."""
+        rank = Fraction(round(rank * 10**6), 10**6)  # a public number; a millionth of the rows
+        one = Quantile.for_epsilon(self.price, rank=rank, low=0, high=high - low, grid=1)
+        return low + int(one.draw_sparse(np.asarray(places) - low, np.asarray(counts)))

@@ -1,0 +1,87 @@
+"""Randomized response: each person's own answer is made deniable."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.mechanism import Chance, Mechanism, as_integers, sensitivity_of, tail
+from sfumato.dp.os_random import below
+from sfumato.dp.rational_bounds import exp_bracket, ln_up
+from sfumato.dp.receipt import Receipt
+from sfumato.dp.sampler import bernoulli
+from sfumato.errors import BadParameter
+from sfumato.rationals import Number, rational
+from sfumato.secret import SecretValue
+
+__all__ = ["RandomizedResponse"]
+
+
+class RandomizedResponse(Mechanism):
+    """Tell the truth with chance ``honest``, otherwise name a category at random (the truth included).
+
+    With two categories and a fair coin this is the two-coin protocol, whose loss is ln 3. The input is one category
+    number per person; a person who answers ``sensitivity`` times loses that many times as much. ``error`` bounds the
+    estimated *share* of each category (by Hoeffding) for the ``people`` stated there, times ``outputs`` categories.
+
+    >>> round(float(RandomizedResponse(categories=2, honest="1/2").loss().size), 10)
+    1.0986122887
+    """
+
+    examples = ({"categories": 2, "honest": "1/2"}, {"categories": 5, "honest": 0.3})
+    reference = "Warner (1965), doi:10.1080/01621459.1965.10480775; k-ary: Kairouz, Bonawitz, Ramage (2016)"
+    proof = "Dwork, Roth 2014, Claim 3.5 (two coins), doi:10.1561/0400000042; ratio of the k-ary response matrix"
+    specimen: ClassVar[Any] = np.array([0, 1, 1, 0])
+
+    categories: Annotated[int, Field(ge=2)]
+    """How many answers there are; they are numbered from 0."""
+    honest: Chance
+    """Chance of telling the truth without a second coin."""
+
+    @classmethod
+    def for_epsilon(cls, epsilon: Number, *, categories: int) -> Self:
+        """The most honest response whose loss does not exceed ``epsilon``."""
+        grown = exp_bracket(rational(epsilon), 30)[0] - 1
+        honest = grown / (grown + categories)
+        return cls(categories=categories, honest=Fraction(int(honest * (1 << 62)), 1 << 62))
+
+    def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
+        """ln(1 + honest·categories / (1 - honest)) per answer, rounded up."""
+        if self.honest == 1:
+            raise BadParameter("always telling the truth is not private at any epsilon.")
+        return pure(sensitivity_of(sensitivity) * ln_up(1 + self.honest * self.categories / (1 - self.honest)))
+
+    def error(self, *, confidence: Number, outputs: int = 1, people: int = 1) -> float:
+        """Bound on abs(estimated share - true share) for ``people`` answers."""
+        if self.honest == 0:
+            return float("inf")
+        return float(np.sqrt(float(ln_up(2 / tail(confidence, outputs))) / (2 * people)) / float(self.honest))
+
+    @property
+    def bias(self) -> float:
+        """Of :meth:`estimate`; the raw answers lean towards equal shares."""
+        return 0.0
+
+    def variance(self, share: float, people: int) -> float:
+        """Of the estimated share of a category whose true share is ``share``, given the people."""
+        honest, rest = float(self.honest), float((1 - self.honest) / self.categories)
+        told, else_ = honest + rest, rest
+        return (share * told * (1 - told) + (1 - share) * else_ * (1 - else_)) / people / honest**2
+
+    def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
+        codes = as_integers(self._open(value, receipt, self.loss(sensitivity)))
+        if codes.size and not (codes.min() >= 0 and codes.max() < self.categories):
+            raise BadParameter("a category number lies outside 0 .. categories - 1.")
+        honest = bernoulli(self.honest, codes.size).reshape(codes.shape)
+        return np.where(honest, codes, below(self.categories, codes.size).reshape(codes.shape))
+
+    def estimate(self, answers: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Unbiased shares of the categories from the randomized answers (post-processing)."""
+        codes = np.asarray(answers)
+        seen = np.bincount(codes.ravel(), minlength=self.categories) / max(1, codes.size)
+        return np.asarray((seen - float((1 - self.honest) / self.categories)) / float(self.honest))

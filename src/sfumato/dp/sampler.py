@@ -1,0 +1,291 @@
+"""Exact samplers for discrete noise, many at a time.
+
+Every decision compares a uniform real number, revealed 53 bits at a time, with a probability such as exp(-x). A
+floating-point bracket around the probability settles it when it can, which is nearly always; when the revealed bits
+fall inside the bracket, more bits are drawn and the probability is bracketed by exact rationals until they differ. The
+outcome is therefore distributed exactly as stated: floats decide how fast, never what. The time depends on the random
+bits and the parameters alone, not on any data.
+
+The rejection schemes are those of Canonne, Kamath and Steinke (2020), doi:10.48550/arXiv.2004.00010.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.dp.os_random import below, below_big, bits, words
+from sfumato.dp.rational_bounds import exp_bracket, ln_bracket
+from sfumato.errors import BadParameter
+
+__all__ = [
+    "LARGEST_VARIANCE",
+    "SMALLEST_NORMAL",
+    "bernoulli",
+    "bernoulli_exp",
+    "coarser",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential_race",
+    "rounded_normal",
+]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_MARGIN = 2.0**-36
+"""Half width of the bracket around a probability computed in floats, relative. NumPy's exp and log err by less than
+2**-50; the arguments below err by less than 2**-40."""
+_PRECISION = 53
+_FULL = 2.0**_PRECISION
+
+
+def _prefixes(count: int) -> Floats:
+    return (words(count) >> np.uint64(64 - _PRECISION)).astype(np.float64)
+
+
+def _reveal(prefix: int, known: int) -> tuple[int, int]:
+    """64 more bits of a uniform number whose first ``known`` bits are ``prefix``."""
+    return (prefix << 64) | int(words(1)[0]), known + 64
+
+
+def bernoulli(chance: Fraction, count: int) -> Flags:
+    """Coins that show True with exactly this rational chance."""
+    if not 0 <= chance <= 1:
+        raise BadParameter("a chance lies in 0 .. 1.")
+    if chance.denominator <= 1 << 62:
+        flags: Flags = below(chance.denominator, count) < chance.numerator
+        return flags
+    return np.array([below_big(chance.denominator) < chance.numerator for _ in range(count)], dtype=np.bool_)
+
+
+Rate = Fraction | Callable[[], tuple[Fraction, Fraction]]
+"""A rational, or two around a number of which every call reveals more."""
+
+
+def bernoulli_exp(rates: Floats, exact: Callable[[int], Rate]) -> Flags:
+    """One coin per rate x >= 0 that shows True with chance exp(-x).
+
+    ``rates`` are floats whose exp(-x) errs by less than the margin; ``exact(i)`` gives the i-th rate and is asked for
+    only when the float cannot decide.
+    """
+    prefix = _prefixes(len(rates))
+    with np.errstate(under="ignore"):
+        chance = np.exp(-rates) * _FULL
+    yes = prefix + 1.0 <= chance * (1.0 - _MARGIN)
+    no = prefix >= chance * (1.0 + _MARGIN) + 2.0**-10
+    for i in np.flatnonzero(~(yes | no)):
+        yes[i] = _below_exp(int(prefix[i]), exact(int(i)))
+    return yes
+
+
+def _below_exp(prefix: int, rate: Rate) -> bool:
+    known = _PRECISION
+    while True:
+        prefix, known = _reveal(prefix, known)
+        least, most = rate() if callable(rate) else (rate, rate)
+        if Fraction(prefix + 1, 1 << known) <= exp_bracket(-most, digits=20 + known // 3)[0]:
+            return True
+        if Fraction(prefix, 1 << known) >= exp_bracket(-least, digits=20 + known // 3)[1]:
+            return False
+
+
+def _whole_exponentials(count: int) -> Ints:
+    """floor(E) for standard exponential E: the number of successes before the first failure at chance 1/e."""
+    prefix = _prefixes(count)
+    with np.errstate(divide="ignore"):
+        low = np.floor(-np.log((prefix + 1.0) / _FULL) * (1.0 - _MARGIN))
+        high = np.floor(-np.log(prefix / _FULL) * (1.0 + _MARGIN))
+    unsure = np.flatnonzero(low != high)
+    for i in unsure:
+        low[i] = _whole_exponential(int(prefix[i]))
+    return low.astype(np.int64)
+
+
+def _whole_exponential(prefix: int) -> int:
+    known = _PRECISION
+    while True:
+        prefix, known = _reveal(prefix, known)
+        if prefix == 0:
+            continue
+        digits = 20 + known // 3
+        low = -ln_bracket(Fraction(prefix + 1, 1 << known), digits)[1]
+        high = -ln_bracket(Fraction(prefix, 1 << known), digits)[0]
+        if low // 1 == high // 1:
+            return max(0, int(low // 1))
+
+
+LARGEST_VARIANCE = 1 << 100
+SMALLEST_NORMAL = Fraction(1, 4)
+_LARGEST = 1 << 54
+_FINEST = 1 << 20
+
+
+def coarser(scale: Fraction) -> Fraction:
+    """The scale itself, or the next larger one whose numerator and denominator fit the machine's integers.
+
+    Rounding up adds noise, never removes it, so a loss computed for ``scale`` still holds.
+    """
+    if scale.numerator <= _LARGEST and scale.denominator <= _FINEST:
+        return scale
+    rounded = Fraction(-((-scale.numerator * _FINEST) // scale.denominator), _FINEST)
+    if rounded.numerator > _LARGEST:
+        rounded = Fraction(-(-scale.numerator // scale.denominator))
+    if rounded.numerator > _LARGEST:
+        raise BadParameter(
+            "the noise would be larger than 2**54 grid steps.", fix="Use a larger epsilon or a coarser grid."
+        )
+    return rounded
+
+
+def _collected(count: int, some: Callable[[int], Ints]) -> Ints:
+    """That many draws, out of batches that hold about as many as are asked for."""
+    parts = [np.empty(0, dtype=np.int64)]
+    missing = count
+    while missing > 0:
+        parts.append(some(missing)[:missing])
+        missing -= len(parts[-1])
+    return np.concatenate(parts)
+
+
+def discrete_laplace(scale: Fraction, count: int) -> Ints:
+    """Integers y with chance proportional to exp(-abs(y) / scale)."""
+    if scale <= 0:
+        raise BadParameter("a scale must be above 0.")
+    scale = coarser(scale)
+    top, bottom = scale.numerator, scale.denominator
+
+    def some(missing: int) -> Ints:
+        unit = below(top, missing + missing * 3 // 4 + 32)
+        if top > 1:
+            unit = unit[bernoulli_exp(unit / top, lambda i, u=unit: Fraction(int(u[i]), top))]  # type: ignore[misc]
+        whole = _whole_exponentials(len(unit))
+        if len(whole) and int(whole.max()) > 400:
+            raise OverflowError("an event of chance below e**-400 happened")
+        size = unit + top * whole
+        if bottom > 1:
+            size //= bottom
+        negative = bits(len(size))
+        kept: Ints = np.where(negative, -size, size)[~(negative & (size == 0))]
+        return kept
+
+    return _collected(count, some)
+
+
+def discrete_gaussian(variance: Fraction, count: int) -> Ints:
+    """Integers y with chance proportional to exp(-y**2 / (2 * variance))."""
+    if variance <= 0:
+        raise BadParameter("a variance must be above 0.")
+    if variance > LARGEST_VARIANCE:
+        raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a coarser grid.")
+    step, centre = _proposal(variance)
+    near, spread = float(centre), float(2 * variance)
+
+    def some(missing: int) -> Ints:
+        drawn = discrete_laplace(step, missing + missing * 2 // 3 + 32)
+        distance = np.abs(drawn) - near
+        rates = distance * distance / spread
+        return drawn[bernoulli_exp(rates, lambda i: (abs(int(drawn[i])) - centre) ** 2 / (2 * variance))]
+
+    return _collected(count, some)
+
+
+def _proposal(variance: Fraction) -> tuple[Fraction, Fraction]:
+    """The scale of Laplace draws out of which normal ones are kept, and the distance that is kept most often."""
+    step = Fraction(isqrt(variance.numerator // variance.denominator) + 1)
+    return step, variance / step
+
+
+def rounded_normal(variance: Fraction, count: int) -> Ints:
+    """Integers y: a normal variable of that variance, rounded to the nearest.
+
+    A whole number k, proposed with chance proportional to exp(-abs(k) / step), and a uniform v in -1/2 .. 1/2 make a
+    number k ± v, which is kept with chance exp(-((abs(k) + v - c)² + c·(1 + 2v)) / (2·variance)), c = variance / step.
+    Multiplied out, its density is proportional to exp(-(abs(k) + v)² / (2·variance)), and k is what it rounds to. Of v,
+    as of all uniform numbers here, as many bits are drawn as the decision takes.
+    """
+    if variance < SMALLEST_NORMAL:
+        raise BadParameter("the noise would be smaller than half a grid step.", fix="Use a finer grid.")
+    if variance > LARGEST_VARIANCE:
+        raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a coarser grid.")
+    step, centre = _proposal(variance)
+    near, spread = float(centre), float(2 * variance)
+
+    def some(missing: int) -> Ints:
+        drawn = discrete_laplace(step, 2 * missing + 32)
+        within = _prefixes(len(drawn))
+        v = within / _FULL - 0.5
+        distance = np.abs(drawn) + v - near
+        rates = (distance * distance + near * (1 + 2 * v)) / spread
+        return drawn[bernoulli_exp(rates, lambda i: _normal_rate(abs(int(drawn[i])), int(within[i]), centre, variance))]
+
+    return _collected(count, some)
+
+
+def _normal_rate(k: int, prefix: int, centre: Fraction, variance: Fraction) -> Callable[[], tuple[Fraction, Fraction]]:
+    """The rate of a number ``k`` + v of which the first bits of v + 1/2 are known; every call draws more of them."""
+    known = _PRECISION
+
+    def rate(v: Fraction) -> Fraction:
+        return ((k + v - centre) ** 2 + centre * (1 + 2 * v)) / (2 * variance)
+
+    def more() -> tuple[Fraction, Fraction]:
+        nonlocal prefix, known
+        prefix, known = _reveal(prefix, known)
+        ends = [Fraction(prefix + i, 1 << known) - Fraction(1, 2) for i in (0, 1)]
+        rates = [rate(v) for v in ends]
+        if k == 0 and ends[0] <= 0 <= ends[1]:  # the rate falls to v = 0 and rises from there
+            rates.append(rate(Fraction(0)))
+        return min(rates), max(rates)
+
+    return more
+
+
+def exponential_race(distances: Ints, rate: Fraction, sizes: Ints | None = None) -> int:
+    """Index i with chance proportional to sizes[i] * exp(-rate * distances[i]): the exponential mechanism, exactly.
+
+    A race: candidate i finishes at E_i * exp(rate * distances[i]) / sizes[i] for standard exponential E_i, and the
+    first to finish wins. Logarithms of finishing times are bracketed in floats; candidates that cannot be told from the
+    winner are refined exactly. Unlike rejection the work does not depend on the distances.
+    """
+    distances = np.asarray(distances)
+    sizes = np.ones(len(distances), dtype=np.int64) if sizes is None else np.asarray(sizes)
+    if not len(distances) or len(sizes) != len(distances) or sizes.min() < 0 or sizes.max() == 0:
+        raise BadParameter("a choice needs at least one candidate.")
+    distances = distances - distances[sizes > 0].min()
+    prefix = _prefixes(len(distances))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        offset = distances.astype(np.float64) * float(rate) - np.log(sizes.astype(np.float64))
+        slack = 2.0**-30 + 2.0**-45 * np.abs(offset)
+        early = np.log(-np.log1p(-prefix / _FULL)) + offset - slack
+        late = np.log(-np.log1p(-(prefix + 1.0) / _FULL)) + offset + slack
+    late[prefix + 1.0 >= _FULL] = np.inf
+    early[sizes == 0] = late[sizes == 0] = np.inf
+    contenders = np.flatnonzero((early <= late.min()) & (sizes > 0))
+    if len(contenders) == 1:
+        return int(contenders[0])
+    return _photo_finish([(int(i), int(prefix[i]), int(distances[i]) * rate, int(sizes[i])) for i in contenders])
+
+
+def _photo_finish(runners: list[tuple[int, int, Fraction, int]]) -> int:
+    known = _PRECISION
+    while True:
+        revealed = [(i, _reveal(prefix, known)[0], rate, size) for i, prefix, rate, size in runners]
+        known += 64
+        digits = 20 + known // 3
+        spans: list[tuple[Fraction, Fraction | None]] = []
+        for _, prefix, rate, size in revealed:
+            slow = Fraction(1 << known) - prefix
+            start = -ln_bracket(slow / (1 << known), digits)[1]
+            end = -ln_bracket((slow - 1) / (1 << known), digits)[0] if slow > 1 else None
+            low, high = exp_bracket(rate, digits)
+            spans.append((max(Fraction(0), start) * low / size, None if end is None else end * high / size))
+        best = min((end for _, end in spans if end is not None), default=None)
+        runners = [runner for runner, (start, _) in zip(revealed, spans, strict=True) if best is None or start <= best]
+        if len(runners) == 1:
+            return runners[0][0]

@@ -1,0 +1,278 @@
+"""DuckDB in the same process: files or frames, no server."""
+
+from __future__ import annotations
+
+import csv
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from sfumato.engines.backends.duckdb.dialect import DuckdbWriter
+from sfumato.engines.bounding_small import MOST_FEW, fold_few
+from sfumato.engines.contribution_bounding import Bounded
+from sfumato.engines.engine import Engine, Running, failed
+from sfumato.engines.frames import as_arrow
+from sfumato.engines.sql_writer import Columns
+from sfumato.engines.time_limit import TimeLimit
+from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, UnknownFormat
+from sfumato.secret import SecretValue
+
+__all__ = ["Duckdb"]
+
+_KINDS = {
+    "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "int", "UTINYINT": "int", "USMALLINT": "int",
+    "UINTEGER": "int", "HUGEINT": "huge", "DOUBLE": "float", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "time",
+    "BOOLEAN": "flag",
+}  # fmt: skip
+
+_WHOLE = {name for name, kind in _KINDS.items() if kind == "int"}
+_MOMENTS = "0001-01-01 00:00:00", "9999-12-31 23:59:59"
+_CALENDAR = {
+    "DATE": ("0001-01-01", "9999-12-31"), "TIME": ("00:00:00", "24:00:00"), "TIMESTAMP_S": _MOMENTS,
+    "TIMESTAMP_MS": (_MOMENTS[0], f"{_MOMENTS[1]}.999"), "TIMESTAMP": (_MOMENTS[0], f"{_MOMENTS[1]}.999999"),
+    "TIMESTAMP WITH TIME ZONE": (f"{_MOMENTS[0]}+00", f"{_MOMENTS[1]}.999999+00"),
+}  # fmt: skip
+"""First and last value of stored types that are read, in the type itself: to compare in another one can fail."""
+_BATCH = 122_880
+"""Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
+_LINE = 40
+"""Bytes of a line of text, about."""
+_LISTS = "sfumato_lists"
+"""The schema of public values that statements join with. No table of a question is in it."""
+_FEW, _MANY = 16, 2_000_000
+"""Shorter lists are written out, at 20 microseconds a value in DuckDB's parser; so many values are kept in all."""
+
+
+class Duckdb(Engine):
+    """Answer from Parquet and CSV files, or any frame that speaks Arrow.
+
+    The connection is locked before the first question: no other file can be opened, no extension loaded, no setting
+    changed. Files are read where they lie and are never copied.
+    """
+
+    suffixes = (".parquet", ".csv", ".tsv")
+    examples = ({}, {"threads": 1}, {"order": "sha256"}, {"compiled": 0})
+    reference = "Raasveldt, Mühleisen (2019), doi:10.1145/3299869.3320212"
+
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """How many cores a question may use; all of them when left out."""
+    memory: str | None = None
+    """Most memory a question may use, for example 4GB; DuckDB's own rule when left out."""
+
+    order: Literal["fast", "sha256"] = "fast"
+    """How the groups of a unit that count are chosen: by DuckDB's own hash, or by the one that all engines share, which
+    takes longer and gives the numbers that PostgreSQL and Spark give."""
+
+    compiled: Annotated[int, Field(ge=0)] = 2_000_000
+    """From so many rows on, what counts of each unit is worked out by compiled code and not by SQL: several times
+    faster, once the compiler is loaded (about a second). The numbers are the same. Units need whole numbers as ids."""
+
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
+    """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
+
+    def start(self, tables: Mapping[str, Any]) -> Running:
+        return _RunningDuckdb(self, tables)
+
+
+class _RunningDuckdb(Running):
+    def __init__(self, setup: Duckdb, tables: Mapping[str, Any]) -> None:
+        import duckdb
+
+        self._lock = threading.Lock()
+        files = [Path(source) for source in tables.values() if isinstance(source, str | Path)]
+        self._connection = duckdb.connect(":memory:")
+        self._limit = TimeLimit(setup.timeout, self._connection.interrupt)
+        run = self._connection.execute
+        for path in files:
+            if not path.is_file():
+                raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+        run("SET TimeZone = 'UTC'")  # not the machine's: times with a zone are read as those of UTC everywhere
+        run("SET python_enable_replacements = false")
+        run("SET autoinstall_known_extensions = false")
+        run("SET autoload_known_extensions = false")
+        if setup.threads is not None:
+            run(f"SET threads = {setup.threads}")
+        if setup.memory is not None:
+            run("SET memory_limit = ?", [setup.memory])
+        paths = ", ".join(_text(str(path.resolve())) for path in files)
+        run(f"SET allowed_paths = [{paths}]")
+        run("SET enable_external_access = false")
+        for place, (name, source) in enumerate(tables.items()):
+            self._open(name, source, f"sfumato stored {place}")
+        run(f"CREATE SCHEMA {_LISTS}")
+        run("SET lock_configuration = true")
+        self._lists: dict[tuple[Any, ...], str] = {}
+        most = max((self._rows(name, tables[name]) for name in tables), default=0)
+        self._few = most < setup.compiled and most <= MOST_FEW
+        self.folds = setup.order == "fast" and (self._few or (most >= setup.compiled and setup.memory is None))
+        self._writer = DuckdbWriter({name: self._columns(name) for name in tables}) if setup.order == "sha256" else None
+
+    def _open(self, name: str, source: Any, aside: str) -> None:
+        import duckdb
+
+        try:
+            if isinstance(source, str | Path):
+                stored, names = _reader(Path(source)), _names(Path(source))
+            else:
+                table = as_arrow(source)
+                self._connection.register(aside, table)
+                stored, names = _name(aside), table.schema.names
+            if len({name.lower() for name in names}) < len(names):
+                raise MetadataMissing(
+                    f"Columns of `{name}` differ in upper and lower case alone, which DuckDB does not tell apart.",
+                    fix="Rename them in the data.",
+                )
+            self._connection.execute(f"CREATE VIEW {_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
+            self._rows(name, source)
+        except (duckdb.Error, pl.exceptions.PolarsError) as failure:
+            # DuckDB's own words may quote values.
+            raise DatabaseFailed(f"DuckDB cannot read table `{name}` ({type(failure).__name__}).") from None
+
+    def _within(self, stored: str) -> str:
+        """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail."""
+        kept = []
+        for name, kind, *_ in self._connection.execute(f"DESCRIBE SELECT * FROM {stored}").fetchall():
+            x = _name(name)
+            if kind in _CALENDAR:
+                low, high = (f"CAST('{end}' AS {kind})" for end in _CALENDAR[kind])
+                inside = f"CASE WHEN {x} >= {low} AND {x} <= {high} THEN "
+                # Put together anew: filters are computed within a file's reader, and see what a CASE leaves out.
+                anew = f"make_timestamp({inside}epoch_us({x}) END)" if kind == "TIMESTAMP" else f"{inside}{x} END"
+                kept.append(f"{anew} AS {x}")
+            elif kind == "TIMESTAMP_NS":
+                kept.append(f"CASE WHEN isfinite({x}) THEN {x} END AS {x}")
+        return f" REPLACE ({', '.join(kept)})" if kept else ""
+
+    def _columns(self, name: str) -> Columns:
+        described = self._connection.execute(f"DESCRIBE {_name(name)}").fetchall()
+        return {row[0]: _KINDS.get(row[1], "other") for row in described}
+
+    def _rows(self, name: str, source: Any) -> int:
+        """About how many rows a table has; only speed depends on it."""
+        if isinstance(source, str | Path) and Path(source).suffix.lower() != ".parquet":
+            return Path(source).stat().st_size // _LINE
+        [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {_name(name)}").fetchall()
+        return int(rows)
+
+    def listed(self, values: tuple[Any, ...]) -> str | None:
+        kind = _listable(values)
+        if kind is None or self._writer is not None:
+            return None
+        with self._lock:
+            found = self._lists.get(values)
+            if found is None and sum(map(len, self._lists)) + len(values) <= _MANY:
+                name = f"{_LISTS}.k{len(self._lists)}"
+                made = f"CREATE TABLE {name} AS SELECT CAST(unnest($1) AS {kind}) AS name, unnest(range({len(values)}))"
+                self._connection.execute(f"{made} AS code", [list(values)])
+                found = self._lists[values] = name
+            return found
+
+    def fold(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
+        if self._few:
+            return self._fold_few(bounded)
+        if not bounded.fits():
+            return None
+        try:
+            with self._lock, self._limit.watch():
+                source = self._connection.sql(bounded.source)
+                if str(source.types[0]) not in _WHOLE:
+                    return None
+                from sfumato.engines.bounding_kernel import fold
+
+                found = fold(source.to_arrow_reader(_BATCH), bounded)
+                return None if found is None else SecretValue(found)
+        except Exception:
+            raise failed() from None
+
+    def _fold_few(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
+        if not bounded.fits(MOST_FEW):
+            return None
+        try:
+            with self._lock, self._limit.watch():
+                rows = self._connection.execute(bounded.source).fetchmany(MOST_FEW + 1)
+                found = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
+                return None if found is None else SecretValue(found)
+        except Exception:
+            raise failed() from None
+
+    def check(self, sql: str) -> None:
+        if self._writer is not None:
+            self._writer.write(sql)
+
+    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
+        try:
+            with self._lock, self._limit.watch():
+                own = sql if self._writer is None else self._writer.write(sql)
+                return SecretValue(self._connection.execute(own).fetchall())
+        except Exception:
+            raise failed() from None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a letter
+        return False
+    return True
+
+
+def _listable(values: tuple[Any, ...]) -> str | None:
+    """The type of a list that is worth a table and surely fits one."""
+    kinds = {type(value) for value in values}
+    if len(values) < _FEW or len(kinds) > 1:
+        return None
+    if kinds == {str}:
+        return "VARCHAR" if all(_encodable(value) for value in values) else None
+    return "BIGINT" if kinds == {int} and max(abs(value) for value in values) < 1 << 63 else None
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _name(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _names(path: Path) -> list[str]:
+    """The columns as the file names them: DuckDB gives another name to one that is there twice but for its case."""
+    return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else _header(path)
+
+
+def _header(path: Path) -> list[str]:
+    mark = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(csv.reader(file, delimiter=mark), [])
+
+
+def _reader(path: Path) -> str:
+    """How a file is read. Nothing about it is guessed from its rows: one person's row must not change how others are
+    read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
+    thread reads, since several would have to guess where rows begin, and would fail on a line break within a value; and
+    odd quotation marks or line ends are taken as they come, not as a reason to fail."""
+    place = _text(str(path.resolve()))
+    match path.suffix.lower():
+        case ".parquet":
+            return f"read_parquet({place})"
+        case ".csv" | ".tsv":
+            mark = "\t" if path.suffix.lower() == ".tsv" else ","
+            header = _header(path)
+            if not header:
+                raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
+            columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
+            return (
+                f"read_csv({place}, auto_detect = false, header = true, delim = {_text(mark)}, quote = '\"', "
+                f"escape = '\"', null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
+                f"columns = {{{columns}}})"
+            )
+        case _:
+            raise UnknownFormat(
+                f"Questions cannot be asked of `{path.name}`.", fix="Use a Parquet or CSV file, or pass a frame."
+            )

@@ -1,0 +1,192 @@
+"""Spark's dialect: halves are rounded as elsewhere, sums are wide, backslashes mean themselves."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import Any
+
+from sfumato.engines.dialect import largest_for
+from sfumato.engines.expressions import Scope, Typed
+from sfumato.engines.sql_writer import Writer
+from sfumato.engines.text_patterns import cases, folded
+
+__all__ = ["SparkWriter"]
+
+_NAMES = {
+    "int": "BIGINT", "huge": "DECIMAL(38, 0)", "float": "DOUBLE", "text": "STRING", "date": "DATE",
+    "time": "TIMESTAMP_NTZ", "flag": "BOOLEAN",
+}  # fmt: skip
+_CASES = {
+    "lower": (string.ascii_uppercase, string.ascii_lowercase), "upper": (string.ascii_lowercase, string.ascii_uppercase)
+}  # fmt: skip
+_SHORT = 40
+_TRIES = 4
+"""Java tries all ways to match a pattern, which for many `%` takes years on a text that does not fit it."""
+_WHOLE = f"{2.0**52!r}D"
+"""From here on every float is a whole number."""
+
+
+class SparkWriter(Writer):
+    """For sessions without ANSI mode, in which no expression raises."""
+
+    title = "Spark"
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self._letters = 0
+
+    def _item(self, node: Any, scope: Scope) -> Typed:
+        """Ids of types that are not known here, such as text with a collation, go by their text."""
+        sql, kind = super()._item(node, scope)
+        plain = type(node).__name__ == "Column" and kind == "other" and self.is_stored(node, scope)
+        return (f"CAST({sql} AS STRING)", "text") if plain else (sql, kind)
+
+    def name(self, value: str) -> str:
+        return "`" + value.replace("`", "``") + "`"
+
+    def text(self, value: str) -> str:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def constant(self, value: str, kind: str) -> str:
+        if kind == "float":
+            return f"CAST('{value}' AS DOUBLE)"
+        return f"{_NAMES[kind]} '{value}'"
+
+    def whole(self, value: int) -> str:
+        if value >= 10**38:
+            raise self.no("numbers of more than 38 digits")
+        return str(value)
+
+    def cast(self, sql: str, kind: str, to: str) -> str:
+        if kind == to and kind in _NAMES:
+            return sql
+        match kind, to:
+            case ("null", _) | ("int", "huge" | "float" | "text") | ("date" | "time", "date" | "time" | "text"):
+                return f"CAST({sql} AS {_NAMES[to]})"
+            case ("huge", "int") | ("flag", "int" | "float" | "text") | ("single", "float"):
+                return f"CAST({sql} AS {_NAMES[to]})"
+            case "huge", "float":
+                # As DuckDB does it: the upper and the lower 64 bits are rounded by themselves.
+                upper, lower = f"CAST({sql} div {1 << 64} AS DOUBLE)", f"CAST({sql} % {1 << 64} AS DOUBLE)"
+                return f"({upper} * {2.0**64!r}D + {lower})"
+            case "small float", "int":
+                return f"CAST(rint({sql}) AS BIGINT)"
+            case "float" | "single", "int":
+                # A cast cuts fractions off; rint rounds halves to even.
+                ends = f">= {-(2.0**63)!r}D", f"< {2.0**63!r}D"
+                return self._once(
+                    lambda a: f"(CASE WHEN {a} {ends[0]} AND {a} {ends[1]} THEN CAST(rint({a}) AS BIGINT) END)", sql
+                )
+            case "int", "flag":
+                return f"({sql} <> 0)"
+            case "decimal" | "fine decimal" | "wide decimal", "int":
+                return f"TRY_CAST(round({sql}) AS BIGINT)"
+            case "decimal" | "fine decimal", "float":
+                return f"CAST({sql} AS DOUBLE)"
+            case "int in text", "int":
+                return f"TRY_CAST(round(CAST({sql} AS DECIMAL(38, 18))) AS BIGINT)"
+            case ("float in text", "float") | ("date in text", "date") | ("time in text", "time"):
+                return f"CAST({sql} AS {_NAMES[to]})"
+            case "flag in text", "flag":
+                return f"CAST({sql} AS BOOLEAN)"
+            case "stored time", "time" | "date":
+                return f"CAST({sql} AS {_NAMES[to]})"
+            case "decimal" | "wide decimal" | "stored time", "text":
+                return f"CAST({sql} AS STRING)"
+        raise self.no("this conversion of one kind of value into another")
+
+    def _once(self, body: Callable[[str], str], operand: str) -> str:
+        """An expression that needs its operand several times: long ones are bound to a letter."""
+        if len(operand) <= _SHORT:
+            return body(operand)
+        self._letters += 1
+        letter = f"o{self._letters}"
+        return f"transform(array({operand}), {letter} -> {body(letter)})[0]"
+
+    def arithmetic(self, sign: str, a: str, b: str) -> str:
+        return f"({a} {sign} {b})"
+
+    def modulo(self, a: str, b: str) -> str:
+        return f"({a} % {b})"
+
+    def round_to(self, a: str, places: int) -> str:
+        ten = f"{10.0**places!r}D"
+        return self._once(
+            lambda x: (
+                f"(CASE WHEN abs({x}) <= {largest_for(places)!r}D "
+                f"THEN {self.function('round', f'({x} * {ten})')} / {ten} ELSE {x} END)"
+            ),
+            a,
+        )
+
+    def shaped(self, a: str, pattern: str) -> str:
+        # Java's $ would let a line's end pass.
+        return f"regexp_extract({a}, {self.text(pattern.removesuffix('$') + chr(92) + 'z')}, 0)"
+
+    def function(self, name: str, a: str, *, small: bool = False) -> str:
+        match name:
+            case "lower" | "upper":
+                # Java turns one letter into several and looks at neighbours; here each letter stands for itself.
+                old, new = (self.text(plain + more) for plain, more in zip(_CASES[name], cases(name), strict=True))
+                return self._once(
+                    lambda x: (
+                        f"(CASE WHEN octet_length({x}) = length({x}) THEN {name}({x}) "
+                        f"ELSE translate({x}, {old}, {new}) END)"
+                    ),
+                    a,
+                )
+            case "floor" | "ceil" if small:
+                return f"CAST({name}({a}) AS DOUBLE)"
+            case "trunc" if small:
+                return _cut(a)
+            case "floor" | "ceil":
+                return self._once(
+                    lambda x: f"(CASE WHEN abs({x}) < {_WHOLE} THEN CAST({name}({x}) AS DOUBLE) ELSE {x} END)", a
+                )
+            case "trunc":
+                return self._once(lambda x: f"(CASE WHEN abs({x}) < {_WHOLE} THEN {_cut(x)} ELSE {x} END)", a)
+            case "round":
+                return self._once(
+                    lambda x: (
+                        f"(CASE WHEN abs({x}) < {_WHOLE} THEN CASE WHEN abs({x} - {_cut(x)}) >= 0.5D "
+                        f"THEN {_cut(x)} + signum({x}) ELSE {_cut(x)} END ELSE {x} END)"
+                    ),
+                    a,
+                )
+            case "length":
+                return f"CAST(length({a}) AS BIGINT)"
+        return f"{name}({a})"
+
+    def substring(self, items: list[str]) -> str:
+        return f"substring({', '.join(items)})"
+
+    def part(self, part: str, a: str) -> str:
+        value = f"dayofweek({a}) - 1" if part == "dow" else f"date_part('{part}', {a})"
+        return f"CAST({value} AS BIGINT)"
+
+    def like(self, a: str, pattern: str, *, fold: bool) -> str:
+        if fold:
+            return self.like(self.function("lower", a), folded(pattern), fold=False)
+        if pattern.count("%") > _TRIES:
+            raise self.no(f"LIKE with more than {_TRIES} `%` in its pattern")
+        return f"({a} LIKE {self.text(pattern.replace(chr(92), chr(92) * 2))})"
+
+    def whole_division(self, a: str, b: str, kind: str) -> str:
+        return f"({a} div {b})"
+
+    def digest(self, text: str) -> str:
+        return f"CAST(conv(substring(sha2({text}, 256), 1, 15), 16, 10) AS BIGINT)"
+
+    def joined(self, items: list[str]) -> str:
+        return f"concat({', '.join(items)})"
+
+    def sum(self, a: str, *, small: bool) -> str:
+        return f"CAST(SUM({a}) AS DECIMAL(38, 0))" if small else f"SUM(CAST({a} AS DECIMAL(38, 0)))"
+
+    def window_order(self, by: list[str]) -> str:
+        return f" ORDER BY {', '.join(by) or '1'}"
+
+
+def _cut(x: str) -> str:
+    return f"CAST(CAST({x} AS BIGINT) AS DOUBLE)"

@@ -1,0 +1,222 @@
+"""Spark: a cluster that is at hand, or local mode on one machine."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from sfumato.engines.backends.spark.dialect import SparkWriter
+from sfumato.engines.engine import Engine, Running, failed
+from sfumato.engines.frames import typed
+from sfumato.engines.sql_writer import Columns
+from sfumato.errors import DatabaseFailed, ExtraMissing, FileMissing, UnknownFormat
+from sfumato.secret import SecretValue
+
+__all__ = ["Spark"]
+
+_KINDS = {
+    "tinyint": "int", "smallint": "int", "int": "int", "bigint": "int", "float": "single", "double": "float",
+    "string": "text", "date": "date", "timestamp_ntz": "time", "timestamp": "stored time", "boolean": "flag",
+}  # fmt: skip
+_MOMENTS = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+_CALENDAR = {"date": ("0001-01-01", "9999-12-31"), "timestamp": _MOMENTS, "timestamp_ntz": _MOMENTS}
+"""First and last value of stored types that are read."""
+_CANCELLATIONS = 50
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # else dates before 1583 can make a question fail
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.variable.substitute": "false",  # a text such as '${env:HOME}' is a text, not what the machine has there
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+}
+
+
+class Spark(Engine):
+    """Answer from Parquet files and frames, in the Spark session that is active or in a local one.
+
+    Questions run in a session of their own with ANSI mode off, in which no value makes an expression raise, and with a
+    time limit. Numbers equal those of the other engines to the last bit; what Spark cannot compute so (casts from
+    floats to text, text columns that are declared to be something else, decimals of more than 18 digits) is refused
+    before it costs anything. Sums of squares beyond 38 digits, which only norm clipping with extreme bounds can reach,
+    leave their unit out.
+    """
+
+    suffixes = (".parquet",)
+    examples = ({"threads": 1, "timeout": 120},)
+    reference = "Armbrust et al. (2015), doi:10.1145/2723372.2742797"
+
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """How many cores a local session may use; all of them when left out."""
+    memory: str = "2g"
+    """Memory of a local session."""
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
+    """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
+
+    def start(self, tables: Mapping[str, Any]) -> Running:
+        return _RunningSpark(self, tables)
+
+
+class _RunningSpark(Running):
+    def __init__(self, setup: Spark, tables: Mapping[str, Any]) -> None:
+        self._lock = threading.Lock()
+        self._timeout = setup.timeout
+        self._tables = tuple(tables)
+        for source in tables.values():
+            _check(source)
+        self._session: Any = _session(setup).newSession()
+        for name, value in _SETTINGS.items():
+            self._session.conf.set(name, value)
+        columns: dict[str, Columns] = {}
+        try:
+            for name, source in tables.items():
+                frame = _within(self._frame(source))
+                frame.createOrReplaceTempView(SparkWriter({}).name(name))
+                columns[name] = {title: _kind(kind) for title, kind in frame.dtypes}
+        except Exception as failure:
+            # Spark's own words may quote values.
+            raise DatabaseFailed(f"Spark cannot read the tables ({type(failure).__name__}).") from None
+        self._writer = SparkWriter(columns)
+
+    def _frame(self, source: Any) -> Any:
+        if isinstance(source, str | Path):
+            return self._session.read.parquet(Path(source).resolve().as_uri())
+        frame = typed(source)
+        wide = [name for name, dtype in frame.schema.items() if dtype in (pl.UInt64, pl.Int128)]
+        small = [name for name, dtype in frame.schema.items() if dtype.is_unsigned_integer() and name not in wide]
+        named = frame.with_columns(
+            pl.col(small).cast(pl.Int64),
+            pl.col(wide).cast(pl.Decimal(38, 0), strict=False),
+            pl.col(pl.Categorical, pl.Enum).cast(pl.String),
+        )
+        return self._session.createDataFrame(named.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+    def check(self, sql: str) -> None:
+        self._writer.write(sql)
+
+    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
+        try:
+            with self._lock:
+                return SecretValue(
+                    [tuple(_plain(value) for value in row) for row in self._rows(self._writer.write(sql))]
+                )
+        except Exception:
+            raise failed() from None
+
+    def _rows(self, sql: str) -> list[Any]:
+        """The rows, computed in a thread of its own: planning counts as much as running."""
+        session, group = self._session, f"sfumato {uuid.uuid4().hex}"
+        context, found = session.sparkContext, Future[list[Any]]()
+
+        def work() -> None:
+            try:
+                context.setJobGroup(group, "sfumato", interruptOnCancel=True)
+                found.set_result(session.sql(sql).collect())
+            except BaseException as failure:
+                found.set_exception(failure)
+
+        thread = threading.Thread(target=work, name=group, daemon=True)
+        thread.start()
+        try:
+            return found.result(self._timeout)
+        except TimeoutError:
+            # A plan that is still being made has no job yet to be cancelled; once it has, it is.
+            for _ in range(_CANCELLATIONS):
+                context.cancelJobGroup(group)
+                thread.join(0.1)
+                if not thread.is_alive():
+                    break
+            raise
+        finally:
+            if found.done():
+                thread.join()
+
+    def close(self) -> None:
+        """Forget the tables; the Spark session itself belongs to the process."""
+        if self._session is not None:
+            for name in self._tables:
+                self._session.catalog.dropTempView(name)
+        self._session = None
+
+
+def _within(frame: Any) -> Any:
+    """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail. Bytes that are
+    no text are, too: two such keys would look alike here, and one take the other's place."""
+    from pyspark.sql import functions
+
+    kept = []
+    for title, kind in frame.dtypes:
+        x = functions.col(SparkWriter({}).name(title))
+        if kind in _CALENDAR:
+            low, high = (functions.lit(end).cast(kind) for end in _CALENDAR[kind])
+            x = functions.when((x >= low) & (x <= high), x).alias(title)
+        elif kind == "string":
+            x = functions.try_validate_utf8(x).alias(title)
+        kept.append(x)
+    return frame.select(kept)
+
+
+def _check(source: Any) -> None:
+    if isinstance(source, str | Path):
+        path = Path(source)
+        if not path.exists():
+            raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+        if path.suffix.lower() != ".parquet":
+            raise UnknownFormat(
+                f"Spark answers from Parquet files and frames, not from `{path.name}`.", fix="Use DuckDB, or Parquet."
+            )
+
+
+def _session(setup: Spark) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise ExtraMissing("Spark is not installed.", fix="pip install 'sfumato[spark]'") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    try:
+        session = (
+            SparkSession.builder.master(f"local[{setup.threads or '*'}]")
+            .appName("sfumato")
+            .config("spark.driver.memory", setup.memory)
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.shuffle.partitions", str(2 * (setup.threads or 4)))
+            .config("spark.log.level", "OFF")
+            .config(
+                "spark.sql.warehouse.dir", Path(tempfile.gettempdir(), "sfumato-spark").as_uri()
+            )  # not in our place
+            .getOrCreate()
+        )
+    except Exception as failure:
+        raise DatabaseFailed(
+            f"Spark could not be started ({type(failure).__name__}).", fix="It needs Java 17 or later."
+        ) from None
+    # Spark's log quotes plans and sometimes values.
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _kind(name: str) -> str:
+    if not name.startswith("decimal("):
+        return _KINDS.get(name, "other")
+    digits, places = map(int, name[8:-1].split(","))
+    plain = places <= 6  # with more, text may come out in scientific notation
+    return ("decimal" if plain else "fine decimal") if digits <= 18 else "wide decimal" if plain else "other"
+
+
+def _plain(value: Any) -> Any:
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value

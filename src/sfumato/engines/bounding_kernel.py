@@ -1,0 +1,241 @@
+"""Every unit's rows brought together and its part bounded, in one sweep of compiled code.
+
+A statement does the same with hash tables over all pairs of unit and group, which are nearly as many as there are rows.
+Here rows are dealt out by unit into parts that fit the processor's cache; within a part the rows of a unit are put side
+by side, its groups are added up, bounded as the statement would bound them, and added to the totals.
+
+All sums are of 64-bit integers, and only what surely fits them is taken on (``Bounded.fits``); the one operation in
+floating point, scaling down to a norm, is that of the statement. So the totals are the statement's, to the last bit.
+What a unit adds to them depends on its own rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from sfumato.engines.contribution_bounding import CODE_BITS, MOST_ROWS, SAFE, Bounded, Cut
+
+__all__ = ["fold"]
+
+_PARTS = 9
+"""Rows are dealt out into two to the power of so many parts, unless the first batch shows that there are few."""
+_SMALL_TABLE = 20_000
+_NUMBER = np.int64((1 << CODE_BITS) - 1)
+_UNIT, _PLACE = 0, 1
+_MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+_SMALL = 32
+_CLIP, _MEAN = int(Cut.CLIP), int(Cut.MEAN)
+
+_Whole = npt.NDArray[np.int64]
+
+
+def fold(batches: Iterable[Any], bounded: Bounded) -> list[tuple[int, ...]] | None:
+    """Group, totals and units: the statement's rows, from Arrow batches of the source. None: there are too many."""
+    chunks: list[tuple[_Whole, _Whole]] = []
+    block = np.empty(0, np.int64)
+    rows = bits = 0
+    for batch in batches:
+        rows += batch.num_rows
+        if rows > MOST_ROWS:
+            return None
+        shape = batch.num_columns, batch.num_rows
+        block = block if block.size >= shape[0] * shape[1] else np.empty(shape[0] * shape[1], np.int64)
+        lying = block[: shape[0] * shape[1]].reshape(shape)
+        for into, column in zip(lying, batch.columns, strict=True):
+            np.copyto(into, np.from_dlpack(column), casting="safe")  # to_numpy would load pandas
+        bits = bits or (_PARTS if rows > _SMALL_TABLE else 1)
+        chunks.append(_deal(lying, bits))
+    return _totals(chunks, bounded) if rows else []
+
+
+def _totals(chunks: list[tuple[_Whole, _Whole]], bounded: Bounded) -> list[tuple[int, ...]]:
+    limits: list[tuple[int, ...]] = []
+    for term in bounded.terms:
+        # Sums lie in the order of the columns, behind the number of rows.
+        start = 0 if term.every else 1 + sum(t.shares for t in bounded.terms[: len(limits)] if not t.every)
+        limits.append(
+            (start, term.shares, term.cut, term.low, term.high, term.times, term.bound, term.rows, term.reach)
+        )
+    width, numbers = chunks[0][0].shape[1] - 1, sum(term.shares for term in bounded.terms)
+    sums, parts, totals = (np.zeros((bounded.groups, w), np.int64) for w in (width, numbers, numbers + 1))
+    marks = np.zeros((4, bounded.groups), np.int64)
+    table = np.array(limits, np.int64).reshape(-1, 9)
+    first, last = bounded.ends or (-1, -1)
+    units = 0
+    for part in range(len(chunks[0][1]) - 2):
+        own = np.concatenate([chunk[ends[part] : ends[part + 1]] for chunk, ends in chunks])
+        units = _bound(own, table, first, last, sums, parts, marks, units, totals)
+    return [(group, *totals[group].tolist()) for group in np.flatnonzero(totals[:, -1]).tolist()]
+
+
+@njit(cache=True)
+def _deal(block: _Whole, bits: int) -> tuple[_Whole, _Whole]:
+    """Rows (the columns of ``block``) in the order of their units' parts, and where each part begins."""
+    width, count = block.shape
+    shift = np.uint64(64 - bits)
+    starts = np.zeros((1 << bits) + 2, np.int64)
+    for i in range(count):
+        starts[np.int64((np.uint64(block[_UNIT, i]) * _MIX) >> shift) + 2] += 1
+    for p in range(1 << bits):
+        starts[p + 2] += starts[p + 1]
+    dealt = np.empty((count, width), np.int64)
+    for i in range(count):
+        part = np.int64((np.uint64(block[_UNIT, i]) * _MIX) >> shift) + 1
+        to = starts[part]
+        starts[part] = to + 1
+        for c in range(width):
+            dealt[to, c] = block[c, i]
+    return dealt, starts
+
+
+@njit(cache=True)
+def _gather(rows: _Whole) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int]:
+    """The rows' numbers unit by unit, where each unit ends, and how many units there are."""
+    count, size = len(rows), 2
+    while size < 2 * count:
+        size *= 2
+    table = np.full(size, -1, np.int32)
+    unit = np.empty(count, np.int32)
+    shown = np.empty(count, np.int32)
+    ends = np.zeros(count + 1, np.int32)
+    units = 0
+    for i in range(count):
+        key = rows[i, _UNIT]
+        mixed = np.uint64(key) * _MIX_AGAIN
+        slot = np.int64(mixed ^ (mixed >> _HALF)) & (size - 1)
+        while table[slot] >= 0 and rows[shown[table[slot]], _UNIT] != key:
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            table[slot] = units
+            shown[units] = i
+            units += 1
+        unit[i] = table[slot]
+        ends[unit[i] + 1] += 1
+    for j in range(units):
+        ends[j + 1] += ends[j]
+    order = np.empty(count, np.int32)
+    for i in range(count):
+        order[ends[unit[i]]] = i
+        ends[unit[i]] += 1
+    return order, ends, units
+
+
+@njit(cache=True)
+def _bound(
+    rows: _Whole, limits: _Whole, first: int, last: int, sums: _Whole, parts: _Whole, marks: _Whole, before: int,
+    totals: _Whole,
+) -> int:  # fmt: skip
+    """Add the bounded parts of all units in ``rows`` to the totals; gives how many units there have been by now."""
+    order, ends, units = _gather(rows)
+    owner, seen, places, ordered = marks[0], marks[1], marks[2], marks[3]
+    width = rows.shape[1] - 1
+    begin = 0
+    for j in range(units):
+        me = before + j + 1
+        groups = 0
+        for at in range(begin, ends[j]):
+            i = order[at]
+            g = rows[i, _PLACE] & _NUMBER
+            if owner[g] != me:
+                owner[g] = me
+                seen[groups] = g
+                places[groups] = rows[i, _PLACE]
+                groups += 1
+                for c in range(width):
+                    sums[g, c] = 0
+            sums[g, 0] += 1
+            for c in range(1, width):
+                sums[g, c] += rows[i, c + 1]
+        begin = ends[j]
+        if first >= 0 and groups > first + last:
+            groups = _choose(places, seen, ordered, groups, first, last)
+        _add(limits, first < 0, sums, parts, seen, groups, totals)
+    return before + units
+
+
+@njit(cache=True)
+def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: int, last: int) -> int:
+    """Keep those of the groups seen that lie at either end of the order; gives how many these are."""
+    if groups > _SMALL:
+        ordered[:groups] = np.sort(places[:groups])
+    else:
+        for t in range(groups):
+            at = t
+            while at > 0 and ordered[at - 1] > places[t]:
+                ordered[at] = ordered[at - 1]
+                at -= 1
+            ordered[at] = places[t]
+    kept = 0
+    for t in range(groups):
+        if places[t] <= ordered[first - 1] or (last > 0 and places[t] >= ordered[groups - last]):
+            seen[kept] = seen[t]
+            kept += 1
+    return kept
+
+
+@njit(cache=True)
+def _add(
+    limits: _Whole, scaled: bool, sums: _Whole, parts: _Whole, seen: _Whole, groups: int, totals: _Whole
+) -> None:  # fmt: skip
+    """Add one unit's parts of the groups seen, each cut and, if so wanted, all of them scaled down to their norm."""
+    to = 0
+    for term in range(len(limits)):
+        start, shares, cut, times, bound = (
+            limits[term, 0],
+            limits[term, 1],
+            limits[term, 2],
+            limits[term, 5],
+            limits[term, 6],
+        )
+        if cut == _CLIP:
+            low, high = limits[term, 3], limits[term, 4]
+            for t in range(groups):
+                parts[t, 0] = max(min(sums[seen[t], start], high), low) * times
+        else:
+            _share(limits, term, sums, parts, seen, groups)
+        square = np.int64(0)
+        if scaled:
+            for t in range(groups):
+                for c in range(shares):
+                    square += parts[t, c] * parts[t, c]
+        if square > bound:
+            factor = np.sqrt(np.float64(bound) / np.float64(square)) * SAFE
+            for t in range(groups):
+                for c in range(shares):
+                    parts[t, c] = np.int64(np.trunc(np.float64(parts[t, c]) * factor))
+        for t in range(groups):
+            for c in range(shares):
+                totals[seen[t], to + c] += parts[t, c]
+        to += shares
+    for t in range(groups):
+        totals[seen[t], to] += 1
+
+
+@njit(cache=True)
+def _share(limits: _Whole, term: int, sums: _Whole, parts: _Whole, seen: _Whole, groups: int) -> None:
+    """One unit's shares of a weight, made to stay within what counts of it, as ``Cut`` says."""
+    start, shares, cut, low, high = limits[term, 0], limits[term, 1], limits[term, 2], limits[term, 3], limits[term, 4]
+    times, rows, whole = limits[term, 5], limits[term, 7], limits[term, 8]
+    for t in range(groups):
+        total = np.int64(0)
+        for c in range(shares):
+            parts[t, c] = sums[seen[t], start + c]
+            total += parts[t, c]
+        if cut == _MEAN:
+            if total > rows * whole:
+                count = max(total // whole, 1)
+                for c in range(shares):
+                    parts[t, c] = parts[t, c] * rows // count
+        else:
+            count = total // whole
+            kept = max(min(parts[t, 1] + low * count, rows * high), rows * low)
+            parts[t, 1] = kept - low * min(count, rows)
+            parts[t, 0] = min(total, rows * whole) - parts[t, 1]
+        for c in range(shares):
+            parts[t, c] *= times

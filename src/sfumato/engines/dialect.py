@@ -1,0 +1,119 @@
+"""How one dialect writes values: what engines differ in, in one place for each."""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from functools import cache
+
+from sfumato.errors import QueryRefused
+
+__all__ = ["SqlDialect", "largest_for"]
+
+
+@cache
+def largest_for(places: int) -> float:
+    """The largest float whose product with that power of ten is no infinity."""
+    ten = 10.0**places
+    top = sys.float_info.max / ten
+    while math.isinf(top * ten):
+        top = math.nextafter(top, 0)
+    while not math.isinf(math.nextafter(top, math.inf) * ten):
+        top = math.nextafter(top, math.inf)
+    return top
+
+
+class SqlDialect(ABC):
+    """Values, functions and clauses that are not the same everywhere. None of them may raise on any data."""
+
+    title = ""
+    """The engine's name in refusals."""
+
+    def no(self, what: str) -> QueryRefused:
+        return QueryRefused(
+            f"{self.title} cannot compute {what} with exactly the result the other engines give.",
+            fix="Ask in another way, or copy the table to a Parquet file and use DuckDB.",
+        )
+
+    def name(self, value: str) -> str:
+        """A name in quotation marks, as the standard writes them."""
+        return '"' + value.replace('"', '""') + '"'
+
+    @abstractmethod
+    def text(self, value: str) -> str: ...
+
+    @abstractmethod
+    def constant(self, value: str, kind: str) -> str:
+        """A written-out float, date or time."""
+
+    def whole(self, value: int) -> str:
+        """A written-out whole number that is not negative."""
+        return str(value)
+
+    @abstractmethod
+    def cast(self, sql: str, kind: str, to: str) -> str:
+        """A conversion that gives NULL where it is not possible."""
+
+    @abstractmethod
+    def arithmetic(self, sign: str, a: str, b: str) -> str:
+        """IEEE arithmetic on floats that never raises."""
+
+    @abstractmethod
+    def modulo(self, a: str, b: str) -> str:
+        """What is left of an IEEE division that cuts towards zero, of floats. Exact; never raises."""
+
+    @abstractmethod
+    def function(self, name: str, a: str, *, small: bool = False) -> str:
+        """floor, ceil, round, trunc (floats; ``small`` are those below 2**52); isnan, sqrt, abs; lower, upper, trim,
+        length."""
+
+    @abstractmethod
+    def round_to(self, a: str, places: int) -> str:
+        """A float's product with a power of ten, rounded as ``round`` does, divided again; where the product overflows,
+        the float itself."""
+
+    @abstractmethod
+    def shaped(self, a: str, pattern: str) -> str:
+        """A text where it matches as a whole, else NULL or an empty text."""
+
+    @abstractmethod
+    def substring(self, items: list[str]) -> str: ...
+
+    @abstractmethod
+    def part(self, part: str, a: str) -> str:
+        """A date part as a whole number."""
+
+    @abstractmethod
+    def like(self, a: str, pattern: str, *, fold: bool) -> str: ...
+
+    @abstractmethod
+    def whole_division(self, a: str, b: str, kind: str) -> str:
+        """Division of numbers that are not negative, without remainder."""
+
+    @abstractmethod
+    def digest(self, text: str) -> str:
+        """The first 60 bits of a text's SHA-256 as a whole number."""
+
+    @abstractmethod
+    def joined(self, items: list[str]) -> str:
+        """Texts one after the other."""
+
+    def ordered(self, sql: str, kind: str) -> str:
+        """A value where its order matters: text is ordered by its bytes."""
+        return sql
+
+    def values(self, rows: list[str], alias: str, columns: list[str]) -> str:
+        return f"(VALUES {', '.join(rows)}) AS {alias}({', '.join(columns)})"
+
+    def read_stored(self, sql: str, to: str) -> str:
+        """A stored text as the kind that was declared for it. Questions cast text of a shape only; what DuckDB reads
+        from files of text is more than that."""
+        raise self.no("with a column whose stored type is not the declared one")
+
+    def sum(self, a: str, *, small: bool) -> str:
+        """An exact sum of whole numbers, wider than 64 bits; of ``small`` ones 64 bits hold 2**39 rows."""
+        return f"SUM({a})"
+
+    def window_order(self, by: list[str]) -> str:
+        return f" ORDER BY {', '.join(by)}" if by else ""

@@ -1,0 +1,378 @@
+"""Every refusal of sfumato, each with a stable code, what was given, and what to do.
+
+A message never contains a value of the data: columns are named, rows are counted or numbered, values are not shown.
+The facts behind a message are attributes of the exception, so that a program need not parse the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import ClassVar
+
+__all__ = [
+    "AnswerDenied",
+    "AnswerFailed",
+    "BadParameter",
+    "ColumnsDiffer",
+    "DatabaseFailed",
+    "DuplicateColumns",
+    "EmptyTable",
+    "ExtraMissing",
+    "FileMissing",
+    "HierarchyGap",
+    "HierarchyNotNested",
+    "InvalidRecipe",
+    "LedgerBroken",
+    "MetadataMissing",
+    "NoReceipt",
+    "NotApplicable",
+    "NotComparable",
+    "NotThatFormat",
+    "OutOfTime",
+    "OutputExists",
+    "OverBudget",
+    "PolicyNotMet",
+    "Problem",
+    "QueryRefused",
+    "RaggedLine",
+    "ReleaseChanged",
+    "SecretAccessRefused",
+    "SfumatoError",
+    "SingularData",
+    "TooFewRows",
+    "UnknownBudget",
+    "UnknownColumn",
+    "UnknownFormat",
+    "UnknownPart",
+    "Unmet",
+    "WriteFailed",
+    "WrongKind",
+    "catalogue",
+    "did_you_mean",
+]
+
+
+class SfumatoError(Exception):
+    """Base of all refusals. ``status`` is the exit code a command ends with."""
+
+    code: ClassVar[str] = "SFU-000"
+    status: ClassVar[int] = 2
+
+    def __init__(self, message: str, *, fix: str = "", **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fix = fix
+        self.facts = facts
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.fix}".strip()
+
+    def to_dict(self) -> dict[str, object]:
+        """The one JSON shape of an error; a refusal after work was done also says what the work found."""
+        found = self.facts.get("document")
+        error = {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
+        return {**error, **found} if isinstance(found, dict) else dict(error)
+
+
+# --- files: SFU-1xx -----------------------------------------------------------------------------------------------
+
+
+class FileMissing(SfumatoError):
+    """The file or folder that was named does not exist or cannot be opened."""
+
+    code = "SFU-101"
+
+
+class NotThatFormat(SfumatoError):
+    """The content of the file is not what its suffix says."""
+
+    code = "SFU-102"
+
+
+class EmptyTable(SfumatoError):
+    """The file or table has no rows, or no columns."""
+
+    code = "SFU-103"
+
+
+class DuplicateColumns(SfumatoError):
+    """Two columns of the table carry the same name."""
+
+    code = "SFU-104"
+
+
+class UnknownFormat(SfumatoError):
+    """No registered format reads or writes this suffix."""
+
+    code = "SFU-105"
+
+
+class ExtraMissing(SfumatoError):
+    """An optional library is needed for this and is not installed."""
+
+    code = "SFU-106"
+
+
+class OutputExists(SfumatoError):
+    """The output exists already and ``--force`` was not given."""
+
+    code = "SFU-107"
+
+
+class WriteFailed(SfumatoError):
+    """The output could not be written: disk full, no permission. Nothing half-written is left behind."""
+
+    code = "SFU-108"
+
+
+class RaggedLine(SfumatoError):
+    """A line of a text file has more or fewer fields than the first one, or a quote is never closed."""
+
+    code = "SFU-109"
+
+
+class DatabaseFailed(SfumatoError):
+    """A database cannot be reached, refuses the query, or the URL does not say what to read."""
+
+    code = "SFU-110"
+
+
+class ReleaseChanged(SfumatoError):
+    """A file of a release is not the one its manifest names: its SHA-256 differs, or it is gone."""
+
+    code = "SFU-111"
+
+
+# --- schema: SFU-2xx ----------------------------------------------------------------------------------------------
+
+
+class UnknownColumn(SfumatoError):
+    """A column was named that the table does not have."""
+
+    code = "SFU-201"
+
+
+class WrongKind(SfumatoError):
+    """A column holds values that do not fit the kind declared for it."""
+
+    code = "SFU-202"
+
+
+class HierarchyGap(SfumatoError):
+    """A hierarchy has no generalization for some value of its column."""
+
+    code = "SFU-203"
+
+
+class HierarchyNotNested(SfumatoError):
+    """A hierarchy merges two values at one level and splits them again at a higher one, or repeats a leaf."""
+
+    code = "SFU-204"
+
+
+class TooFewRows(SfumatoError):
+    """The table has fewer rows than the request needs, for example k larger than the table."""
+
+    code = "SFU-205"
+
+
+class ColumnsDiffer(SfumatoError):
+    """Two tables that must share columns do not."""
+
+    code = "SFU-206"
+
+
+class SingularData(SfumatoError):
+    """The columns depend on each other, or hardly vary, so that a covariance cannot be inverted."""
+
+    code = "SFU-207"
+
+
+# --- recipe: SFU-3xx ----------------------------------------------------------------------------------------------
+
+
+class Problem:
+    """One thing wrong with a recipe: where it stands and what it is."""
+
+    def __init__(self, *, where: str, line: int | None, message: str) -> None:
+        self.where = where
+        self.line = line
+        self.message = message
+
+    def __str__(self) -> str:
+        line = f"line {self.line}: " if self.line is not None else ""
+        where = f"{self.where}: " if self.where else ""
+        return f"{line}{where}{self.message}"
+
+
+class InvalidRecipe(SfumatoError):
+    """The recipe does not fit its schema. All problems are reported at once, each with its line."""
+
+    code = "SFU-301"
+
+    def __init__(self, problems: Iterable[Problem], *, source: str = "recipe") -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        head = f"{source}: {count} problem{'s' if count != 1 else ''}"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+    def to_dict(self) -> dict[str, object]:
+        shape = super().to_dict()
+        error = shape["error"]
+        assert isinstance(error, dict)
+        error["problems"] = [{"line": p.line, "where": p.where, "message": p.message} for p in self.problems]
+        return shape
+
+
+class UnknownPart(SfumatoError):
+    """No method, model, attack, measure, format or hierarchy of that name is registered."""
+
+    code = "SFU-302"
+
+
+class BadParameter(SfumatoError):
+    """A parameter of a part has a value that its declaration does not allow."""
+
+    code = "SFU-303"
+
+
+# --- privacy conditions: SFU-4xx ----------------------------------------------------------------------------------
+
+
+class Unmet(SfumatoError):
+    """A privacy model cannot be met, or a release does not meet it. No release is written unless asked for."""
+
+    code = "SFU-401"
+    status = 1
+
+
+class PolicyNotMet(SfumatoError):
+    """The work is done, but a limit of the policy is exceeded, for example a measured risk."""
+
+    code = "SFU-402"
+    status = 1
+
+
+# --- attacks and measures: SFU-5xx --------------------------------------------------------------------------------
+
+
+class NotApplicable(SfumatoError):
+    """An attack or a measure does not apply here; this is never reported as a risk of zero."""
+
+    code = "SFU-501"
+
+
+class OutOfTime(NotApplicable):
+    """The time allowed was used up before there was a result; never a risk of zero, and never a limit that is met."""
+
+    code = "SFU-502"
+
+
+# --- secrets: SFU-6xx ---------------------------------------------------------------------------------------------
+
+
+class SecretAccessRefused(SfumatoError):
+    """A sealed value was printed, compared, computed with or serialized before a permit opened it."""
+
+    code = "SFU-601"
+    status = 3
+
+
+class NoReceipt(SfumatoError):
+    """Noise was asked for without a budget receipt, or for more than the receipt covers."""
+
+    code = "SFU-602"
+    status = 3
+
+
+# --- private answers: SFU-7xx -------------------------------------------------------------------------------------
+
+
+class OverBudget(SfumatoError):
+    """The privacy budget that is left does not cover the request. Nothing was computed and nothing was charged."""
+
+    code = "SFU-701"
+    status = 1
+
+
+class QueryRefused(SfumatoError):
+    """The query is outside the language. Decided from the query and the public schema alone; costs nothing."""
+
+    code = "SFU-702"
+
+    def __init__(self, reason: str, *, line: int | None = None, column: int | None = None, fix: str = "") -> None:
+        where = f"line {line}, column {column}: " if line is not None else ""
+        super().__init__(f"{where}{reason}", fix=fix, line=line, column=column, reason=reason)
+
+    def to_dict(self) -> dict[str, object]:
+        shape = super().to_dict()
+        error = shape["error"]
+        assert isinstance(error, dict)
+        error |= {"line": self.facts["line"], "column": self.facts["column"], "reason": self.facts["reason"]}
+        return shape
+
+
+class AnswerFailed(SfumatoError):
+    """The engine could not finish. The message is always the same and the budget stays spent, so neither tells."""
+
+    code = "SFU-703"
+    status = 3
+
+
+class LedgerBroken(SfumatoError):
+    """The ledger's chain of hashes does not hold: an entry was changed, removed or put in later."""
+
+    code = "SFU-704"
+    status = 1
+
+
+class UnknownBudget(SfumatoError):
+    """No budget was set for this data set, so nothing may be spent on it."""
+
+    code = "SFU-705"
+
+
+class NotComparable(SfumatoError):
+    """Two privacy losses are stated in measures that cannot be turned into one another here."""
+
+    code = "SFU-706"
+
+
+class MetadataMissing(SfumatoError):
+    """The public metadata lacks what a private answer needs: bounds, keys or the privacy unit."""
+
+    code = "SFU-707"
+
+
+class AnswerDenied(SfumatoError):
+    """The answering policy of the data set says no to this question. Nothing was told and nothing was charged."""
+
+    code = "SFU-708"
+    status = 1
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A sentence that helps: the nearest known name, or all of them when they are few.
+
+    >>> did_you_mean("ags", ["age", "sex"])
+    'Did you mean `age`? Known: age, sex.'
+    """
+    names = sorted(known)
+    near = get_close_matches(given, names, n=1, cutoff=0.6)
+    hint = f"Did you mean `{near[0]}`? " if near else ""
+    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+    return f"{hint}Known: {shown or 'none'}."
+
+
+def catalogue() -> Iterator[type[SfumatoError]]:
+    """Every concrete error class that has a code, in the order of the codes."""
+
+    def walk(kind: type[SfumatoError]) -> Iterator[type[SfumatoError]]:
+        for child in kind.__subclasses__():
+            yield child
+            yield from walk(child)
+
+    yield from sorted(walk(SfumatoError), key=lambda kind: kind.code)

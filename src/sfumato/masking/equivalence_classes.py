@@ -1,0 +1,313 @@
+"""The compressed table: distinct combinations of quasi-identifier values, how often each occurs, and with what.
+
+Every search works on this instead of on rows. It is made by one GROUP BY, here or in a database, and rolls up: the
+classes of a coarser table are sums of the classes of a finer one, so rows are read once however many tables are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.schema import Dataset
+from sfumato.schema.hierarchy import BoundHierarchy
+
+__all__ = ["ClassGroups", "EquivalenceClasses", "Tracked", "compress", "number_rows"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+_BLOCK = 1 << 22
+"""Cells of a histogram matrix held at once; larger sets of classes are judged block by block."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassGroups:
+    """Any partition of the rows, as a privacy model sees it: a size per class, and what occurs in it how often."""
+
+    sizes: Ints
+    """Rows per class. Zero only where a population was given: people who are not in the table."""
+    histograms: Mapping[str, Ints] = field(default_factory=dict)
+    """By tracked column a matrix (class, value): how many rows of the class hold that value."""
+    population: Ints | None = None
+    """People of the population per class, where a population was given."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def take(self, chosen: Any) -> ClassGroups:
+        """Some of the classes, by mask or by number."""
+        return ClassGroups(
+            sizes=self.sizes[chosen],
+            histograms={name: matrix[chosen] for name, matrix in self.histograms.items()},
+            population=None if self.population is None else self.population[chosen],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tracked:
+    """A column whose values are counted inside the classes: a sensitive one, or the target of a metric."""
+
+    ladder: BoundHierarchy
+    """Its values (the leaves, in order) and their taxonomy."""
+    cells: Codes
+    """Class of each (class, value) pair that occurs."""
+    values: Codes
+    """Leaf code of each pair."""
+    counts: Ints
+    """Rows with that pair."""
+    reference: Ints | None = None
+    """Rows per value of the table that models compare with, where it is not this one."""
+
+    @cached_property
+    def totals(self) -> Ints:
+        """Rows per value, over the table that models compare with."""
+        if self.reference is not None:
+            return self.reference
+        return np.bincount(self.values, weights=self.counts, minlength=len(self.ladder.leaves)).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EquivalenceClasses:
+    """Distinct combinations of the quasi-identifiers at given levels, with counts.
+
+    The compressed table itself has level 0 everywhere; :meth:`roll_up` gives the same at coarser levels.
+    """
+
+    columns: tuple[str, ...]
+    ladders: tuple[BoundHierarchy, ...]
+    levels: tuple[int, ...]
+    codes: Codes
+    """(class, column): code of the value at the column's level."""
+    sizes: Ints
+    """Rows per class."""
+    tracked: Mapping[str, Tracked] = field(default_factory=dict)
+    population: Ints | None = None
+    """People of the population per class, where one was given; then classes of size 0 may occur."""
+    of_row: npt.NDArray[np.intp] | None = None
+    """Class of each row of the table, where the rows are at hand."""
+
+    @property
+    def rows(self) -> int:
+        return int(self.sizes.sum())
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def heights(self) -> tuple[int, ...]:
+        return tuple(ladder.height for ladder in self.ladders)
+
+    @cached_property
+    def frequencies(self) -> tuple[Ints, ...]:
+        """By column, rows per code."""
+        return tuple(
+            _sum(np.ascontiguousarray(self.codes[:, i]), self.sizes, ladder.levels[level].size)
+            for i, (ladder, level) in enumerate(zip(self.ladders, self.levels, strict=True))
+        )
+
+    def track(self, name: str) -> Tracked:
+        """The counts of a tracked column."""
+        if name not in self.tracked:
+            raise BadParameter(
+                f"Column `{name}` is not a sensitive column of this table.",
+                fix=f"Sensitive here: {', '.join(self.tracked) or 'none'}.",
+                column=name,
+            )
+        return self.tracked[name]
+
+    def partition(self, levels: Sequence[int]) -> tuple[npt.NDArray[np.intp], int]:
+        """Number of the coarser class that each class falls into at ``levels``, and how many there are."""
+        coarse = self._coarser(levels)
+        return number_rows([codes for _, codes in coarse], [size for size, _ in coarse])
+
+    def _coarser(self, levels: Sequence[int]) -> list[tuple[int, Codes]]:
+        out = []
+        for position, (ladder, now, then) in enumerate(zip(self.ladders, self.levels, levels, strict=True)):
+            if then < now:
+                raise BadParameter(f"Column `{ladder.column}` is at level {now} and cannot go back to {then}.")
+            step = np.zeros(ladder.levels[now].size, dtype=np.int32)
+            step[ladder.levels[now].codes] = ladder.levels[then].codes
+            out.append((ladder.levels[then].size, step[self.codes[:, position]]))
+        return out
+
+    def roll_up(self, levels: Sequence[int]) -> EquivalenceClasses:
+        """The classes of the table generalized to ``levels``."""
+        coarse = self._coarser(levels)
+        of, count = number_rows([codes for _, codes in coarse], [size for size, _ in coarse])
+        first = np.zeros(count, dtype=np.intp)
+        first[of[::-1]] = np.arange(len(of))[::-1]
+        tracked = {}
+        for name, column in self.tracked.items():
+            width = len(column.ladder.leaves)
+            pair, where = np.unique(of[column.cells] * width + column.values, return_inverse=True)
+            counts = np.bincount(where, weights=column.counts, minlength=len(pair)).astype(np.int64)
+            cells, values = (pair // width).astype(np.int32), (pair % width).astype(np.int32)
+            tracked[name] = replace(column, cells=cells, values=values, counts=counts)
+        return replace(
+            self,
+            levels=tuple(levels),
+            codes=np.stack([codes for _, codes in coarse], axis=1)[first],
+            sizes=_sum(of, self.sizes, count),
+            tracked=tracked,
+            population=None if self.population is None else _sum(of, self.population, count),
+            of_row=None if self.of_row is None else of[self.of_row],
+        )
+
+    def groups(
+        self,
+        of: npt.NDArray[np.integer[Any]] | None = None,
+        count: int | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        chosen: Mask | None = None,
+    ) -> ClassGroups:
+        """What models see of a partition ``of`` these classes into ``count`` sets (None: each class alone).
+
+        ``columns`` are the tracked columns to count, all when left out. ``chosen`` picks some of the sets, so that no
+        histogram is made for the others.
+        """
+        of = np.arange(len(self)) if of is None else of
+        count = len(self) if count is None else count
+        sizes = _sum(of, self.sizes, count)
+        people = None if self.population is None else _sum(of, self.population, count)
+        names = tuple(self.tracked) if columns is None else tuple(columns)
+        if chosen is None:
+            return ClassGroups(
+                sizes=sizes,
+                population=people,
+                histograms={name: self._histogram(self.track(name), of, count) for name in names},
+            )
+        place = np.cumsum(chosen) - 1
+        place[~chosen] = -1
+        kept = int(chosen.sum())
+        return ClassGroups(
+            sizes=sizes[chosen],
+            population=None if people is None else people[chosen],
+            histograms={name: self._histogram(self.track(name), place[of], kept) for name in names},
+        )
+
+    @staticmethod
+    def _histogram(column: Tracked, of: npt.NDArray[np.integer[Any]], count: int) -> Ints:
+        width = len(column.ladder.leaves)
+        where, values, counts = of[column.cells].astype(np.int64), column.values, column.counts
+        if where.size and where.min() < 0:
+            inside = where >= 0
+            where, values, counts = where[inside], values[inside], counts[inside]
+        flat = np.bincount(where * width + values, weights=counts, minlength=count * width)
+        return flat.astype(np.int64).reshape(count, width)
+
+    def in_blocks(
+        self, of: npt.NDArray[np.integer[Any]], chosen: Mask, columns: Sequence[str]
+    ) -> Iterator[tuple[npt.NDArray[np.intp], ClassGroups]]:
+        """The chosen sets of a partition a block at a time, with their numbers, so that histograms stay small."""
+        numbers = np.flatnonzero(chosen)
+        step = self.blocks(len(numbers), columns)
+        for start in range(0, len(numbers), step):
+            block = np.zeros_like(chosen)
+            block[numbers[start : start + step]] = True
+            yield numbers[start : start + step], self.groups(of, len(chosen), columns=columns, chosen=block)
+
+    def blocks(self, count: int, columns: Iterable[str]) -> int:
+        """How many classes may be judged at once so that their histograms stay small."""
+        widest = max((len(self.track(name).ladder.leaves) for name in columns), default=1)
+        return max(1, min(count, _BLOCK // max(widest, 1)))
+
+
+def _sum(of: npt.NDArray[np.integer[Any]], counts: Ints, count: int) -> Ints:
+    # float64 sums are exact below 2**53, more rows than any table has
+    return np.bincount(of, weights=counts, minlength=count).astype(np.int64)
+
+
+def number_rows(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[npt.NDArray[np.intp], int]:
+    """Number the distinct combinations of code columns: the number of each row, and how many there are.
+
+    Combinations are packed into 64-bit keys in mixed radix; where the next column would not fit, the keys so far are
+    numbered densely first, so any number of columns works and nothing is ever hashed away.
+    """
+    if not columns:
+        raise NotApplicable("There is no quasi-identifier column.", fix="Give at least one column the role `quasi`.")
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    span = 1
+    for codes, size in zip(columns, sizes, strict=True):
+        if span > (1 << 62) // max(size, 1):
+            distinct, key = np.unique(key, return_inverse=True)
+            span = max(len(distinct), 1)
+        key = key * size + codes
+        span *= max(size, 1)
+    if span <= 4 * len(key) + 1024:
+        seen = np.bincount(key, minlength=span) > 0
+        return (np.cumsum(seen) - 1)[key], int(seen.sum())
+    distinct, number = np.unique(key, return_inverse=True)
+    return number, len(distinct)
+
+
+def compress(
+    data: Dataset,
+    *,
+    columns: Sequence[str] | None = None,
+    track: Sequence[str] | None = None,
+    population: pl.DataFrame | None = None,
+) -> EquivalenceClasses:
+    """Group the rows of a table by its quasi-identifiers (or by ``columns``) and count.
+
+    ``track`` are the columns counted inside the classes, the sensitive ones when left out. With a ``population`` (a
+    frame that has the same quasi-identifier columns) each class also knows how many people of it there are.
+    """
+    names = tuple(data.quasi if columns is None else columns)
+    frame = data.table.frame
+    if population is not None:
+        data = _with_population(data, population, names)
+    ladders = tuple(data.ladder(name) for name in names)
+    both = data.table.frame
+    codes = [ladder.encode(both.get_column(name)) for ladder, name in zip(ladders, names, strict=True)]
+    number, count = number_rows(codes, [len(ladder.leaves) for ladder in ladders])
+    first = np.zeros(count, dtype=np.intp)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    of_row = number[: frame.height]
+    tracked = {}
+    for name in data.sensitive if track is None else track:
+        ladder = data.ladder(name)
+        values = ladder.encode(frame.get_column(name))
+        width = len(ladder.leaves)
+        pair, counts = np.unique(of_row * width + values, return_counts=True)
+        tracked[name] = Tracked(
+            ladder=ladder,
+            cells=(pair // width).astype(np.int32),
+            values=(pair % width).astype(np.int32),
+            counts=counts.astype(np.int64),
+        )
+    return EquivalenceClasses(
+        columns=names,
+        ladders=ladders,
+        levels=(0,) * len(names),
+        codes=np.ascontiguousarray(np.stack(codes, axis=1)[first]),
+        sizes=np.bincount(of_row, minlength=count).astype(np.int64),
+        tracked=tracked,
+        population=None
+        if population is None
+        else np.bincount(number[frame.height :], minlength=count).astype(np.int64),
+        of_row=of_row,
+    )
+
+
+def _with_population(data: Dataset, population: pl.DataFrame, names: tuple[str, ...]) -> Dataset:
+    """Both tables in one, the rows of the release first, so that both share leaves and codes."""
+    missing = [name for name in names if name not in population.columns]
+    if missing:
+        raise BadParameter(
+            f"The population table has no column `{missing[0]}`.",
+            fix="It needs every quasi-identifier of the table.",
+            columns=tuple(missing),
+        )
+    wanted = {name: data.table.column(name).dtype for name in names}
+    people = population.select(names).cast(wanted, strict=False)  # type: ignore[arg-type]
+    return data.with_frame(pl.concat([data.table.frame, people], how="diagonal"))

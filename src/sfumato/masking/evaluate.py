@@ -1,0 +1,210 @@
+"""How a model judges a table as it stands: classes are rows that show the same values, whatever those are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.data.table import Table
+from sfumato.errors import HierarchyGap, NotApplicable
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
+from sfumato.masking.wildcard_matching import crowd_sums
+from sfumato.release import State, Verdict
+from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema.hierarchy import ROOT, BoundHierarchy, root_only, with_missing
+
+if TYPE_CHECKING:
+    from sfumato.masking.model import ModelRule, PrivacyModel
+
+__all__ = ["classes_as_shown", "judge", "judge_classes", "suppressed_rows", "wildcard_groups"]
+
+
+def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+    """The verdict of a model on a table; what cannot be judged is "not checked" with its reason."""
+    name = model.part_name()
+    if not data.quasi:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason="The table has no quasi-identifier column.")
+    try:
+        table = classes_as_shown(data, original=original, population=model.population_frame(data))
+    except NotApplicable as refusal:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+    return judge_classes(model, table, data)
+
+
+def judge_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset) -> Verdict:
+    """The verdict on classes that are counted already; ``data`` says what empty cells mean."""
+    name = model.part_name()
+    try:
+        rule = model.bind(table)
+    except NotApplicable as refusal:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+    if table.rows == 0:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason="Every row is suppressed; there is no class.")
+    try:
+        passed, worst, rows, holds = _judged(rule, table, data)
+    except NotApplicable as refusal:
+        return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
+    failing = int(rows[~passed].sum())
+    reason = "" if holds else f"{int((~passed).sum())} of {len(passed)} classes fail."
+    if not holds and passed.all():
+        failing, reason = int(rows.sum()), "Every class passes, but not all of them together."
+    return Verdict(
+        model=name,
+        state=State.HOLDS if holds else State.FAILS,
+        worst=_plain(worst),
+        wanted=_plain(rule.wanted),
+        failing=failing,
+        reason=reason,
+    )
+
+
+def _judged(
+    rule: ModelRule, table: EquivalenceClasses, data: Dataset
+) -> tuple[npt.NDArray[np.bool_], float, npt.NDArray[np.int64], bool]:
+    """Which classes pass, the worst value, the rows of each class, and whether the whole table holds."""
+    chosen = np.ones(len(table), dtype=np.bool_) if rule.about_absent else table.sizes > 0
+    if not rule.columns or _overlaps(table, data).any():
+        groups = wildcard_groups(table, data, columns=rule.columns).take(chosen)
+        passed = rule.passes(groups) & (groups.sizes >= rule.least)
+        return passed, rule.worst(groups), table.sizes[chosen], bool(passed.all()) and rule.table_holds(groups)
+    good = np.zeros(len(table), dtype=np.bool_)
+    worst: list[float] = []
+    for numbers, groups in table.in_blocks(np.arange(len(table)), chosen, rule.columns):
+        good[numbers] = rule.passes(groups) & (groups.sizes >= rule.least)
+        worst.append(rule.worst(groups))
+    known = [value for value in worst if not np.isnan(value)] or [float("nan")]
+    return (
+        good[chosen],
+        max(known) if rule.smaller_is_better else min(known),
+        table.sizes[chosen],
+        bool(good[chosen].all()),
+    )
+
+
+def _plain(value: float) -> float | int | None:
+    if np.isnan(value):
+        return None
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
+
+
+def suppressed_rows(data: Dataset) -> npt.NDArray[np.bool_]:
+    """Rows that show nothing: ``*``, or a blank that matches everything, in every quasi-identifier.
+
+    Where all rows do, they are one class and none is suppressed.
+    """
+    frame = data.table.frame
+    starred = np.ones(frame.height, dtype=np.bool_)
+    for name in data.quasi:
+        column = frame.get_column(name)
+        if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+            shows_nothing = (column.cast(pl.String) == ROOT).fill_null(False).to_numpy()
+        else:
+            shows_nothing = np.zeros(frame.height, dtype=np.bool_)
+        if data.schema.column(name).missing != "category":
+            shows_nothing = shows_nothing | column.is_null().to_numpy()
+        starred &= shows_nothing
+    return starred if not starred.all() else ~starred
+
+
+def classes_as_shown(
+    data: Dataset, *, original: Dataset | None = None, population: pl.DataFrame | None = None
+) -> EquivalenceClasses:
+    """The classes of a table by the values it shows; hierarchies of the quasi-identifiers play no part."""
+    quasi = data.quasi
+    frame = data.table.frame
+    frame = frame.filter(pl.Series(~suppressed_rows(data), dtype=pl.Boolean))
+    if population is not None:
+        population = _generalized_like(population, frame, data, quasi)
+        frame = frame.with_columns(pl.col(quasi).cast(pl.String))
+    columns = dict(data.schema.columns)
+    columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
+    shown = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
+    references = {name: _reference(name, data, original) for name in shown.sensitive}
+    for name, (ladder, _) in references.items():
+        shown._ladders[name] = ladder
+    table = compress(shown, population=population)
+    tracked = {name: replace(column, reference=references[name][1]) for name, column in table.tracked.items()}
+    return replace(table, tracked=tracked)
+
+
+def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[BoundHierarchy, npt.NDArray[np.int64]]:
+    """A sensitive column's values and how often each occurs in the table to compare with.
+
+    That is the original where its values are still those of the release, else (they were altered) the release itself.
+    """
+    for whole in (original, data):
+        if whole is None or name not in whole.table.columns:
+            continue
+        ladder = whole.ladder(name)
+        try:
+            ladder.encode(data.table.column(name))
+        except HierarchyGap:
+            continue
+        codes = ladder.encode(whole.table.column(name))
+        return ladder, np.bincount(codes, minlength=len(ladder.leaves)).astype(np.int64)
+    values = data.table.column(name)
+    ladder = with_missing(root_only(name, values.drop_nulls())) if values.null_count() else root_only(name, values)
+    return ladder, np.bincount(ladder.encode(values), minlength=len(ladder.leaves)).astype(np.int64)
+
+
+def _generalized_like(
+    population: pl.DataFrame, frame: pl.DataFrame, data: Dataset, quasi: tuple[str, ...]
+) -> pl.DataFrame:
+    """The population's quasi-identifiers at the levels that the table shows."""
+    missing = [name for name in quasi if name not in population.columns]
+    if missing:
+        raise NotApplicable(f"The population table has no column `{missing[0]}`.", columns=tuple(missing))
+    schema = Schema(columns={name: data.schema.columns[name] for name in quasi})
+    people = Dataset.of(Table(frame=population.select(quasi)), schema)
+    out = []
+    for name in quasi:
+        ladder = people.ladder(name)
+        shown = frame.get_column(name).cast(pl.String).unique().drop_nulls()
+        fits = (n for n, level in enumerate(ladder.levels) if shown.is_in(level.labels.cast(pl.String).implode()).all())
+        number = next(fits, None)
+        if number is None:
+            raise NotApplicable(
+                f"Column `{name}` shows values that are on no single level of its hierarchy over the population.",
+                fix="A population can be compared with full-domain generalizations only.",
+                column=name,
+            )
+        out.append(ladder.generalize(people.table.column(name), number).cast(pl.String).alias(name))
+    return pl.DataFrame(out)
+
+
+def _overlaps(table: EquivalenceClasses, data: Dataset) -> npt.NDArray[np.bool_]:
+    """(class, column): whether the cell is empty and matches everything."""
+    empty = np.zeros(table.codes.shape, dtype=np.bool_)
+    for position, ladder in enumerate(table.ladders):
+        if data.schema.column(ladder.column).missing != "category" and ladder.leaves.null_count():
+            empty[:, position] = table.codes[:, position] == int(ladder.leaves.is_null().arg_true()[0])
+    return empty
+
+
+def wildcard_groups(table: EquivalenceClasses, data: Dataset, *, columns: Iterable[str]) -> ClassGroups:
+    """What each class hides in. With empty cells that match everything, crowds overlap and are larger than classes.
+
+    A row with an empty cell that is a wildcard, or was suppressed before, could be anybody who agrees with it in the
+    other columns. The crowd of a class are all rows that agree with it wherever neither has such a cell.
+    """
+    columns = tuple(columns)
+    empty = _overlaps(table, data)
+    if empty.any() and table.blocks(len(table), columns) < len(table):
+        raise NotApplicable("Crowds overlap, and the sensitive column has too many values to count them in each.")
+    own = table.groups(columns=columns)
+    if not empty.any():
+        return own
+    names = tuple(own.histograms)
+    counted = [own.sizes, *own.histograms.values(), *([] if own.population is None else [own.population])]
+    widths = [len(ladder.leaves) for ladder in table.ladders]
+    sizes, *rest = crowd_sums(table.codes, widths, empty, counted)
+    return ClassGroups(
+        sizes=sizes,
+        histograms=dict(zip(names, rest, strict=False)),
+        population=None if own.population is None else rest[-1],
+    )

@@ -1,0 +1,84 @@
+"""Means and covariances of chosen columns, plain and robust, and square roots that survive collinear columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.errors import ExtraMissing, SingularData, TooFewRows, WrongKind
+from sfumato.masking.methods._masking import Floats
+
+__all__ = ["moments", "robust_moments", "square_root"]
+
+_SAMPLE = 5_000
+"""A robust covariance is found on at most this many rows drawn at random."""
+
+
+def moments(matrix: Floats, part: str) -> tuple[Floats, Floats]:
+    """Mean and covariance over the rows without gaps."""
+    complete = matrix[~np.isnan(matrix).any(axis=1)] if np.isnan(matrix).any() else matrix
+    if len(complete) < 2:
+        raise TooFewRows(
+            f"{part}: {len(complete)} rows have a value in all chosen columns; a covariance needs at least 2.",
+            fix="Mask fewer columns together, or use coarser strata.",
+            rows=len(complete),
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, covariance = complete.mean(axis=0), np.atleast_2d(np.cov(complete, rowvar=False))
+    if not np.isfinite(covariance).all():
+        raise WrongKind(
+            f"{part}: the numbers are too large: their squares, which a variance needs, cannot be held by a computer.",
+            fix="Divide the column by a power of ten first.",
+        )
+    return mean, covariance
+
+
+def square_root(covariance: Floats) -> Floats:
+    """A matrix R with R R' = covariance; collinear and constant columns are no obstacle."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: Floats = vectors * np.sqrt(np.clip(values, 0.0, None))
+    return root
+
+
+def robust_moments(matrix: Floats, part: str, random: np.random.Generator) -> tuple[Floats, Floats]:
+    """Location and scatter by the minimum covariance determinant (half of the rows cannot spoil it).
+
+    Columns that depend linearly on others are handled by working in the space the rows span.
+    """
+    try:
+        from sklearn.covariance import MinCovDet
+    except ImportError:
+        raise ExtraMissing(
+            f"{part}: a robust covariance needs scikit-learn.", fix="Install it: pip install 'sfumato[learning]'."
+        ) from None
+    import warnings
+
+    complete = matrix[~np.isnan(matrix).any(axis=1)]
+    mean, covariance = moments(complete, part)
+    if len(complete) > _SAMPLE:
+        complete = complete[random.choice(len(complete), _SAMPLE, replace=False)]
+    scale = np.sqrt(np.diag(covariance))
+    scale[scale == 0] = 1.0
+    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+    basis = vectors[:, values > 1e-10 * max(values[-1], 1e-300)]
+    if basis.shape[1] == 0:
+        return mean, covariance
+    reduced = (complete - mean) / scale @ basis
+    if len(reduced) <= 2 * reduced.shape[1]:
+        raise TooFewRows(
+            f"{part}: {len(reduced)} complete rows are too few for a robust covariance of {reduced.shape[1]} columns.",
+            fix="Use a plain covariance, or mask fewer columns together.",
+            rows=len(reduced),
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = MinCovDet(random_state=int(random.integers(2**31))).fit(reduced)
+        except ValueError:
+            found = None
+    if found is None or np.linalg.eigvalsh(found.covariance_)[0] <= 1e-12:
+        raise SingularData(
+            f"{part}: more than half of the rows lie on a line or plane, so their robust covariance is singular.",
+            fix="Leave out columns with one dominant value, or use a plain covariance.",
+        )
+    back = basis.T * scale
+    return mean + found.location_ @ back, back.T @ found.covariance_ @ back

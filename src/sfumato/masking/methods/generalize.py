@@ -1,0 +1,285 @@
+"""Generalize: make quasi-identifiers coarser, one level per column, until the models hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, did_you_mean
+from sfumato.masking.base import Context, Step
+from sfumato.masking.equivalence_classes import EquivalenceClasses, compress, number_rows
+from sfumato.masking.metric import LossMetric, MetricName, metric_of
+from sfumato.masking.population import shared_population
+from sfumato.masking.search.lattice.level_range import LevelRange
+from sfumato.masking.search.lattice.space import LatticeSpace, Node
+from sfumato.rationals import floor_share
+from sfumato.release import Change
+from sfumato.schema import Dataset
+from sfumato.schema.hierarchy import ROOT
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Level = Annotated[int, Field(ge=0)]
+
+
+class Generalize(Step):
+    """Replace every value of a quasi-identifier by its label at one level of the column's hierarchy.
+
+    All models of the recipe hold in the result. Of all combinations of levels that allow this, the one with the lowest
+    loss is taken: proven so with ``search: optimal``, and with a stated distance to the bound otherwise. Rows in
+    classes that fail the models may be suppressed up to a share; which ones follows from the levels.
+
+    Every value stays true, only coarser. The step does not protect against what the models do not speak of: k-anonymity
+    alone says nothing of sensitive values that all rows of a class share.
+    """
+
+    truthful: ClassVar[bool] = True
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"search": "optimal", "suppression": 0.05, "metric": "loss"},
+        {"search": "heuristic", "seconds": 1, "suppression": 0.2, "suppressed": "star"},
+    )
+    reference: ClassVar[str] = (
+        "Samarati (2001), doi:10.1109/69.971193; Kohlmayer et al. (2012), doi:10.1109/SocialCom-PASSAT.2012.52"
+    )
+
+    search: Literal["optimal", "heuristic"] = "optimal"
+    """Prove the best levels, or look for good ones within ``seconds``."""
+    suppression: Share = 0.0
+    """Largest share of the rows that may be suppressed."""
+    metric: MetricName = "loss"
+    """What to lose least of: the name of a metric, or a name with its parameters."""
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
+    """How much each column counts in the metric; 1 when left out."""
+    lowest: dict[str, Level] = {}
+    """Lowest level allowed, by column; 0 when left out."""
+    highest: dict[str, Level] = {}
+    """Highest level allowed, by column; the root when left out."""
+    suppressed: Literal["remove", "star"] = "remove"
+    """Leave suppressed rows out, or keep them with ``*`` in the quasi-identifiers."""
+    only: tuple[str, ...] | None = None
+    """Suppress only these columns of such a row where that is enough; rows that still fail are suppressed whole."""
+    minimal: bool = False
+    """Also report every minimal combination of levels: one that meets the models while nothing below it does."""
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    """Stop after so long with the best so far, and say how far from the best possible it may be. Left out, a proof
+    takes as long as it takes, and the heuristic 30 seconds."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        table = _compressed(data, context, metric_of(self.metric))
+        space, best, public, private = self.decide(table, context)
+        frame, rows, whole = self._transform(data, space, best)
+        return Change(
+            table=data.table.with_frame(frame),
+            rows=rows,
+            public=public,
+            private={**private, "suppressed_whole": whole},
+        )
+
+    def decide(
+        self, table: EquivalenceClasses, context: Context
+    ) -> tuple[LatticeSpace, Node, dict[str, Any], dict[str, Any]]:
+        """Search on a compressed table: the space, the levels chosen in it, and what may be said of them to whom."""
+        from sfumato.masking.search.lattice.minimal import minimal_nodes
+        from sfumato.masking.search.lattice.optimal import LARGEST
+        from sfumato.masking.search.lattice.optimal import search as prove
+
+        space = LatticeSpace(
+            table,
+            tuple(model.bind(table) for model in context.models),
+            metric_of(self.metric),
+            limit=floor_share(self.suppression, table.rows),
+            weights=self.weights,
+        )
+        within = self._range(table)
+        _refuse_unreachable(space)
+        if self.search == "optimal":
+            if within.nodes > LARGEST:
+                raise BadParameter(
+                    f"generalize: {within.nodes:,} combinations of levels are too many to prove the best one "
+                    f"(at most {LARGEST:,}).",
+                    fix="Use `search: heuristic` with `seconds`, or narrow `lowest` and `highest`.",
+                )
+            found = prove(space, within, seconds=self.seconds, progress=context.progress)
+        else:
+            from sfumato.masking.search.lattice.heuristic import search as look
+
+            found = look(space, within, seconds=self.seconds or 30.0, rng=context.rng, progress=context.progress)
+        if found.best is None:
+            raise _unmet(space, within, self.suppression, found.optimal)
+        best = found.best
+        public: dict[str, Any] = {
+            "levels": dict(zip(table.columns, best.levels, strict=True)),
+            "metric": metric_of(self.metric).part_name(),
+            "optimal": found.optimal,
+        }
+        if self.minimal:
+            nodes = minimal_nodes(space, within)
+            public["minimal"] = [dict(zip(table.columns, levels, strict=True)) for levels in nodes]
+        private = {
+            # A score of all records, less that of the released ones, would tell how many were left out.
+            "score": best.score,
+            **({} if found.optimal else {"bound": found.bound}),
+            "suppressed": best.shape.suppressed,
+            "classes": best.shape.classes,
+            "smallest": best.smallest,
+            "nodes": found.nodes,
+            "nodes_checked": found.judged,
+        }
+        return space, best, public, private
+
+    def _range(self, table: EquivalenceClasses) -> LevelRange:
+        for name in (*self.lowest, *self.highest, *self.weights, *(self.only or ())):
+            if name not in table.columns:
+                raise UnknownColumn(
+                    f"generalize: `{name}` is not a quasi-identifier.",
+                    fix=did_you_mean(name, table.columns),
+                    column=name,
+                )
+        low = tuple(self.lowest.get(name, 0) for name in table.columns)
+        high = tuple(self.highest.get(name, top) for name, top in zip(table.columns, table.heights, strict=True))
+        for name, least, most, top in zip(table.columns, low, high, table.heights, strict=True):
+            if least > most or most > top:
+                raise BadParameter(
+                    f"generalize: levels {least} to {most} of `{name}` are not within its hierarchy (0 to {top}).",
+                    fix="Correct `lowest` or `highest`.",
+                    column=name,
+                )
+        return LevelRange(low=low, high=high)
+
+    def fates(self, space: LatticeSpace, best: Node) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which combinations are suppressed whole, and which in the columns of ``only`` alone."""
+        of, kept = space.assign(best.levels)
+        shown = kept[of]
+        partly = np.zeros_like(shown)
+        if self.only is not None and not shown.all():
+            partly = _passing_with_stars(space, best, ~shown, self.only)
+        return ~shown & ~partly, partly
+
+    def _transform(
+        self, data: Dataset, space: LatticeSpace, best: Node
+    ) -> tuple[pl.DataFrame, npt.NDArray[np.int64] | None, int]:
+        """The frame at the chosen levels, the rows it came from, and how many rows were suppressed whole."""
+        table = space.table
+        assert table.of_row is not None
+        whole, partly = (fate[table.of_row] for fate in self.fates(space, best))
+        columns = [
+            ladder.decode(table.codes[table.of_row, i], level) if level else data.table.column(ladder.column)
+            for i, (ladder, level) in enumerate(zip(table.ladders, best.levels, strict=True))
+        ]
+        for i, name in enumerate(table.columns):
+            starred = (whole | partly) if name in (self.only or ()) else whole
+            if self.suppressed == "remove":
+                starred = starred & partly
+            if starred.any():
+                text = columns[i].cast(pl.String)
+                columns[i] = text.zip_with(pl.Series(~starred), pl.Series([ROOT])).alias(name)
+        frame = data.table.frame.with_columns(columns)
+        gone = int(whole.sum())
+        if self.suppressed == "star" or gone == 0:
+            return frame, None, gone
+        return frame.filter(pl.Series(~whole)), np.flatnonzero(~whole), gone
+
+
+def _compressed(data: Dataset, context: Context, metric: LossMetric) -> EquivalenceClasses:
+    if not data.quasi:
+        raise NotApplicable(
+            "generalize: no column has the role `quasi`.", fix="Give the columns outsiders know that role."
+        )
+    if not context.models:
+        raise BadParameter(
+            "generalize: the recipe names no privacy model, so there is nothing to reach.",
+            fix="Add for example `models: [k-anonymity: 5]`.",
+        )
+    for name in data.quasi:
+        meaning = data.schema.column(name).missing
+        if meaning != "category" and data.table.column(name).null_count():
+            raise NotApplicable(
+                f"generalize: empty cells of `{name}` are declared `{meaning}`: they match every value, so classes "
+                "overlap, which the search over levels cannot handle.",
+                fix="Declare them `missing: category`, or fill them first. `sfumato check` judges such tables exactly.",
+                column=name,
+            )
+    track = tuple(dict.fromkeys((*data.sensitive, *([metric.target] if metric.target is not None else []))))
+    return compress(data, track=track, population=shared_population(context.models, data))
+
+
+def _passing_with_stars(
+    space: LatticeSpace, best: Node, failed: npt.NDArray[np.bool_], only: tuple[str, ...]
+) -> npt.NDArray[np.bool_]:
+    """Which of the failed combinations pass among themselves once ``only`` shows ``*``."""
+    table = space.table
+    if any(rule.about_table or rule.about_absent for rule in space.rules):
+        return np.zeros(len(table), dtype=np.bool_)
+    part = _only(table, failed)
+    others = [i for i, name in enumerate(table.columns) if name not in only]
+    of, count = np.zeros(len(part), dtype=np.intp), 1
+    if others:
+        levels = [table.ladders[i].levels[best.levels[i]] for i in others]
+        codes = [level.codes[part.codes[:, i]] for i, level in zip(others, levels, strict=True)]
+        of, count = number_rows(codes, [level.size for level in levels])
+    good = np.zeros(count, dtype=np.bool_)
+    columns = tuple(dict.fromkeys(name for rule in space.rules for name in rule.columns))
+    for numbers, groups in part.in_blocks(of, np.ones(count, dtype=np.bool_), columns):
+        good[numbers] = groups.sizes >= max(1, space.least)
+        for rule in space.rules:
+            good[numbers] &= rule.passes(groups)
+    partly = np.zeros(len(table), dtype=np.bool_)
+    partly[np.flatnonzero(failed)] = good[of]
+    return partly
+
+
+def _only(table: EquivalenceClasses, chosen: npt.NDArray[np.bool_]) -> EquivalenceClasses:
+    """Some of the combinations as a table of their own; the whole table stays the reference."""
+    place = np.cumsum(chosen) - 1
+    tracked = {}
+    for name, column in table.tracked.items():
+        inside = chosen[column.cells]
+        tracked[name] = replace(
+            column,
+            cells=place[column.cells[inside]].astype(np.int32),
+            values=column.values[inside],
+            counts=column.counts[inside],
+            reference=column.totals,
+        )
+    population = None if table.population is None else table.population[chosen]
+    return replace(
+        table, codes=table.codes[chosen], sizes=table.sizes[chosen], tracked=tracked, population=population, of_row=None
+    )
+
+
+def _refuse_unreachable(space: LatticeSpace) -> None:
+    if space.least > space.rows:
+        raise TooFewRows(
+            f"The table has {space.rows} rows, but the models ask for classes of at least {space.least}.",
+            fix=f"At most k = {space.rows} can be reached, with all rows in one class.",
+            rows=space.rows,
+            least=space.least,
+        )
+
+
+def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool) -> Unmet:
+    """Which model stands in the way, and what could be reached."""
+    facts: dict[str, Any] = {}
+    parts: list[str] = []
+    for rule in space.rules:
+        worst = space.worst(rule, within.high)
+        facts[rule.name] = worst
+        sign = "<=" if rule.smaller_is_better else ">="
+        parts.append(f"{rule.name} wants {sign} {rule.wanted:g} and the coarsest table gives {worst:.6g}")
+    if not finished:
+        return Unmet(
+            "No combination of levels that meets the models was found in the time given.",
+            fix="Give more `seconds`, or raise `suppression`.",
+            closest=facts,
+        )
+    return Unmet(
+        f"No combination of levels meets the models with at most {share:.1%} of the rows suppressed: "
+        + "; ".join(parts)
+        + ".",
+        fix="Ask for a value that can be reached, raise `highest` or raise `suppression`.",
+        closest=facts,
+    )

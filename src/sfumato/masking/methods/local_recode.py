@@ -1,0 +1,131 @@
+"""Local recoding: each small group of rows becomes just as coarse as it must, and no row is left out."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import NotApplicable
+from sfumato.masking.base import Context, Step
+from sfumato.masking.equivalence_classes import compress
+from sfumato.masking.metric import MetricName, Shape, metric_of
+from sfumato.masking.search.hierarchy_arrays import (
+    HierarchyArrays,
+    cell_prices,
+    forest,
+    labels_of,
+    lowest_groups,
+    spelled,
+    with_spares,
+)
+from sfumato.masking.search.local_recoding.clustering import cluster_units
+from sfumato.masking.search.merge_clusters import merge_until
+from sfumato.masking.search.partition_check import Conditions, refuse_wildcards
+from sfumato.release import Change
+from sfumato.schema import Dataset
+
+__all__ = ["LocalRecode"]
+
+
+class LocalRecode(Step):
+    """Put alike rows into clusters that meet the models, and show in each the lowest groups that hold all its values.
+
+    Keeps every row and far more detail than one level per column, because the same value may be shown as it is in one
+    row and coarsened in another. That is also its price: labels of different levels stand side by side in a column, so
+    counting a value means reading the hierarchy. Values are coarsened, never altered. A cluster protects as much as
+    the models say and no more; clusters follow similarity, so rows that look alike in the quasi-identifiers may also
+    agree in a sensitive column unless a model forbids it.
+
+    The clusters are good, not optimal: the problem is NP-hard and no distance to the optimum is claimed.
+    """
+
+    truthful = True
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"metric": "loss", "weights": {"age": 2.0}})
+    reference = (
+        "Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques, "
+        "doi:10.1007/978-3-540-71703-4_18; Xu et al. (2006), Utility-based anonymization using local recoding, "
+        "doi:10.1145/1150402.1150504"
+    )
+
+    metric: MetricName = "loss"
+    """Loss metric whose cell prices are kept low; one that prices cells, such as `loss`, `ncp` or `precision`."""
+    weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
+    """How much the detail of a column counts; 1 for columns not named."""
+    block: Annotated[int, Field(ge=50)] = 3000
+    """How many different rows look for neighbours among each other. Larger is slower and rarely better."""
+    passes: Annotated[int, Field(ge=0)] = 3
+    """How often all clusters are gone through again to dissolve them or move rows."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        refuse_wildcards(data, self.part_name())
+        metric = metric_of(self.metric)
+        table = compress(data)
+        conditions = Conditions(table, context.models, method=self.part_name())
+        table, home = with_spares(table, data, conditions.least)
+        conditions = Conditions(table, context.models, method=self.part_name())
+        prices = metric.lay(table, self.weights)
+        varies = any(len(ladder.leaves) > 1 for ladder in table.ladders)
+        if varies and all(not level.any() for column in prices.cells for level in column):
+            raise NotApplicable(
+                f"The metric `{metric.part_name()}` puts no price on cells, so it cannot guide local recoding.",
+                fix="Use `loss`, `ncp`, `precision` or `entropy`.",
+            )
+        woods = forest(table, prices.cells, prices.weights)
+        cluster, count = cluster_units(
+            woods,
+            conditions.least,
+            home=home,
+            block=self.block,
+            passes=self.passes,
+            threads=min(os.cpu_count() or 1, 4),
+            progress=context.progress,
+        )
+        cluster, count = merge_until(conditions, woods, cluster, count)
+        levels = lowest_groups(woods, cluster, count)[cluster]
+        sums = (_unweighted(woods, levels, prices.weights) * table.sizes[:, None]).sum(axis=0)
+        shape = Shape(rows=table.rows, suppressed=0, classes=count, term=0.0)
+        assert table.of_row is not None
+        columns = [
+            labels_of(ladder, table.codes[:, i], levels[:, i]).gather(table.of_row).alias(ladder.column)
+            for i, ladder in enumerate(table.ladders)
+        ]
+        return Change(
+            table=data.table.with_frame(data.table.frame.with_columns(columns)),
+            public={"columns": list(table.columns)},
+            private={
+                "suppressed": 0,
+                "classes": count,
+                "metric": self.metric,
+                "score": metric.score(sums, prices, shape),
+                "granularity": _granularity(data, table.columns, columns),
+                "optimal": False,
+            },
+        )
+
+
+def _unweighted(woods: HierarchyArrays, levels: npt.NDArray[np.int16], weights: npt.NDArray[np.float64]) -> Any:
+    """Cell prices without the columns' weights, which the metric applies itself."""
+    return cell_prices(woods, levels) / np.where(weights > 0, weights, 1.0)
+
+
+def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) -> float:
+    """1 minus the mean loss of detail per cell: what is left of the columns' detail, from 0 to 1."""
+    total = 0.0
+    for name, series in zip(names, shown, strict=True):
+        ladder = data.ladder(name)
+        size = len(ladder.leaves)
+        if size < 2:
+            continue
+        cover: dict[str | None, int] = {}
+        for level in ladder.levels:
+            for label, leaves in zip(spelled(level.labels).to_list(), level.leaves_under.tolist(), strict=True):
+                cover[label] = max(cover.get(label, 0), leaves)
+        counts = spelled(series).alias("label").value_counts()
+        covered = np.array([cover[label] for label in counts["label"].to_list()], dtype=np.float64)
+        total += float(((covered - 1) / (size - 1) * counts["count"].to_numpy()).sum()) / data.rows
+    return 1 - total / len(names)

@@ -1,0 +1,225 @@
+"""Microaggregation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import ConfigDict, Field, model_validator
+
+from sfumato.errors import BadParameter, TooFewRows
+from sfumato.masking.base import Context
+from sfumato.masking.methods._grouping import (
+    NUMBER_LIKE,
+    ColumnGroup,
+    Groups,
+    RecordSpace,
+    aggregate,
+    common_ancestor,
+    draw_centroids,
+    group_rows,
+)
+from sfumato.masking.methods._masking import Masking, Rows, fitting, refuse_not_finite, weights_of
+from sfumato.release import Change
+from sfumato.schema import Dataset, Kind
+
+__all__ = ["Microaggregate"]
+
+_UNIVARIATE = frozenset({"individual", "optimal"})
+
+
+class Microaggregate(Masking):
+    """Replaces the values of at least k similar records by the group's mean, median or most frequent category.
+
+    Preserves column means (exactly, with the mean and without weights or rounding to dates) and, the more the smaller
+    k is, covariances; it lowers variances. With one group of columns holding all quasi-identifiers every released
+    combination is shared by k records, so the release is k-anonymous in them. With several groups of columns, or
+    column by column (``individual``, ``optimal``), it is not: an intruder who knows k intersects the groups.
+    ``fuzzy`` draws each value at random from the nearby groups, which blurs that intersection, and gives up both the
+    exact means and k-anonymity.
+
+    Distances are Euclidean on standardized numbers; categories are as far apart as their hierarchy says (0 to 1), so
+    mixed tables work. Records with gaps are grouped with those that have the same gaps; where fewer than k records
+    share a pattern of gaps, their other values in the group become missing too: they show nothing, and there may be
+    fewer than k of them. Whole numbers become decimal where the mean is. A table (or stratum) of fewer than k records
+    is refused.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": [1, 2, 3, 101, 102, 103]})),
+    ...                     Schema(columns={"pay": Column(role="quasi")}))
+    >>> Microaggregate(k=3).apply(people, Context(rng=Rng(1))).table.frame["pay"].to_list()
+    [2.0, 2.0, 2.0, 102.0, 102.0, 102.0]
+    """
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["k"]}, {"required": ["groups"]}]})
+
+    kinds = frozenset(Kind)
+    stronger = {"k": "more"}
+    main = "k"
+    examples = (
+        {"k": 3},
+        {"k": 3, "algorithm": "v-mdav"},
+        {"k": 4, "algorithm": "optimal"},
+        {"k": 3, "algorithm": "individual", "aggregate": "median"},
+        {"k": 3, "algorithm": "projection"},
+        {"k": 3, "categories": "generalize"},
+        {"k": 3, "fuzzy": 1.5},
+    )
+    reference = (
+        "Domingo-Ferrer, Torra: Ordinal, continuous and heterogeneous k-anonymity through microaggregation (2005), "
+        "doi:10.1007/s10618-005-0007-5; Hansen, Mukherjee: A polynomial algorithm for optimal univariate "
+        "microaggregation (2003), doi:10.1109/TKDE.2003.1208022; Solanas, Martinez-Balleste: V-MDAV (COMPSTAT 2006); "
+        "Torra: Fuzzy microaggregation for the transparency principle (2017), doi:10.1016/j.jal.2016.11.007"
+    )
+
+    k: Annotated[int, Field(ge=2)] | None = None
+    """Smallest number of records in a group. Not needed when ``groups`` gives one for each."""
+    groups: tuple[ColumnGroup, ...] = ()
+    """Groups of columns that are microaggregated separately, each with its own k:
+    ``[{columns: [age, zip], k: 3}, {columns: [pay, rent], k: 8}]``. Left out: all chosen columns are one group."""
+    algorithm: Literal["mdav", "v-mdav", "projection", "individual", "optimal"] = "mdav"
+    """``mdav``: groups of k around far-off records. ``v-mdav``: the same with k to 2k-1 members. ``projection``: runs
+    of k along the first principal component (fast, for millions of records). ``individual``: each column alone, runs
+    of k in its order (individual ranking). ``optimal``: each column alone, least squared error (Hansen-Mukherjee)."""
+    gamma: Annotated[float, Field(ge=0)] = 0.2
+    """V-MDAV only: a group takes one more record when it is nearer than gamma times that record's own nearest."""
+    aggregate: Literal["mean", "median"] = "mean"
+    """What a group's numbers become. The (lower) median is a value of the data, the mean need not be."""
+    categories: Literal["mode", "generalize"] = "mode"
+    """What a group's categories become: the most frequent one, or the label of the hierarchy that covers all."""
+    standardize: bool = True
+    """Whether numbers are brought to mean 0 and standard deviation 1 before distances are taken."""
+    weighted: bool = False
+    """Whether means are weighted by the weight column (keeps weighted means instead of plain ones)."""
+    fuzzy: Annotated[float, Field(gt=1, le=5)] | None = None
+    """Fuzziness m of the probabilistic variant: each value is drawn from nearby groups by membership
+    d^(-2/(m-1)), each column by itself. Near 1: the nearest group; 2: spread out. Left out: no randomness."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Microaggregate:
+        if not self.groups and self.k is None:
+            raise ValueError("k is required unless `groups` gives one for each group of columns")
+        named = [name for group in self.groups for name in group.columns]
+        if self.groups and (self.columns is not None or self.k is not None):
+            raise ValueError("give either `groups` (each with its k) or `columns` and `k`, not both")
+        if len(set(named)) != len(named):
+            raise ValueError("a column stands in two of the `groups`")
+        return self
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        frame, strata = data.table.frame, self.parts(data)
+        if self.groups:
+            tasks = [(fitting(data, g.columns, self.kinds, self.part_name(), self.strata), g.k) for g in self.groups]
+        else:
+            assert self.k is not None
+            tasks = [(self._names(data), self.k)]
+        if self.algorithm in _UNIVARIATE:
+            tasks = [((name,), k) for names, k in tasks for name in names]
+            self._refuse_categories(data, tasks)
+        weights = weights_of(data) if self.weighted else None
+        masked: dict[str, list[pl.Series]] = {name: [] for names, _ in tasks for name in names}
+        rows_done: dict[str, list[Rows]] = {name: [] for name in masked}
+        blanked = 0
+        with context.progress.task("microaggregate", len(tasks) * len(strata)) as tick:
+            for task, (names, k) in enumerate(tasks):
+                for name in names:
+                    if data.kind(name) in NUMBER_LIKE:
+                        refuse_not_finite(frame.get_column(name))
+                gaps = _gap_pattern(frame, names)
+                for stratum, rows in enumerate(strata):
+                    if len(rows) < k:
+                        raise TooFewRows(
+                            f"microaggregate: {'a stratum' if self.strata else 'the table'} has {len(rows)} rows, "
+                            f"fewer than k = {k}.",
+                            fix="Choose a smaller k, or coarser strata.",
+                            rows=len(rows),
+                        )
+                    for number, part in enumerate(_same_gaps(rows, gaps)):
+                        present = tuple(n for n in names if frame.get_column(n)[int(part[0])] is not None)
+                        if not present:
+                            continue
+                        if len(part) < k:
+                            blanked += len(part) * len(present)
+                            for name in present:
+                                masked[name].append(self._blank(data, name, len(part)))
+                                rows_done[name].append(part)
+                            continue
+                        random = context.rng.child(task, stratum, number).generator if self.fuzzy else None
+                        for name, values in self._mask(data, present, part, k, weights, random):
+                            masked[name].append(values)
+                            rows_done[name].append(part)
+                    tick(1)
+        new = [_assemble(frame.get_column(name), masked[name], rows_done[name]) for name in masked]
+        public: dict[str, Any] = {"columns": list(masked), "groups": [[list(names), k] for names, k in tasks]}
+        table = data.table.with_frame(frame.with_columns(new))
+        return Change(table=table, public=public, private={"cells_blanked_for_rare_gaps": blanked})
+
+    def _names(self, data: Dataset) -> tuple[str, ...]:
+        kinds = NUMBER_LIKE if self.algorithm in _UNIVARIATE and self.columns is None else self.kinds
+        return fitting(data, self.columns, kinds, self.part_name(), self.strata)
+
+    def _refuse_categories(self, data: Dataset, tasks: list[tuple[tuple[str, ...], int]]) -> None:
+        for (name, *_), _k in tasks:
+            if data.kind(name) not in NUMBER_LIKE:
+                raise BadParameter(
+                    f"microaggregate: `{name}` is {data.kind(name)} and has no order for `{self.algorithm}`.",
+                    fix="Use mdav for categories, or leave the column out.",
+                )
+
+    def _mask(
+        self,
+        data: Dataset,
+        names: tuple[str, ...],
+        rows: Rows,
+        k: int,
+        weights: Any,
+        random: np.random.Generator | None,
+    ) -> list[tuple[str, pl.Series]]:
+        points = RecordSpace(data, names, rows, standardize=self.standardize).points
+        groups = group_rows(points, k, self.algorithm, self.gamma)
+        taken: list[Groups] = [groups] * len(names)
+        if self.fuzzy is not None and random is not None:
+            taken = draw_centroids(points, groups, self.fuzzy, 2 * k, len(names), random)
+        answer = []
+        for name, take in zip(names, taken, strict=True):
+            series, kind = data.table.column(name).gather(rows), data.kind(name)
+            if kind not in NUMBER_LIKE and self.categories == "generalize":
+                centres = common_ancestor(data, name, rows, groups)
+            else:
+                centres = aggregate(series, kind, groups, self.aggregate, None if weights is None else weights[rows])
+            answer.append((name, centres.gather(take)))
+        return answer
+
+    def _blank(self, data: Dataset, name: str, count: int) -> pl.Series:
+        return pl.Series(name, [None] * count, dtype=data.table.column(name).dtype)
+
+
+def _gap_pattern(frame: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray[Any, Any] | None:
+    """A number per row that says which of the columns are missing; None when none ever is."""
+    holey = [name for name in names if frame.get_column(name).null_count()]
+    if not holey:
+        return None
+    pattern = frame.select(pl.struct(pl.col(name).is_null() for name in holey).rank("dense"))
+    return pattern.to_series().to_numpy()
+
+
+def _same_gaps(rows: Rows, gaps: np.ndarray[Any, Any] | None) -> list[Rows]:
+    if gaps is None:
+        return [rows]
+    here = gaps[rows]
+    return [rows[here == value] for value in np.unique(here)]
+
+
+def _assemble(original: pl.Series, pieces: list[pl.Series], rows: list[Rows]) -> pl.Series:
+    """The pieces put back in their rows; rows that no piece covers were missing and stay so."""
+    if not pieces:
+        return original
+    dtype = next((p.dtype for p in pieces if p.dtype != original.dtype), original.dtype)
+    values = pl.concat([piece.cast(dtype).alias(original.name) for piece in pieces])
+    places = np.full(len(original), len(values), dtype=np.uint32)
+    places[np.concatenate(rows)] = np.arange(len(values), dtype=np.uint32)
+    return values.extend(pl.Series(original.name, [None], dtype=dtype)).gather(places)

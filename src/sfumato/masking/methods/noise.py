@@ -1,0 +1,182 @@
+"""Noise addition."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import BadParameter
+from sfumato.masking.base import Context
+from sfumato.masking.methods._covariance import moments, robust_moments, square_root
+from sfumato.masking.methods._masking import Floats, Masking, Strata, matrix_of, split
+from sfumato.masking.methods._rotation import rotate
+from sfumato.release import Change
+from sfumato.schema import Dataset
+
+__all__ = ["Noise"]
+
+_CHUNK = 1 << 18
+"""Rows that are masked at a time, so that the noise of a long table never stands in memory as a whole."""
+
+
+class Noise(Masking):
+    """Adds random noise to numbers.
+
+    ``variance_ratio`` means the same in every variant: variance of the noise divided by the variance of the column
+    (for ``robust`` and ``outlier-aware`` its robust variance, which for skewed columns such as incomes is many times
+    smaller: so is the noise).
+    Preserves means in expectation; what else is kept depends on the variant (see the field). Does not protect
+    extreme values much: an outlier plus small noise is still the outlier (``outlier-aware`` gives those more), and an
+    intruder who knows the variance links by likelihood. Noise whose variance is a share of the data's keeps sums of
+    groups close to the truth. It is not differential privacy.
+
+    From a release, :meth:`recover` gives unbiased estimates of the original mean and covariance. Whole numbers become
+    decimal (add a ``round`` step, but mind that rounding to whole numbers can take small noise off again). Missing
+    values stay missing; a constant column stays as it is; collinear columns stay collinear under ``correlated``.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> values = np.random.default_rng(0).normal(100, 10, 20_000)
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"pay": values})), Schema(columns={"pay": Column(role="quasi")}))
+    >>> step = Noise(variance_ratio=0.21)
+    >>> masked = step.apply(people, Context(rng=Rng(1))).table.frame
+    >>> round(masked["pay"].var() / 100, 1), round(float(step.recover(masked)[1][0, 0]) / 100, 1)
+    (1.2, 1.0)
+    """
+
+    stronger = {"variance_ratio": "more"}
+    main = "variance_ratio"
+    examples = (
+        {"variance_ratio": 0.1},
+        {"variance_ratio": 0.1, "variant": "correlated"},
+        {"variance_ratio": 0.1, "variant": "corrected"},
+        {"variance_ratio": 0.1, "variant": "multiplicative"},
+        {"variance_ratio": 0.1, "variant": "outlier-aware"},
+        {"variance_ratio": 0.5, "variant": "orthogonal"},
+        {"variance_ratio": 0.1, "variant": "robust"},
+    )
+    reference = (
+        "Brand: Microdata protection through noise addition (2002), doi:10.1007/3-540-47804-3_8; Kim: A method for "
+        "limiting disclosure in microdata based on random noise and transformation (1986); Ting, Fienberg, Trottini: "
+        "Random orthogonal matrix masking (2008), doi:10.1504/IJICS.2008.016823"
+    )
+
+    variance_ratio: Annotated[float, Field(gt=0, le=4)]
+    """Variance of the noise divided by the variance of the column. A fraction, not a percentage: 0.1 is 10 % of the
+    variance, which is noise of about 32 % of the standard deviation."""
+    variant: Literal[
+        "additive", "correlated", "robust", "corrected", "multiplicative", "outlier-aware", "orthogonal"
+    ] = "additive"
+    """``additive``: independent per column; covariances between columns are kept in expectation, variances grow.
+    ``correlated``: noise covariance proportional to the data's, so correlations are kept. ``robust``: the same with a
+    covariance that outliers do not inflate (minimum covariance determinant). ``corrected``: correlated noise, then
+    shrunk so that mean and covariance stay what they were. ``multiplicative``: a lognormal factor with mean 1; signs
+    and zeros are kept. ``outlier-aware``: robust noise, and ``outlier_factor`` times its variance for records whose
+    robust distance is beyond the 97.5 % point. ``orthogonal``: random rotations of records in blocks (ROMM), which
+    keep mean and covariance exactly."""
+    outlier_factor: Annotated[float, Field(ge=1, le=100)] = 4.0
+    """Outlier-aware only: how many times the noise variance an outlying record gets."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names, frame = self.chosen(data), data.table.frame
+        matrix = matrix_of(frame, names)
+        for number, rows in enumerate(self.parts(data)):
+            random = context.rng.child(number).generator
+            everything = len(rows) == data.rows
+            part = matrix if everything else matrix[rows]
+            self._mask(part, random)
+            if not everything:
+                matrix[rows] = part
+        masked = [pl.Series(name, matrix[:, j], nan_to_null=True) for j, name in enumerate(names)]
+        table = data.table.with_frame(frame.with_columns(masked))
+        return Change(table=table, public=self.public_columns(names))
+
+    def _mask(self, matrix: Floats, random: np.random.Generator) -> None:
+        """Mask in place: ``matrix`` is a copy of this step's own."""
+        ratio, part = self.variance_ratio, self.part_name()
+        match self.variant:
+            case "additive":
+                for column in matrix.T:
+                    mean, spread = moments(column[~np.isnan(column)][:, None], part)
+                    column += np.sqrt(ratio * spread[0, 0]) * random.standard_normal(len(column))
+            case "multiplicative":
+                for column in matrix.T:
+                    values = column[~np.isnan(column)]
+                    _, spread = moments(values[:, None], part)
+                    square = float((values**2).mean())
+                    factor = ratio * spread[0, 0] / square if square > 0 else 0.0
+                    scale = np.sqrt(np.log1p(factor))
+                    column *= np.exp(scale * random.standard_normal(len(column)) - scale**2 / 2)
+            case "correlated":
+                _, covariance = moments(matrix, part)
+                _add(matrix, square_root(ratio * covariance), random)
+            case "corrected":
+                mean, covariance = moments(matrix, part)
+                _add(matrix, square_root(ratio * covariance), random)
+                matrix -= mean
+                matrix /= np.sqrt(1 + ratio)
+                matrix += mean
+            case "robust":
+                _, covariance = robust_moments(matrix, part, random)
+                _add(matrix, square_root(ratio * covariance), random)
+            case "outlier-aware":
+                mean, covariance = robust_moments(matrix, part, random)
+                outlying = _outlying(matrix, mean, covariance)
+                _add(matrix, square_root(ratio * covariance), random, np.where(outlying, self.outlier_factor**0.5, 1.0))
+            case "orthogonal":
+                rotate(matrix, ratio, random)
+
+    def recover(self, masked: pl.DataFrame, columns: tuple[str, ...] | None = None) -> tuple[Floats, Floats]:
+        """Unbiased estimates of the original's mean and covariance, from a release made by this step alone.
+
+        ``columns`` are those that were masked (the manifest lists them); left out, those of the step or all numbers.
+        """
+        left = {*self.strata}
+        numeric = tuple(n for n, dtype in masked.schema.items() if dtype.is_numeric() and n not in left)
+        matrix = matrix_of(masked, columns or self.columns or numeric)
+        mean, covariance = moments(matrix, self.part_name())
+        if self.variant in ("robust", "outlier-aware"):
+            raise BadParameter(
+                f"noise: with `{self.variant}` the noise depends on a robust covariance that is not published.",
+                fix="Use `corrected`, `correlated` or `additive` when users must recover the covariance.",
+            )
+        if self.variant in ("corrected", "orthogonal"):
+            return mean, covariance
+        # Noise is a share of the covariance within strata; the masked one within strata is 1 + ratio times that.
+        share = self.variance_ratio / (1 + self.variance_ratio)
+        added = share * (_within(matrix, split(masked, self.strata), self.part_name()) if self.strata else covariance)
+        if self.variant == "correlated":
+            return mean, covariance - added
+        covariance[np.diag_indices_from(covariance)] -= np.diag(added)
+        return mean, covariance
+
+
+def _within(matrix: Floats, strata: Strata, part: str) -> Floats:
+    """Covariance around the means of the strata."""
+    total = np.zeros((matrix.shape[1], matrix.shape[1]))
+    for rows in strata:
+        total += (len(rows) - 1) * moments(matrix[rows], part)[1]
+    return total / (len(matrix) - 1)
+
+
+def _add(matrix: Floats, root: Floats, random: np.random.Generator, scale: Floats | None = None) -> None:
+    for start in range(0, len(matrix), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        draw = random.standard_normal((len(matrix[rows]), len(root))) @ root.T
+        matrix[rows] += draw if scale is None else draw * scale[rows, None]
+
+
+def _outlying(matrix: Floats, mean: Floats, covariance: Floats) -> npt.NDArray[np.bool_]:
+    from scipy.stats import chi2
+
+    inverse = np.linalg.pinv(covariance, hermitian=True)
+    away = np.nan_to_num(matrix - mean)
+    distance = np.einsum("ij,jk,ik->i", away, inverse, away, optimize=True)
+    outlying: npt.NDArray[np.bool_] = distance > chi2.ppf(0.975, np.linalg.matrix_rank(covariance, hermitian=True) or 1)
+    return outlying

@@ -1,0 +1,192 @@
+"""Post-randomization."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import ConfigDict, Field, model_validator
+
+from sfumato.errors import BadParameter
+from sfumato.masking.base import Context
+from sfumato.masking.methods._masking import Masking, fitting, split
+from sfumato.masking.methods._pram_matrix import TransitionMatrix
+from sfumato.release import Change
+from sfumato.schema import Dataset, Kind
+
+__all__ = ["Pram"]
+
+_TICK = "\x1f"
+
+
+class Pram(Masking):
+    """Changes categories at random by a published transition matrix (PRAM, the post-randomization method).
+
+    Preserves frequencies in expectation when ``invariant``; otherwise users recover unbiased frequencies from the
+    release and the published matrix: ``TransitionMatrix.estimate`` does it, with standard errors. Every record
+    becomes deniable, as far as the matrix is from the identity. Does not keep dependencies between columns that are
+    masked one by one (``joint`` does), can create impossible combinations, and leaves rare categories in the file:
+    who shows one has it with a probability that the intruder computes from the matrix. It is local differential
+    privacy only if no entry of the matrix is zero.
+
+    Missing values stay missing. A column with one category stays as it is.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"ill": ["no"] * 900 + ["yes"] * 100})),
+    ...                     Schema(columns={"ill": Column(role="sensitive")}))
+    >>> change = Pram(keep=0.8).apply(people, Context(rng=Rng(1)))
+    >>> matrix = TransitionMatrix.generated(["no", "yes"], keep=0.8)
+    >>> change.public["transitions"]["ill"]["matrix"] == matrix.probabilities.tolist()
+    True
+    >>> bool(abs(matrix.estimate(change.table.frame["ill"]).counts[1] - 100) < 60)
+    True
+    """
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["keep"]}, {"required": ["matrix"]}]})
+
+    kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
+    stronger = {"keep": "less"}
+    main = "keep"
+    examples = (
+        {"keep": 0.8},
+        {"keep": 0.7, "invariant": True},
+        {"keep": 0.8, "joint": True},
+    )
+    exempt: ClassVar[Mapping[str, str]] = {
+        "no data value in public": "users need the categories of the published matrix to estimate frequencies"
+    }
+    reference = (
+        "Gouweleeuw, Kooiman, Willenborg, de Wolf: Post randomisation for statistical disclosure control: theory and "
+        "implementation. Journal of Official Statistics 14 (1998); van den Hout, van der Heijden (2002), "
+        "doi:10.1111/j.1751-5823.2002.tb00363.x"
+    )
+
+    keep: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability (a fraction) that a category stays; the rest is shared alike by the others of its group.
+    Needed for columns without a ``matrix``."""
+    matrix: dict[str, dict[str, dict[str, float]]] = {}
+    """Transition matrices by column: ``{sex: {F: {F: 0.9, M: 0.1}, M: {F: 0.2, M: 0.8}}}``; each row sums to 1, an
+    entry left out is 0."""
+    invariant: bool = False
+    """Whether the matrix is turned into one that keeps the frequencies (of each stratum) in expectation. The release
+    then publishes the matrix it was made from: the turned one would tell the exact original frequencies."""
+    joint: bool = False
+    """Whether the columns change together, as one variable of all combinations that occur."""
+    groups: dict[str, tuple[tuple[str, ...], ...]] = {}
+    """By column, groups of categories; a category becomes only another of its group:
+    ``{region: [[north, south], [east, west]]}``. Categories in no group stay."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Pram:
+        for name, rows in self.matrix.items():
+            for row in rows.values():
+                if not all(p >= 0 for p in row.values()) or not abs(sum(row.values()) - 1) <= 1e-9:
+                    raise ValueError(f"a row of the matrix of `{name}` does not sum to 1 or holds a negative number")
+                if set(row) - set(rows):
+                    raise ValueError(f"the matrix of `{name}` leads to a category that has no row")
+        if self.joint and (self.matrix or self.groups):
+            raise ValueError("with `joint` a matrix is generated from `keep`; leave `matrix` and `groups` out")
+        if self.keep is None and not self.matrix:
+            raise ValueError("give `keep` (to generate matrices) or `matrix`")
+        return self
+
+    def chosen(self, data: Dataset) -> tuple[str, ...]:
+        named = self.columns if self.columns is not None or self.keep is not None else tuple(self.matrix)
+        kinds = self.kinds if named is None else self.kinds | {Kind.INTEGER}
+        return fitting(data, named, kinds, self.part_name(), self.strata)
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names, frame = self.chosen(data), data.table.frame
+        data.table.require(self.strata)
+        strata = split(frame, self.strata)
+        masked: list[pl.Series] = []
+        published: dict[str, Any] = {}
+        for series in [_joined(frame, names)] if self.joint else [frame.get_column(name) for name in names]:
+            base = self._matrix(series)
+            codes = base.encode(series)
+            released = codes.copy()
+            for number, rows in enumerate(strata):
+                here = base
+                if self.invariant:
+                    found = codes[rows]
+                    counts = np.bincount(found[found < len(base.categories)], minlength=len(base.categories))
+                    here = base.invariant(counts.astype(np.float64))
+                random = context.rng.child(series.name, number).generator
+                released[rows] = here.draw(codes[rows], random)
+            columns = base.decode(released, series)
+            masked.extend(_separated(columns, frame, names) if self.joint else [columns])
+            labels = [c.split(_TICK) if self.joint else c for c in base.categories]
+            published[" × ".join(names) if self.joint else series.name] = {
+                "categories": labels,
+                "matrix": base.probabilities.tolist(),
+            }
+        table = data.table.with_frame(frame.with_columns(masked))
+        return Change(table=table, public={**self.public_columns(names), "transitions": published})
+
+    def _matrix(self, series: pl.Series) -> TransitionMatrix:
+        categories = series.drop_nulls().unique().sort().to_list()
+        given = self.matrix.get(series.name)
+        if given is None:
+            if self.keep is None:
+                raise BadParameter(f"pram: `{series.name}` has neither a matrix nor `keep`.")
+            return TransitionMatrix.generated(categories, keep=self.keep, groups=self._groups(series.name, categories))
+        found = {_text(value): value for value in categories}
+        absent = [_parsed(label, series) for label in given if label not in found]
+        categories = sorted({*categories, *absent})
+        labels = [_text(value) for value in categories]
+        if set(labels) - set(given):
+            raise BadParameter(
+                f"pram: {len(set(labels) - set(given))} categories of `{series.name}` have no row in its matrix.",
+                fix="Give a row for every category.",
+            )
+        rows = [[given[row].get(column, 0.0) for column in labels] for row in labels]
+        return TransitionMatrix(categories=tuple(categories), probabilities=np.array(rows, dtype=np.float64))
+
+    def _groups(self, name: str, categories: list[Any]) -> list[list[int]] | None:
+        if name not in self.groups:
+            return None
+        place = {_text(value): number for number, value in enumerate(categories)}
+        groups = [[place[label] for label in group if label in place] for group in self.groups[name]]
+        grouped = {number for group in groups for number in group}
+        return [group for group in groups if group] + [[n] for n in place.values() if n not in grouped]
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parsed(label: str, series: pl.Series) -> Any:
+    """A category of the matrix that the column does not hold at present, in the column's type."""
+    if series.dtype == pl.Boolean and label in ("true", "false"):
+        return label == "true"
+    if series.dtype.is_integer() and re.fullmatch(r"-?\d+", label):
+        return int(label)
+    if series.dtype == pl.Boolean or series.dtype.is_integer():
+        kind = "true or false" if series.dtype == pl.Boolean else "whole numbers"
+        raise BadParameter(f"pram: the matrix of `{series.name}` has a category that is not of its kind, {kind}.")
+    return label
+
+
+def _joined(frame: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
+    """All combinations as one text column; a row with a gap in any of the columns is a gap."""
+    return frame.select(pl.concat_str([pl.col(n).cast(pl.String) for n in names], separator=_TICK).alias("joint"))[
+        "joint"
+    ]
+
+
+def _separated(joined: pl.Series, frame: pl.DataFrame, names: tuple[str, ...]) -> list[pl.Series]:
+    fields = joined.str.split_exact(_TICK, len(names) - 1).struct.fields
+    split_up = joined.str.split_exact(_TICK, len(names) - 1).struct.unnest()
+    answer = []
+    for field, name in zip(fields, names, strict=True):
+        original = frame.get_column(name)
+        text = split_up[field]
+        parsed = text == "true" if original.dtype == pl.Boolean else text.cast(original.dtype)
+        answer.append(pl.select(pl.when(joined.is_null()).then(original).otherwise(parsed)).to_series().alias(name))
+    return answer

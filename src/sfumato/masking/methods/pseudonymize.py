@@ -1,0 +1,118 @@
+"""Replace identifiers by pseudonyms that only the holder of a key can make again."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+from pydantic import Field
+
+from sfumato.data import write_secret
+from sfumato.errors import BadParameter, FileMissing, OutputExists, WriteFailed
+from sfumato.masking.base import Context, Step
+from sfumato.params import InputFile
+from sfumato.release import Change
+from sfumato.schema import Dataset
+from sfumato.secret import Permit, SecretValue
+
+__all__ = ["Pseudonymize"]
+
+_KEY_BYTES = 32
+
+
+class Pseudonymize(Step):
+    """Replace identifiers by keyed pseudonyms (HMAC-SHA-256): the same person gets the same pseudonym.
+
+    Preserves which rows belong to one person, within a file and across files made with the same key and scope.
+    Protects against dictionary attacks on the identifier as long as the key stays secret. Does not protect the
+    quasi-identifiers, and how often a pseudonym occurs stays visible. The key lives in a file of its own, is made
+    with operating-system randomness when that file does not exist yet, and never enters the release.
+    """
+
+    truthful = True
+    main = "key"
+    examples = ({"key": "pseudonyms.key"},)
+    reference = (
+        "Krawczyk, Bellare, Canetti (1997), HMAC: Keyed-Hashing for Message Authentication, doi:10.17487/RFC2104"
+    )
+
+    key: InputFile
+    """File with the secret key; made (readable by its owner alone) when it does not exist."""
+    columns: tuple[str, ...] | None = None
+    """The columns to replace; all identifiers when left out."""
+    scope: str | None = None
+    """Pseudonyms agree across files and columns of equal scope and key; the column's name when left out."""
+    length: Annotated[int, Field(ge=16, le=64)] = 24
+    """Hexadecimal digits per pseudonym; 24 digits (96 bits) collide once in 10^14 people."""
+    map: InputFile | None = None
+    """Also write the table pseudonym → identifier to this file, for those who must be able to go back. A file with
+    another content is not replaced."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names = data.identifiers if self.columns is None else self.columns
+        data.table.require(names)
+        if not names:
+            raise BadParameter("pseudonymize: no column has the role identifier.", fix="Name the columns, or drop it.")
+        key, made = _load_or_make(self.key)
+        replaced: list[pl.Series] = []
+        back: dict[str, dict[str, str]] = {}
+        for name in names:
+            series = data.table.column(name)
+            distinct = series.drop_nulls().unique(maintain_order=True)
+            texts = distinct.cast(pl.String).to_list()
+            pseudonyms = self._pseudonyms(texts, name, key)
+            replaced.append(series.replace_strict(distinct, pseudonyms, default=None, return_dtype=pl.String))
+            back[name] = dict(zip(pseudonyms, texts, strict=True))
+        if self.map is not None:
+            _keep(self.map, json.dumps(back, ensure_ascii=False).encode())
+        return Change(
+            table=data.table.with_frame(data.table.frame.with_columns(replaced)),
+            public={"columns": list(names)},
+            private={"key": str(self.key), "key_made": made},
+            touched=frozenset(names),
+        )
+
+    def _pseudonyms(self, texts: list[str], column: str, key: SecretValue[bytes]) -> list[str]:
+        secret = key.open(Permit("pseudonymizing a column"))
+        prefix = (self.scope or column).encode() + b"\x00"
+        return [hmac.digest(secret, prefix + text.encode(), "sha256").hex()[: self.length] for text in texts]
+
+    def secret(self) -> tuple[SecretValue[bytes], bool]:
+        """The key, and whether it was made just now."""
+        return _load_or_make(self.key)
+
+    def public(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude={"key", "map"}, exclude_none=True)
+
+
+def _load_or_make(path: Path) -> tuple[SecretValue[bytes], bool]:
+    try:
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        key = secrets.token_bytes(_KEY_BYTES)
+        _keep(path, key.hex().encode() + b"\n")
+        return SecretValue(key), True
+    except (ValueError, UnicodeDecodeError):
+        key = b""
+    except OSError:
+        raise FileMissing(f"The key file {path} cannot be read.", fix="Check its permissions.") from None
+    if len(key) < 16:
+        raise BadParameter(
+            f"{path} does not hold a key of at least 32 hexadecimal digits.",
+            fix="Name a file that does not exist yet: a key is then made.",
+        )
+    return SecretValue(key), False
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Write a secret to a new file. One with the same content stays (a run that failed later on is made again), any
+    other is never replaced."""
+    try:
+        write_secret(path, content)
+    except OutputExists:
+        if path.read_bytes() != content:
+            raise WriteFailed(f"{path} exists already and is not replaced.", fix="Move it away first.") from None

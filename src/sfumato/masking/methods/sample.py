@@ -1,0 +1,67 @@
+"""Sampling."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._masking import split
+from sfumato.release import Change
+from sfumato.schema import Dataset, Role
+
+__all__ = ["Sample"]
+
+
+class Sample(Step):
+    """Releases a random share of the records instead of all.
+
+    An intruder can no longer be sure that the person sought is in the file: a unique record may have twins that were
+    not drawn. Preserves all distributions within sampling error; weights, where the table has them, are raised so
+    that weighted totals stay right in expectation. Does not protect the people who are drawn, if the intruder knows
+    that they are.
+
+    Each stratum gives its share, rounded at random; at least one record is drawn in all.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": range(100)})),
+    ...                     Schema(columns={"age": Column(role="quasi")}))
+    >>> Sample(fraction=0.1).apply(people, Context(rng=Rng(1))).table.rows
+    10
+    """
+
+    truthful = True
+    stronger = {"fraction": "less"}
+    main = "fraction"
+    examples = ({"fraction": 0.5},)
+    reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
+
+    fraction: Annotated[float, Field(gt=0, le=1)]
+    """Share of the records that is released (a fraction: 0.1 is 10 %)."""
+    strata: tuple[str, ...] = ()
+    """Columns whose combinations are sampled separately, each at the same fraction."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        data.table.require(self.strata)
+        random, frame = context.rng.generator, data.table.frame
+        rows = []
+        for part in split(frame, self.strata):
+            share = self.fraction * len(part)
+            count = int(share + 1e-9) + (random.random() < share - int(share + 1e-9))
+            rows.append(random.choice(part, count, replace=False, shuffle=False))
+        drawn = np.sort(np.concatenate(rows)).astype(np.int64)
+        if not len(drawn):
+            drawn = random.integers(data.rows, size=1)
+        sample = frame[drawn]
+        weights = [name for name in data.schema.names(Role.WEIGHT) if name in frame.columns]
+        public: dict[str, Any] = {}
+        if weights:
+            raised = pl.col(weights).cast(pl.Float64) / self.fraction
+            sample, public = sample.with_columns(raised), {"weights": weights}
+        return Change(table=data.table.with_frame(sample), rows=drawn, public=public)

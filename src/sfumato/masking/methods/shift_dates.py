@@ -1,0 +1,106 @@
+"""Date shifting."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Annotated
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import BadParameter, WrongKind
+from sfumato.masking.base import Context
+from sfumato.masking.methods._masking import Masking, numbered
+from sfumato.release import Change
+from sfumato.schema import Dataset, Kind
+
+__all__ = ["ShiftDates"]
+
+
+class ShiftDates(Masking):
+    """Moves all dates of a person by the same random number of days.
+
+    Preserves the days between any two dates of the same person exactly (length of stay, age at treatment), and the
+    time of day (of a column with a time zone the one in UTC: clocks may change in between). Does not preserve the order
+    of events of different people, nor season and weekday (``weekdays`` keeps the latter). Does not hide a sequence of
+    dates: who knows three of a person's intervals finds them in the file, and one date known for certain gives away the
+    shift of all others.
+
+    The shift is uniform over -days..days without 0. Missing values stay missing. A stand-in for "no date" that all rows
+    share (9999-12-31) would tell the shift: dates that a shift could take out of the calendar are refused.
+
+    >>> import polars as pl
+    >>> from datetime import date
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> stay = pl.DataFrame({"who": [1, 2], "came": [date(2024, 5, 1)] * 2, "went": [date(2024, 5, 9)] * 2})
+    >>> people = Dataset.of(Table(frame=stay),
+    ...                     Schema(columns={"came": Column(role="quasi"), "went": Column(role="quasi")}))
+    >>> masked = ShiftDates(days=30, person="who").apply(people, Context(rng=Rng(1))).table.frame
+    >>> (masked["went"] - masked["came"]).dt.total_days().to_list(), (masked["came"] == stay["came"]).any()
+    ([8, 8], False)
+    >>> masked["came"].n_unique()
+    2
+    """
+
+    kinds = frozenset({Kind.DATE, Kind.DATETIME})
+    stronger = {"days": "more"}
+    main = "days"
+    examples = ({"days": 180}, {"days": 28, "weekdays": True})
+    reference = (
+        "Hripcsak et al.: Preserving temporal relations in clinical data while maintaining privacy. JAMIA 23 (2016), "
+        "doi:10.1093/jamia/ocw001"
+    )
+
+    days: Annotated[int, Field(ge=1, le=100_000)]
+    """Largest shift, in days, either way."""
+    weekdays: bool = False
+    """Whether shifts are whole weeks, so that weekdays stay (needs at least 7 days)."""
+    person: str | None = None
+    """Column that says whose row it is. Left out: the privacy unit of the schema, else every row by itself."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names, frame = self.chosen(data), data.table.frame
+        unit = self.person or data.schema.unit
+        step = 7 if self.weekdays else 1
+        reach = self.days // step
+        if reach == 0:
+            raise BadParameter("shift-dates: whole weeks need `days` of at least 7.")
+        if self.strata:
+            raise BadParameter("shift-dates: `strata` has no meaning here.", fix="Leave it out.")
+        for name in names:
+            _refuse_placeholders(frame.get_column(name), self.days)
+        random = context.rng.generator
+        if unit is None:
+            people, count = np.arange(data.rows), data.rows
+        else:
+            data.table.require([unit])
+            # A row without a person is a person of its own: sharing one shift would tie such rows together.
+            rows, row = numbered(frame, [unit])
+            first = pl.col(row).first().over(unit)
+            person = pl.when(pl.col(unit).is_null()).then(pl.col(row)).otherwise(first)
+            people = rows.select(person).to_series().to_numpy()
+            count = data.rows
+        shift = random.integers(1, reach + 1, count) * random.choice([-step, step], count)
+        moved = pl.Series("shift", shift[people])
+        masked = [pl.col(name) + pl.duration(days=pl.lit(moved)) for name in names]
+        table = data.table.with_frame(frame.with_columns(masked))
+        return Change(table=table, public=self.public_columns(names))
+
+
+def _refuse_placeholders(series: pl.Series, days: int) -> None:
+    """Refuse a date that a shift could take out of the calendar: it is a stand-in such as 9999-12-31, known to all, so
+    that its shifted value would tell the person's shift, and with it all of her true dates."""
+    day = series.cast(pl.Date)
+    first, last = date.min + timedelta(days=days), date.max - timedelta(days=days)
+    outside = int(((day < first) | (day > last)).sum() or 0)
+    if outside:
+        raise WrongKind(
+            f"shift-dates: {outside} dates of `{series.name}` lie so far off that a shift by {days} days leaves the "
+            "years 1 to 9999. They look like stand-ins for `no date`, and would tell by how much a person was shifted.",
+            fix="Make them missing (empty) first.",
+            column=series.name,
+            count=outside,
+        )

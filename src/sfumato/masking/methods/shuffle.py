@@ -1,0 +1,156 @@
+"""Data shuffling."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from sfumato.errors import BadParameter, TooFewRows
+from sfumato.masking.base import Context
+from sfumato.masking.methods._covariance import square_root
+from sfumato.masking.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite, sorted_rows
+from sfumato.release import Change
+from sfumato.schema import Dataset
+
+__all__ = ["Shuffle"]
+
+_LEVELS = 100
+"""Most categories a column may have to be used as a predictor."""
+
+
+class Shuffle(Masking):
+    """Replaces confidential values by others of the same column, drawn to fit what is known of the record.
+
+    The confidential columns are regressed on the given ones (on normal scores of the ranks), new scores are drawn
+    from the regression with its residual covariance, and the original values are put back in the order of the drawn
+    scores. Preserves every marginal distribution exactly, and rank correlations among the confidential columns and
+    with the given ones within sampling error. Given the given columns, a masked value carries no information on the
+    person's own. Does not hide that a value exists, does not keep relations that are not monotone, and protects
+    nothing of the given columns. Dependencies between columns that are masked by other means are lost.
+
+    Missing values stay missing.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> draw = np.random.default_rng(0)
+    >>> age = draw.normal(size=5000)
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": age, "pay": age + draw.normal(size=5000)})),
+    ...                     Schema(columns={"age": Column(role="quasi"), "pay": Column(role="sensitive")}))
+    >>> masked = Shuffle().apply(people, Context(rng=Rng(1))).table.frame
+    >>> masked["pay"].sort().equals(people.table.frame["pay"].sort())
+    True
+    >>> round(masked.select(pl.corr("age", "pay")).item(), 1)
+    0.7
+    """
+
+    kinds = ORDERED
+    examples = ({"columns": ["income"], "given": ["age"]}, {})
+    reference = (
+        "Muralidhar, Sarathy: Data shuffling: a new masking approach for numerical data. Management Science 52 (2006), "
+        "doi:10.1287/mnsc.1050.0503"
+    )
+
+    columns: tuple[str, ...] | None = None
+    """Confidential columns, shuffled together. Left out: every sensitive column of numbers or dates, or every
+    quasi-identifier of such a kind when no sensitive column is."""
+    given: tuple[str, ...] | None = None
+    """Columns that stay and whose relation to the confidential ones is kept. Left out: all other quasi-identifiers
+    of numbers, dates, or at most 100 categories."""
+
+    def chosen(self, data: Dataset) -> tuple[str, ...]:
+        names = self.columns
+        if names is None:
+            for candidates in (data.sensitive, data.quasi):
+                found = tuple(n for n in candidates if data.kind(n) in self.kinds and n not in self.strata)
+                if found and names is None:
+                    names = found
+        return fitting(data, names, self.kinds, self.part_name(), self.strata)
+
+    def _given(self, data: Dataset, names: tuple[str, ...]) -> tuple[str, ...]:
+        taken = {*names, *self.strata}
+        if self.given is None:
+            return tuple(
+                n
+                for n in data.quasi
+                if n not in taken and (data.kind(n) in self.kinds or data.table.column(n).n_unique() <= _LEVELS)
+            )
+        data.table.require(self.given)
+        if taken & set(self.given):
+            raise BadParameter(
+                "shuffle: a column is both given and shuffled or a stratum.", fix="Keep it in one place."
+            )
+        return self.given
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names = self.chosen(data)
+        given, frame = self._given(data, names), data.table.frame
+        for name in (*names, *given):
+            refuse_not_finite(frame.get_column(name))
+        index = {name: np.arange(data.rows, dtype=np.uint32) for name in names}
+        for number, rows in enumerate(self.parts(data)):
+            part = frame.select({*names, *given}) if len(rows) == data.rows else frame.select({*names, *given})[rows]
+            design = _design(part, given, {n for n in given if data.kind(n) not in self.kinds})
+            drawn = self._draw(part, names, design, context.rng.child(number).generator)
+            for j, name in enumerate(names):
+                _put_back(index[name], part.get_column(name), drawn[:, j], rows)
+        masked = [frame.get_column(name).gather(index[name]) for name in names]
+        public = {**self.public_columns(names), "given": list(given)}
+        return Change(table=data.table.with_frame(frame.with_columns(masked)), public=public)
+
+    def _draw(self, part: pl.DataFrame, names: tuple[str, ...], design: Floats, random: np.random.Generator) -> Floats:
+        """New scores: what the regression expects, plus a residual."""
+        scores = np.column_stack([_scores(part.get_column(name)) for name in names])
+        complete = ~np.isnan(scores).any(axis=1)
+        if int(complete.sum()) < design.shape[1] + 2:
+            raise TooFewRows(
+                f"shuffle: {int(complete.sum())} complete rows are too few for a regression on {design.shape[1]} "
+                "predictors.",
+                fix="Give fewer columns, or use coarser strata.",
+                rows=int(complete.sum()),
+            )
+        fitted = design if complete.all() else design[complete]
+        target = scores if complete.all() else scores[complete]
+        gram = fitted.T @ fitted
+        slope = np.linalg.pinv(gram, hermitian=True) @ (fitted.T @ target)
+        residual = target - fitted @ slope
+        root = square_root(residual.T @ residual / len(residual))
+        drawn: Floats = design @ slope
+        drawn += random.standard_normal(drawn.shape) @ root.T
+        return drawn
+
+
+def _scores(series: pl.Series) -> Floats:
+    """Normal scores of the ranks; ties share their mean rank; NaN where missing."""
+    from scipy.special import ndtri
+
+    count = len(series) - series.null_count()
+    ranks = series.rank("average").cast(pl.Float64).to_numpy()
+    scores: Floats = ndtri((ranks - 0.5) / max(count, 1))
+    return scores
+
+
+def _design(part: pl.DataFrame, given: tuple[str, ...], categorical: set[str]) -> Floats:
+    """A constant, the scores of ordered columns (0 where missing), and an indicator per category but the first."""
+    columns = [np.ones(part.height)]
+    for name in given:
+        series = part.get_column(name)
+        if name in categorical:
+            values = series.unique().sort()
+            if len(values) > _LEVELS:
+                raise BadParameter(
+                    f"shuffle: `{name}` has more than {_LEVELS} categories.",
+                    fix="Generalize it first, or leave it out.",
+                )
+            columns.extend(series.eq_missing(value).to_numpy().astype(np.float64) for value in values[1:])
+        else:
+            columns.append(np.nan_to_num(_scores(series)))
+    return np.column_stack(columns)
+
+
+def _put_back(index: Rows, series: pl.Series, drawn: Floats, rows: Rows) -> None:
+    """The i-th smallest value goes where the i-th smallest drawn score is."""
+    present = np.flatnonzero(series.is_not_null().to_numpy())
+    by_value, by_score = sorted_rows(series), present[sorted_rows(pl.Series(drawn[present]))]
+    index[rows[by_score]] = rows[by_value]

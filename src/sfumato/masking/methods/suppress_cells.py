@@ -1,0 +1,139 @@
+"""Cell suppression: leave out single values of the rows that stand out, and as few as possible."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import BadParameter, NotApplicable
+from sfumato.masking.base import Context, Step
+from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
+from sfumato.masking.evaluate import wildcard_groups
+from sfumato.masking.search.cell_suppression import cheapest_cells
+from sfumato.masking.search.hierarchy_arrays import forest, lowest_groups, with_spares
+from sfumato.masking.search.local_recoding.clustering import cluster_units
+from sfumato.masking.search.merge_clusters import merge_until
+from sfumato.masking.search.partition_check import Conditions
+from sfumato.release import Change
+from sfumato.schema import Column, Dataset, Role, Schema
+
+__all__ = ["SuppressCells"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+class SuppressCells(Step):
+    """Empty as few cells as possible of the rows that are too rare; every other value stays as it is.
+
+    What an empty cell means decides everything, and the recipe says it per column (``missing``):
+
+    - ``wildcard``: an empty cell matches every value (as in sdcMicro). A row is safe when at least k rows agree with
+      it in what it still shows. For each row the cheapest set of cells is found exactly. **Weaker than it looks**: who
+      knows the value that was left out may still find that only one row fits.
+    - ``category`` or ``suppressed``: an empty cell is only like another empty cell. At least k rows look alike, whoever
+      looks. More cells are lost; which ones is decided by clustering, well but not optimally.
+
+    Preserves types, order and all values that are not emptied. What is left out is not at random, so means and counts
+    of the rest are biased towards what is common.
+    """
+
+    truthful = True
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"importance": {"age": 3.0}})
+    reference = (
+        "Templ, Kowarik, Meindl (2015), Statistical disclosure control for micro-data using the R package sdcMicro, "
+        "doi:10.18637/jss.v067.i04; Aggarwal et al. (2005), Anonymizing tables, doi:10.1007/978-3-540-30570-5_17"
+    )
+
+    importance: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
+    """What an emptied cell of a column costs; 1 for columns not named. Dearer columns are spared."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        unknown = [name for name in self.importance if name not in data.quasi]
+        if unknown:
+            raise BadParameter(
+                f"suppress-cells: `{unknown[0]}` has an importance but is no quasi-identifier.",
+                fix=f"Quasi-identifiers: {', '.join(data.quasi)}.",
+            )
+        meanings = {data.schema.column(name).missing == "wildcard" for name in data.quasi}
+        if len(meanings) > 1:
+            raise NotApplicable(
+                "suppress-cells: empty cells match everything in some quasi-identifiers and not in others.",
+                fix="Declare the same `missing` for all of them.",
+            )
+        plain = _without_hierarchies(data)
+        table = compress(plain)
+        costs = np.array([float(self.importance.get(name, 1.0)) for name in table.columns])
+        if meanings == {True}:
+            out, optimal = self._wildcards(plain, table, costs, context)
+        else:
+            table, out = self._alike(plain, table, costs, context)
+            optimal = False
+        assert table.of_row is not None
+        emptied = out[table.of_row]
+        columns = [
+            pl.select(
+                pl.when(pl.Series(~emptied[:, i])).then(data.table.column(name)).otherwise(None).alias(name)
+            ).to_series()
+            for i, name in enumerate(table.columns)
+        ]
+        cells = emptied.sum(axis=0)
+        return Change(
+            table=data.table.with_frame(data.table.frame.with_columns(columns)),
+            public={"columns": list(table.columns)},
+            private={
+                "cells": int(cells.sum()),
+                "cells_by_column": dict(zip(table.columns, cells.tolist(), strict=True)),
+                "rows_touched": int(emptied.any(axis=1).sum()),
+                "score": float(cells @ costs),
+                "optimal": optimal,
+            },
+        )
+
+    def _wildcards(self, data: Dataset, table: EquivalenceClasses, costs: Any, context: Context) -> tuple[Mask, bool]:
+        conditions = Conditions(table, context.models, method=self.part_name())
+        if not conditions.sizes_only:
+            raise NotApplicable(
+                "suppress-cells meets k-anonymity alone where empty cells match everything.",
+                fix="Declare `missing: category` for the quasi-identifiers, or use `local-recode` or `generalize`.",
+            )
+        empty = np.zeros(table.codes.shape, dtype=np.bool_)
+        for i, ladder in enumerate(table.ladders):
+            if ladder.leaves.null_count():
+                empty[:, i] = table.codes[:, i] == int(ladder.leaves.is_null().arg_true()[0])
+        return cheapest_cells(
+            table.codes,
+            [len(ladder.leaves) for ladder in table.ladders],
+            table.sizes,
+            empty=empty,
+            at_risk=wildcard_groups(table, data, columns=()).sizes < conditions.least,
+            costs=costs,
+            k=conditions.least,
+            progress=context.progress,
+        )
+
+    def _alike(
+        self, data: Dataset, table: EquivalenceClasses, costs: Any, context: Context
+    ) -> tuple[EquivalenceClasses, Mask]:
+        conditions = Conditions(table, context.models, method=self.part_name())
+        table, home = with_spares(table, data, conditions.least)
+        conditions = Conditions(table, context.models, method=self.part_name())
+        # an emptied cell costs its column's price; a cell that is shown or was empty before costs nothing
+        cells = [(np.zeros(len(ladder.leaves)), np.ones(1)) for ladder in table.ladders]
+        woods = forest(table, cells, costs)
+        threads = min(os.cpu_count() or 1, 4)
+        cluster, count = cluster_units(woods, conditions.least, home=home, threads=threads, progress=context.progress)
+        cluster, count = merge_until(conditions, woods, cluster, count)
+        return table, lowest_groups(woods, cluster, count)[cluster] > 0
+
+
+def _without_hierarchies(data: Dataset) -> Dataset:
+    """The same table where each quasi-identifier has its values and "left out", and nothing between."""
+    columns = dict(data.schema.columns)
+    for name in data.quasi:
+        columns[name] = Column(role=Role.QUASI, kind=columns[name].kind, missing=columns[name].missing)
+    return Dataset(table=data.table, schema=Schema(columns=columns, unit=data.schema.unit))

@@ -1,0 +1,217 @@
+"""Record swapping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import BadParameter
+from sfumato.masking.base import Context
+from sfumato.masking.methods._masking import ORDERED, Masking, Rows, fitting, numbered, refuse_not_finite, split
+from sfumato.release import Change
+from sfumato.schema import Dataset, Kind
+
+__all__ = ["Swap"]
+
+Index = npt.NDArray[Any]
+
+
+class Swap(Masking):
+    """Exchanges chosen columns between pairs of records (or whole households), the riskiest first if asked.
+
+    The chosen columns move together, so that dependencies among them and among the others stay; what is broken is
+    the tie between the two sets. Partners agree in ``strata``, so every table of the swapped columns by strata stays
+    exact, and ``near`` picks partners that are alike in further numbers. Preserves all marginals and the joint
+    distributions inside either set. Does not protect records that were not swapped, nor what the columns that stay
+    tell by themselves; and an intruder cannot tell which records were swapped, only how many.
+
+    A record that finds no partner in its stratum stays; the owner is told how many.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"town": list("aabbccdd"), "pay": range(8)})),
+    ...                     Schema(columns={"town": Column(role="quasi"), "pay": Column(role="sensitive")}))
+    >>> masked = Swap(rate=1.0).apply(people, Context(rng=Rng(1))).table.frame
+    >>> sorted(masked["town"]) == sorted("aabbccdd"), masked["pay"].to_list() == list(range(8))
+    (True, True)
+    """
+
+    kinds = frozenset(Kind)
+    stronger = {"rate": "more"}
+    main = "rate"
+    exempt = {"missing stays missing": "a gap moves with the columns that are exchanged"}
+    examples = ({"rate": 0.2}, {"rate": 0.1, "target": "risky"})
+    reference = (
+        "Dalenius, Reiss: Data-swapping: a technique for disclosure control (1982), doi:10.1016/0378-3758(82)90058-1; "
+        "Shlomo, Tudor, Groom: Data swapping for protecting census tables (2010), doi:10.1007/978-3-642-15838-4_4"
+    )
+
+    rate: Annotated[float, Field(gt=0, le=1)]
+    """Share of records that are swapped (a fraction: 0.1 is 10 %); half of them are chosen, half are their partners."""
+    columns: tuple[str, ...] | None = None
+    """Columns that are exchanged. Left out: every quasi-identifier that is not a stratum."""
+    strata: tuple[str, ...] = ()
+    """Columns in which partners must agree."""
+    near: tuple[str, ...] = ()
+    """Number columns in which partners should be alike: both halves are sorted by them before they are paired."""
+    target: Literal["random", "risky"] = "random"
+    """Which records are chosen: any, or those whose combination of ``keys`` is rarest."""
+    keys: tuple[str, ...] | None = None
+    """Columns whose rare combinations make a record risky. Left out: all quasi-identifiers."""
+    household: str | None = None
+    """Column that groups rows into households; whole households of the same size are exchanged, member by member in
+    the order of the file, and a household is as risky as its riskiest member."""
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names = self.columns
+        if names is None:
+            names = tuple(n for n in data.quasi if n not in self.strata and n != self.household)
+        names = fitting(data, names, self.kinds, self.part_name(), self.strata)
+        units = self._units(data)
+        count = data.rows if units.start is None else len(units.start)
+        here, there, alone = _pairs(units, self.rate, context.rng.generator, count)
+        mine, other = _members(units, here), _members(units, there)
+        source = np.arange(data.rows, dtype=np.uint32)
+        source[mine], source[other] = other, mine
+        frame = data.table.frame
+        masked = [frame.get_column(name).gather(source) for name in names]
+        return Change(
+            table=data.table.with_frame(frame.with_columns(masked)),
+            public=self.public_columns(names),
+            private={"records_swapped": len(mine) * 2, "chosen_without_partner": alone},
+        )
+
+    def _units(self, data: Dataset) -> _Units:
+        data.table.require((*self.strata, *self.near, *(self.keys or ())))
+        frame = data.table.frame
+        for name in self.near:
+            if data.kind(name) not in ORDERED:
+                raise BadParameter(f"swap: `near` column `{name}` is {data.kind(name)}, not a number or date.")
+            refuse_not_finite(frame.get_column(name))
+        keys = self.keys if self.keys is not None else data.quasi
+        if self.target == "risky" and not keys:
+            raise BadParameter("swap: there is no quasi-identifier to tell risky records by.", fix="Give `keys`.")
+        near = classes = None
+        if self.near:
+            ranks = pl.sum_horizontal(pl.col(self.near).to_physical().rank("average").fill_null(0.0))
+            near = frame.select(ranks).to_series().to_numpy()
+        if self.target == "risky":
+            classes = frame.select(pl.len().over(keys)).to_series().to_numpy()
+        stratum = _codes(frame, self.strata) if self.strata else None
+        if self.household is None:
+            return _Units(rows=None, start=None, size=None, stratum=stratum, classes=classes, near=near)
+        data.table.require([self.household])
+        gaps = frame.get_column(self.household).null_count()
+        if gaps:
+            raise BadParameter(f"swap: household column `{self.household}` has {gaps} gaps.")
+        homes = split(frame, (self.household,))
+        start = homes.offsets[:-1]
+        size = np.diff(homes.offsets)
+        # members trade places one by one, so every one of them must agree with its partner
+        members = pl.DataFrame(
+            {
+                "home": np.repeat(np.arange(len(size)), size),
+                "stratum": np.zeros(data.rows) if stratum is None else stratum[homes.order],
+            }
+        )
+        joined = members.group_by("home", maintain_order=True).agg(pl.col("stratum").cast(pl.String).str.join(","))
+        alike = joined.select("stratum", size=pl.Series(size))
+        return _Units(
+            rows=homes.order,
+            start=start,
+            size=size,
+            stratum=_codes(alike, ("size", "stratum")),
+            classes=None if classes is None else np.minimum.reduceat(classes[homes.order], start),
+            near=None if near is None else np.add.reduceat(near[homes.order], start) / size,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Units:
+    """What is exchanged: records, or households as runs of ``rows``. One entry per unit in every other array."""
+
+    rows: Rows | None
+    start: Index | None
+    size: Index | None
+    stratum: npt.NDArray[Any] | None
+    classes: npt.NDArray[Any] | None
+    """How many records share the keys: rare ones are chosen first."""
+    near: npt.NDArray[np.float64] | None
+
+
+def _codes(frame: pl.DataFrame, names: tuple[str, ...]) -> npt.NDArray[Any]:
+    """A number per row that is equal where all the columns are: the first row of its kind."""
+    rows, row = numbered(frame, names)
+    return rows.select(pl.col(row).first().over(names)).to_series().to_numpy()
+
+
+def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) -> tuple[Index, Index, int]:
+    """Units that swap, as two lists of partners, and how many were chosen in vain.
+
+    Half of the share is chosen by risk (then by chance), over the whole table; partners come by chance from the others
+    of the stratum. When a stratum has more chosen ones than others, those left over pair up.
+    """
+    order = random.permutation(np.arange(count, dtype=np.uint32))
+    wanted = max(1, round(rate * count / 2))
+    if units.classes is not None:
+        chosen = order[np.argsort(units.classes[order], kind="stable")[:wanted]]
+        free = np.ones(count, dtype=bool)
+        free[chosen] = False
+        others = order[free[order]]
+    else:
+        chosen, others = order[:wanted], order[wanted:]
+    met, partners, left = _within(units.stratum, chosen, others)
+    met, partners, left = (_sorted(units, part) for part in (met, partners, left))
+    even, odd = _neighbours(units.stratum, left)
+    return np.append(met, even), np.append(partners, odd), len(left) - len(even) - len(odd)
+
+
+def _within(stratum: npt.NDArray[Any] | None, chosen: Rows, others: Rows) -> tuple[Rows, Rows, Rows]:
+    """Chosen units that find a partner in their stratum, as many partners, and the chosen ones left over."""
+    if stratum is None:
+        least = min(len(chosen), len(others))
+        return chosen[:least], others[:least], chosen[least:]
+    chosen = chosen[np.argsort(stratum[chosen], kind="stable")]
+    others = others[np.argsort(stratum[others], kind="stable")]
+    size = int(stratum.max()) + 1
+    asked, held = (np.bincount(stratum[part], minlength=size) for part in (chosen, others))
+    rank_chosen = np.arange(len(chosen)) - (np.cumsum(asked) - asked)[stratum[chosen]]
+    rank_others = np.arange(len(others)) - (np.cumsum(held) - held)[stratum[others]]
+    found = rank_chosen < held[stratum[chosen]]
+    return chosen[found], others[rank_others < asked[stratum[others]]], chosen[~found]
+
+
+def _sorted(units: _Units, part: Rows) -> Rows:
+    """By stratum, then by nearness, so that partners stand at the same place of both lists."""
+    if units.near is None:
+        return part
+    groups = np.zeros(len(part)) if units.stratum is None else units.stratum[part]
+    return part[np.lexsort((units.near[part], groups))]
+
+
+def _neighbours(stratum: npt.NDArray[Any] | None, part: Rows) -> tuple[Rows, Rows]:
+    """Pairs of units that follow each other and are of the same stratum."""
+    even, odd = part[:-1:2], part[1::2]
+    if stratum is None or not len(part):
+        return even[: len(odd)], odd
+    size = np.bincount(stratum[part])
+    rank = np.arange(len(part)) - (np.cumsum(size) - size)[stratum[part]]
+    usable = rank < (size // 2 * 2)[stratum[part]]
+    return part[usable & (rank % 2 == 0)], part[usable & (rank % 2 == 1)]
+
+
+def _members(units: _Units, chosen: Index) -> Rows:
+    """The rows of the chosen units, unit by unit."""
+    if units.rows is None or units.start is None or units.size is None:
+        return chosen.astype(np.uint32)
+    size = units.size[chosen]
+    within = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
+    rows: Rows = units.rows[np.repeat(units.start[chosen], size) + within]
+    return rows

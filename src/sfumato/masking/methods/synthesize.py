@@ -1,0 +1,195 @@
+"""Model-based synthetic data without a formal guarantee."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from sfumato.errors import BadParameter, ExtraMissing, TooFewRows
+from sfumato.masking.base import Context
+from sfumato.masking.methods._covariance import square_root
+from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
+from sfumato.release import Change
+from sfumato.schema import Dataset, Kind
+
+__all__ = ["Synthesize"]
+
+Index = npt.NDArray[Any]
+
+_CHUNK = 1 << 18
+"""Rows that are drawn at a time."""
+
+_WIDEST = 1e30
+"""Larger numbers are scaled down for the model: trees compare in single precision."""
+
+
+class Synthesize(Masking):
+    """Draws all rows anew from a model of the table. **This gives no privacy guarantee.**
+
+    A synthetic row is nobody's, yet models remember: trees can reproduce rare people, values are taken from the
+    data as they are, and membership can be inferred. Attack the release before you trust it; for a promise use a
+    differentially private generator. Preserves marginals and dependencies as far as the model sees them: ``trees``
+    (sequential CART, as synthpop does) finds interactions; ``copula`` keeps marginals and rank correlations, and
+    nothing else. Columns that are not synthesized are left out of the model and of the release's meaning, so choose
+    all that matter; identifiers are emptied.
+
+    Missing values are synthesized like a value of their own. All rows are made up: the row map has no entries.
+
+    >>> import polars as pl
+    >>> from sfumato.data.table import Table
+    >>> from sfumato.rng import Rng
+    >>> from sfumato.schema import Column, Schema
+    >>> draw = np.random.default_rng(0)
+    >>> age = draw.normal(size=2000)
+    >>> people = Dataset.of(Table(frame=pl.DataFrame({"age": age, "pay": age + draw.normal(size=2000)})),
+    ...                     Schema(columns={"age": Column(role="quasi"), "pay": Column(role="sensitive")}))
+    >>> made = Synthesize(model="copula").apply(people, Context(rng=Rng(1))).table.frame
+    >>> round(made.select(pl.corr("age", "pay")).item(), 1)
+    0.7
+    """
+
+    kinds = frozenset(Kind)
+    stronger = {"min_leaf": "more"}
+    examples = ({"model": "copula"}, {"model": "trees", "min_leaf": 10})
+    reference = (
+        "Reiter: Using CART to generate partially synthetic public use microdata. Journal of Official Statistics 21 "
+        "(2005); Nowok, Raab, Dibben: synthpop (2016), doi:10.18637/jss.v074.i11; Patki et al.: The synthetic data "
+        "vault (2016), doi:10.1109/DSAA.2016.49"
+    )
+
+    model: Literal["trees", "copula"] = "trees"
+    """``trees``: each column from a regression tree on those before it; a value is drawn from the leaf.
+    ``copula``: normal scores with their correlations, values put back by their quantiles."""
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """How many rows to make; as many as the table has when left out."""
+    min_leaf: Annotated[int, Field(ge=2)] = 5
+    """Trees only: fewest records in a leaf. Larger leaves copy less of single people."""
+    columns: tuple[str, ...] | None = None
+    """Columns to synthesize, in the order in which trees take them. Left out: every column but identifiers."""
+
+    def chosen(self, data: Dataset) -> tuple[str, ...]:
+        if self.columns is None:
+            return tuple(n for n in data.table.columns if n not in {*data.identifiers, *self.strata})
+        return super().chosen(data)
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names, frame = self.chosen(data), data.table.frame
+        if not names:
+            raise BadParameter(
+                "synthesize: every column is an identifier or a stratum.",
+                fix="Name the columns to make with `columns`.",
+            )
+        for name in names:
+            refuse_not_finite(frame.get_column(name))
+        parts = list(self.parts(data))
+        pieces = []
+        share = (self.rows or data.rows) / data.rows
+        for number, rows in enumerate(parts):
+            part = frame if len(parts) == 1 else frame[rows]
+            count = max(1, round(share * part.height)) if len(parts) > 1 else (self.rows or data.rows)
+            if part.height < 2 * self.min_leaf:
+                raise TooFewRows(
+                    f"synthesize: {'a stratum' if self.strata else 'the table'} has {part.height} rows; a model needs "
+                    f"at least {2 * self.min_leaf}.",
+                    fix="Use coarser strata.",
+                    rows=part.height,
+                )
+            random = context.rng.child(number).generator
+            with context.progress.task("synthesize", len(names)) as tick:
+                if self.model == "copula":
+                    index = _copula(part, names, count, random)
+                else:
+                    index = _trees(part, names, count, self.min_leaf, random, tick)
+            pieces.append(self._made(part, index, count))
+        made = pl.concat(pieces)
+        public = {**self.public_columns(names), "formal_guarantee": False}
+        return Change(table=data.table.with_frame(made), rows=np.full(made.height, -1, dtype=np.int64), public=public)
+
+    def _made(self, part: pl.DataFrame, index: dict[str, Index], count: int) -> pl.DataFrame:
+        columns = []
+        for series in part:
+            if series.name in index:
+                columns.append(series.gather(index[series.name]))
+            elif series.name in self.strata:
+                columns.append(series.new_from_index(0, count))
+            else:
+                columns.append(pl.Series(series.name, [None], dtype=series.dtype).new_from_index(0, count))
+        return pl.DataFrame(columns)
+
+
+def _coded(series: pl.Series) -> tuple[Floats, bool]:
+    """The column as numbers a model can use (gaps below everything), and whether their order has a meaning."""
+    if series.dtype.is_numeric() or series.dtype.is_temporal():
+        values = series.to_physical().cast(pl.Float64)
+        low, high = values.min(), values.max()
+        widest = 0.0 if low is None else max(abs(float(low)), abs(float(high)))  # type: ignore[arg-type]
+        if widest > _WIDEST:
+            values, low, high = values / widest, float(low) / widest, float(high) / widest  # type: ignore[arg-type]
+        under = 0.0 if low is None else float(low) - max(float(high) - float(low), 1.0)  # type: ignore[arg-type]
+        return values.fill_null(under).to_numpy(), True
+    return series.cast(pl.String).rank("dense").fill_null(0).to_numpy().astype(np.float64), False
+
+
+def _copula(part: pl.DataFrame, names: tuple[str, ...], count: int, random: np.random.Generator) -> dict[str, Index]:
+    """Row numbers per column: the value at the drawn quantile. Categories are ordered by their names."""
+    from scipy.special import ndtr, ndtri
+
+    n = part.height
+    scores = np.empty((n, len(names)), dtype=np.float32, order="F")
+    orders = []
+    scale = ndtri((np.arange(n) + 0.5) / n).astype(np.float32)
+    for j, name in enumerate(names):
+        values, _ = _coded(part.get_column(name))
+        # Ties stand in a random order, so that a category fills its stretch of the scale.
+        mixed = random.permutation(np.arange(n, dtype=np.uint32))
+        order = mixed[sorted_rows(pl.Series(values[mixed]))]
+        scores[order, j] = scale
+        orders.append(order)
+    spread = float((scale.astype(np.float64) ** 2).mean())
+    root = square_root(np.atleast_2d(scores.T @ scores).astype(np.float64) / (n * spread))
+    del scores
+    index = {name: np.empty(count, dtype=np.uint32) for name in names}
+    for start in range(0, count, _CHUNK):
+        rows = slice(start, min(start + _CHUNK, count))
+        drawn = ndtr(random.standard_normal((rows.stop - start, len(names))) @ root.T)
+        places = np.minimum((drawn * n).astype(np.int64), n - 1)
+        for j, (name, order) in enumerate(zip(names, orders, strict=True)):
+            index[name][rows] = order[places[:, j]]
+    return index
+
+
+def _trees(
+    part: pl.DataFrame, names: tuple[str, ...], count: int, min_leaf: int, random: np.random.Generator, tick: Any
+) -> dict[str, Index]:
+    """Row numbers per column: a record of the leaf into which the values made so far fall."""
+    try:
+        from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    except ImportError:
+        raise ExtraMissing("synthesize: trees need scikit-learn.", fix="pip install 'sfumato[learning]'.") from None
+    index: dict[str, Index] = {names[0]: random.integers(part.height, size=count)}
+    known = [_coded(part.get_column(names[0]))[0]]
+    made = [known[0][index[names[0]]]]
+    tick(1)
+    for name in names[1:]:
+        target, ordered = _coded(part.get_column(name))
+        tree = (DecisionTreeRegressor if ordered else DecisionTreeClassifier)(
+            min_samples_leaf=min_leaf, random_state=int(random.integers(2**31))
+        )
+        features, wanted = np.column_stack(known), np.column_stack(made)
+        tree.fit(features, target)
+        index[name] = _from_leaves(tree.apply(features), tree.apply(wanted), random)
+        known.append(target)
+        made.append(target[index[name]])
+        tick(1)
+    return index
+
+
+def _from_leaves(leaf: Index, wanted: Index, random: np.random.Generator) -> Index:
+    """For each wanted leaf a record drawn at random from those in it."""
+    order = np.argsort(leaf, kind="stable")
+    starts, stops = np.searchsorted(leaf[order], wanted, "left"), np.searchsorted(leaf[order], wanted, "right")
+    return order[starts + (random.random(len(wanted)) * (stops - starts)).astype(np.int64)]

@@ -1,0 +1,34 @@
+"""Average class size."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+
+
+class Aecs(LossMetric):
+    """Rows over classes; suppressed rows together count as one class more.
+
+    The average equivalence class size. Columns and their weights play no part.
+    """
+
+    reference: ClassVar[str] = "LeFevre et al. (2006), doi:10.1109/ICDE.2006.101"
+
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
+        return np.zeros(len(leaves))
+
+    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+        return columns + shape.rows / max(shape.classes + (shape.suppressed > 0), 1)
+
+    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+        # a coarser class holds a class that was kept, or at least so many rows that were not
+        return columns + finer.rows / max(finer.classes + finer.suppressed // max(least, 1) + 1, 1)
+
+    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+        kept = coarser.rows - coarser.suppressed
+        return columns + coarser.rows / max(kept // max(least, 1) + 1, 1)

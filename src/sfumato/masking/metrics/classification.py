@@ -1,0 +1,42 @@
+"""Classification metric: rows whose class does not show what a model should learn."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sfumato.masking.metric import ClassTerm, ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+
+
+class Classification(LossMetric):
+    """The share of rows that are suppressed or do not hold their class's most frequent value of a target column.
+
+    Low when the quasi-identifiers still predict the target after generalization. Columns and weights play no part.
+    """
+
+    main: ClassVar[str | None] = "column"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"column": "condition"},)
+    class_term: ClassVar[ClassTerm] = ClassTerm.MINORITY
+    reference: ClassVar[str] = "Iyengar (2002), doi:10.1145/775047.775089"
+
+    column: str
+    """The column that a model should predict. It need not be sensitive."""
+
+    @property
+    def target(self) -> str:
+        return self.column
+
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
+        return np.zeros(len(leaves))
+
+    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+        return columns + (shape.term + shape.suppressed) / shape.rows
+
+    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+        return columns + finer.term / finer.rows
+
+    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+        return columns + coarser.suppressed / coarser.rows

@@ -1,0 +1,33 @@
+"""Discernibility as if nothing were suppressed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.masking.metric import ClassTerm, ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+
+
+class DiscernibilityWithoutSuppression(LossMetric):
+    """The sum of squared class sizes, where suppressed rows pay the size of the class they were in and no penalty.
+
+    With a suppression limit it therefore looks at the levels alone.
+    """
+
+    class_term: ClassVar[ClassTerm] = ClassTerm.ALL_SQUARES
+    reference: ClassVar[str] = "Bayardo and Agrawal (2005), doi:10.1109/ICDE.2005.42"
+
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
+        return np.zeros(len(leaves))
+
+    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+        return columns + shape.term
+
+    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+        return columns + finer.term
+
+    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+        return columns

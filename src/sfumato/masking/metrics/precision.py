@@ -1,0 +1,32 @@
+"""Precision: how far up its hierarchy a cell has gone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from sfumato.errors import NotApplicable
+from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+
+
+class Precision(LossMetric):
+    """Level over height of the hierarchy, averaged over cells; a suppressed row counts as 1.
+
+    It asks only how many levels were climbed, not how many values each level merges.
+    """
+
+    reference: ClassVar[str] = "Sweeney (2002), doi:10.1142/S021848850200165X"
+
+    def price(
+        self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
+    ) -> Floats:
+        if level is None:
+            raise NotApplicable("precision has no meaning for values without a level.", fix="Use `loss` or `ncp`.")
+        return np.full(len(leaves), level / max(facts.height, 1) / facts.rows)
+
+    def star(self, facts: ColumnFacts) -> float:
+        return 1 / facts.rows
+
+    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+        return np.asarray(columns / prices.weights.sum())

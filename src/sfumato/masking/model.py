@@ -1,0 +1,155 @@
+"""The contract of a privacy model: one class per model in ``protect/models``.
+
+A model is a condition on classes of rows that look alike. :meth:`PrivacyModel.bind` lays it over a table and gives a
+:class:`ModelRule`, which judges any partition of that table: a full-domain generalization, a Mondrian partition, a
+cluster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import NotApplicable
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.params import Part
+from sfumato.release import Verdict
+from sfumato.schema import Dataset
+
+__all__ = ["ModelRule", "Monotonicity", "PrivacyModel"]
+
+Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+class Monotonicity(IntEnum):
+    """What happens to a class that passes when it is merged with another: what a search may assume.
+
+    - ``NONE``: nothing.
+    - ``PASSING``: passing with passing passes. Without suppression, every table coarser than one that holds holds.
+    - ``ANY``: passing with anything passes. The rows that must be suppressed can then only become fewer as the table
+      becomes coarser, so a search may prune with suppression too.
+    """
+
+    NONE = 0
+    PASSING = 1
+    ANY = 2
+
+
+class ModelRule(ABC):
+    """A model laid over one table. All judgements are vectorized over classes."""
+
+    name: str
+    """Name of the model, for messages."""
+    columns: tuple[str, ...] = ()
+    """Tracked columns whose histograms :attr:`ClassGroups.histograms` must hold."""
+    closure: Monotonicity = Monotonicity.NONE
+    """Monotonicity under generalization."""
+    shrinks: bool = True
+    """Monotonicity under suppression: dropping a whole class never makes another class fail."""
+    least: int = 1
+    """Every class of fewer rows fails; a search uses it before it looks at any histogram."""
+    sizes_only: bool = False
+    """The whole rule is "at least ``least`` rows": no further test is needed."""
+    about_absent: bool = False
+    """It also judges classes of the population that have no row in the table."""
+    wanted: float = 0.0
+    """The value the model's quantity must reach."""
+    smaller_is_better: bool = True
+    """Whether the quantity must stay at or below ``wanted`` (a distance) or at or above it (a size)."""
+
+    @abstractmethod
+    def values(self, groups: ClassGroups) -> Floats:
+        """The model's own quantity for each class: its size, its number of values, its distance, ..."""
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        """Which classes meet the condition."""
+        values = self.values(groups)
+        # a hair of slack, because a quotient such as 0.2 is not exact in binary
+        slack = 1e-9 * max(1.0, abs(self.wanted))
+        return values <= self.wanted + slack if self.smaller_is_better else values >= self.wanted - slack
+
+    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+        """For each class, how many of its rows every finer table must suppress at least; 0 where it passed.
+
+        What a finer table keeps of a class is a union of classes that pass. With closure under such unions, some row
+        of a class that fails must go; models that know more say more.
+        """
+        match self.closure:
+            case Monotonicity.ANY:
+                return np.where(passed, 0, groups.sizes)
+            case Monotonicity.PASSING:
+                return np.where(passed, 0, 1)
+            case Monotonicity.NONE:
+                return np.zeros(len(groups), dtype=np.int64)
+
+    def table_holds(self, groups: ClassGroups) -> bool:
+        """A condition on all classes together, such as an average. Asked only of classes that pass."""
+        return True
+
+    about_table: bool = False
+    """Whether :meth:`table_holds` says anything. If it fails, a search suppresses the smallest classes first."""
+
+    def worst(self, groups: ClassGroups) -> float:
+        """The worst value over all classes."""
+        values = self.values(groups)
+        if not len(values):
+            return float("nan")
+        return float(values.max() if self.smaller_is_better else values.min())
+
+    def worst_of(self, values: Sequence[float]) -> float:
+        """The worst of several blocks of classes; those that say nothing are left out."""
+        known = [value for value in values if not np.isnan(value)]
+        if not known:
+            return float("nan")
+        return max(known) if self.smaller_is_better else min(known)
+
+
+class PrivacyModel(Part):
+    """A condition on a table: it holds, fails, or could not be checked."""
+
+    @abstractmethod
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        """Lay the model over a table. What can never be met there is refused, with the closest value that can."""
+
+    def population_frame(self, data: Dataset) -> Any:
+        """The population's frame for models that need one, else None."""
+        return None
+
+    def check(self, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+        """Judge the table as it stands, over its quasi-identifier columns.
+
+        Models that compare with the distribution of the whole table take it from ``original`` when that is given,
+        else from ``data`` itself. Rows that show ``*`` in every quasi-identifier are suppressed: they form no class.
+        Empty cells mean what the column says (:attr:`sfumato.schema.Column.missing`).
+        """
+        from sfumato.masking.evaluate import judge
+
+        return judge(self, data, original=original)
+
+
+def whole_rows(least: Floats, passed: Mask, sizes: Counts) -> Counts:
+    """At least so many rows, in whole ones, at least one and at most all, where a class failed."""
+    rows = np.ceil(np.minimum(least, sizes) - 1e-6).astype(np.int64)
+    return np.where(passed, 0, np.clip(rows, 1, np.maximum(sizes, 1)))
+
+
+def sensitive_column(model: str, table: EquivalenceClasses, column: str | None) -> str:
+    """The sensitive column a model is about: the one named, or the only one there is."""
+    if column is not None:
+        table.track(column)
+        return column
+    names: Mapping[str, Any] = table.tracked
+    if len(names) != 1:
+        raise NotApplicable(
+            f"{model} needs one sensitive column; the table has {len(names)}.",
+            fix="Name it with `column`." if names else "Give a column the role `sensitive`.",
+            model=model,
+        )
+    return next(iter(names))

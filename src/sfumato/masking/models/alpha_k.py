@@ -1,0 +1,63 @@
+"""(α, k)-anonymity: k rows that look alike, no sensitive value too frequent among them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import (
+    Counts,
+    Floats,
+    Mask,
+    ModelRule,
+    Monotonicity,
+    PrivacyModel,
+    sensitive_column,
+    whole_rows,
+)
+from sfumato.masking.models.l_diversity import secret_values
+
+
+class AlphaK(PrivacyModel):
+    """Every class has at least ``k`` rows, and none of its sensitive values is held by more than a share ``alpha``.
+
+    Monotone under generalization; with suppression it is not, because a class that passes can be merged with one that
+    does not.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"alpha": 0.7, "k": 3},)
+    reference: ClassVar[str] = "Wong et al. (2006), doi:10.1145/1150402.1150499"
+
+    alpha: Annotated[float, Field(gt=0, le=1)]
+    """Largest share of a class that may hold the same sensitive value."""
+    k: Annotated[int, Field(ge=1)]
+    """Smallest number of rows."""
+    column: str | None = None
+    """The sensitive column; may be left out when there is only one."""
+    healthy: tuple[str, ...] = ()
+    """Values of the column that are not secret and may have any share."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        column = sensitive_column(self.part_name(), table, self.column)
+        secret = secret_values(table.track(column), self.healthy, self.part_name())
+        return _Share(self.part_name(), column, self.alpha, self.k, secret)
+
+
+class _Share(ModelRule):
+    closure = Monotonicity.PASSING
+
+    def __init__(self, name: str, column: str, alpha: float, k: int, secret: Any) -> None:
+        self.name, self.columns, self.wanted, self.least, self.secret = name, (column,), alpha, k, secret
+
+    def values(self, groups: ClassGroups) -> Floats:
+        counts = groups.histograms[self.columns[0]]
+        counts = counts if self.secret is None else counts[:, self.secret]
+        return np.asarray(counts.max(axis=1, initial=0) / np.maximum(groups.sizes, 1))
+
+    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+        # only rows with the frequent value lower its share, (m - x) / (n - x)
+        surplus = groups.sizes * (self.values(groups) - self.wanted)
+        return whole_rows(surplus / max(1 - self.wanted, 1e-9), passed, groups.sizes)

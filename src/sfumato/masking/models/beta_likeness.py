@@ -1,0 +1,73 @@
+"""β-likeness: no sensitive value becomes much more likely by knowing the class."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import (
+    Counts,
+    Floats,
+    Mask,
+    ModelRule,
+    Monotonicity,
+    PrivacyModel,
+    sensitive_column,
+    whole_rows,
+)
+
+
+class BetaLikeness(PrivacyModel):
+    """In no class does the share q of a sensitive value exceed its share p in the table by more than a factor allows.
+
+    - ``basic``: (q - p) / p is at most ``beta``.
+    - ``enhanced``: it is at most min(beta, -ln p), which also protects frequent values.
+
+    Only gains in confidence count, unlike in t-closeness and δ-disclosure. The share of a merged class is at most the
+    larger share of its parts, so it is monotone under generalization; with suppression it is not.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
+    reference: ClassVar[str] = "Cao and Karras (2012), doi:10.14778/2350229.2350255"
+
+    beta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """Largest allowed relative gain."""
+    kind: Literal["basic", "enhanced"] = "enhanced"
+    """Whether frequent values have a tighter limit."""
+    column: str | None = None
+    """The sensitive column; may be left out when there is only one."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        column = sensitive_column(self.part_name(), table, self.column)
+        return _Gain(self.part_name(), column, table.track(column).totals, self.beta, self.kind == "enhanced")
+
+
+class _Gain(ModelRule):
+    closure = Monotonicity.PASSING
+
+    def __init__(self, name: str, column: str, totals: Any, beta: float, enhanced: bool) -> None:
+        self.name, self.columns, self.wanted = name, (column,), beta
+        self.occurs = totals > 0
+        self.shares = totals[self.occurs] / totals.sum()
+        self.limits = np.minimum(beta, -np.log(self.shares)) if enhanced else np.full(len(self.shares), beta)
+
+    def _gains(self, groups: ClassGroups) -> Floats:
+        counts = groups.histograms[self.columns[0]]
+        shares = counts[:, self.occurs] / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        return np.asarray((shares - self.shares) / self.shares)
+
+    def values(self, groups: ClassGroups) -> Floats:
+        return np.asarray(self._gains(groups).max(axis=1, initial=0.0))
+
+    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+        # only rows with a value that gained too much lower its share, (m - x) / (n - x)
+        largest = np.minimum(self.shares * (1 + self.limits), 1.0)
+        shares = self.shares * (1 + self._gains(groups))
+        surplus = groups.sizes[:, None] * (shares - largest) / np.maximum(1 - largest, 1e-9)
+        return whole_rows(surplus.max(axis=1, initial=0.0), passed, groups.sizes)
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        return np.asarray((self._gains(groups) <= self.limits + 1e-9).all(axis=1))

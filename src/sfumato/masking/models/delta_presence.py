@@ -1,0 +1,74 @@
+"""δ-presence: nobody can be told to be in the table, or not to be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.population import people_per_class, read_population
+from sfumato.params import InputFile
+from sfumato.schema import Dataset
+
+
+class DeltaPresence(PrivacyModel):
+    """For every person of the population, the probability of being in the table lies between ``low`` and ``high``.
+
+    The probability is the number of rows of a class over the number of people of the population who fit it. With a
+    ``low`` above 0 it also judges classes of people of whom nobody is in the table: their probability is 0, and only
+    coarser levels help.
+
+    The share of two merged classes lies between their shares, so it is monotone under generalization; with suppression
+    it is not.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"low": 0.0, "high": 0.8, "population": "population.csv"},)
+    reference: ClassVar[str] = "Nergiz, Atzori and Clifton (2007), doi:10.1145/1247480.1247554"
+
+    low: Annotated[float, Field(ge=0, le=1)]
+    """Smallest allowed probability."""
+    high: Annotated[float, Field(ge=0, le=1)]
+    """Largest allowed probability."""
+    population: InputFile
+    """A table of the population, the people of the table included, with the same quasi-identifier columns."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> DeltaPresence:
+        if self.low > self.high:
+            raise ValueError("low must not be above high")
+        return self
+
+    def population_frame(self, data: Dataset) -> pl.DataFrame:
+        return read_population(self.population, data)
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        people_per_class(table, self.part_name())
+        return _Share(self.part_name(), self.low, self.high)
+
+
+class _Share(ModelRule):
+    closure = Monotonicity.PASSING
+
+    def __init__(self, name: str, low: float, high: float) -> None:
+        self.name, self.low, self.wanted = name, low, high
+        self.about_absent = low > 0
+        # suppressing all rows of a class takes its share to 0
+        self.shrinks = low == 0
+
+    def values(self, groups: ClassGroups) -> Floats:
+        assert groups.population is not None
+        people = np.maximum(groups.population, groups.sizes)
+        return groups.sizes / np.maximum(people, 1)
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        values = self.values(groups)
+        return (values <= self.wanted + 1e-12) & (values >= self.low - 1e-12)
+
+    def worst(self, groups: ClassGroups) -> float:
+        values = self.values(groups)
+        high, low = float(values.max(initial=0.0)), float(values.min(initial=1.0))
+        return low if low < self.low and high <= self.wanted else high

@@ -1,0 +1,43 @@
+"""k-anonymity: nobody stands in a group of fewer than k."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+
+
+class KAnonymity(PrivacyModel):
+    """Every combination of quasi-identifier values that occurs, occurs at least ``k`` times.
+
+    Who knows the quasi-identifiers of a person in the table finds at least ``k`` rows that could be that person's. It
+    says nothing of what those rows have in common: if all share a diagnosis, the diagnosis is known.
+
+    Merging classes only makes them larger, so it is monotone under generalization, with suppression too.
+    """
+
+    main: ClassVar[str | None] = "k"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2},)
+    reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193; Sweeney (2002), doi:10.1142/S0218488502001648"
+
+    k: Annotated[int, Field(ge=2)]
+    """Smallest allowed number of rows that look alike."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        return _AtLeast(self.part_name(), self.k)
+
+
+class _AtLeast(ModelRule):
+    closure = Monotonicity.ANY
+    sizes_only = True
+    smaller_is_better = False
+
+    def __init__(self, name: str, k: int) -> None:
+        self.name, self.least, self.wanted = name, k, float(k)
+
+    def values(self, groups: ClassGroups) -> Floats:
+        return groups.sizes.astype(np.float64)

@@ -1,0 +1,53 @@
+"""k-map: nobody is one of fewer than k people of the population."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.population import people_per_class, read_population
+from sfumato.params import InputFile
+from sfumato.schema import Dataset
+
+
+class KMap(PrivacyModel):
+    """Every combination of quasi-identifier values in the table fits at least ``k`` people of the population.
+
+    For an intruder who does not know whether the person is in the table. Weaker than k-anonymity against one who does.
+    The population table must hold the quasi-identifiers; it should contain everybody the table could be about. Only its
+    people are counted: those of the table whom it lacks do not help a class to pass.
+
+    Merging classes adds their people, so it is monotone under generalization, with suppression too.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2, "population": "population.csv"},)
+    reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
+
+    k: Annotated[int, Field(ge=1)]
+    """Smallest allowed number of people who could be meant."""
+    population: InputFile
+    """A table of the population with the same quasi-identifier columns."""
+
+    def population_frame(self, data: Dataset) -> pl.DataFrame:
+        return read_population(self.population, data)
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        people_per_class(table, self.part_name())
+        return _People(self.part_name(), self.k)
+
+
+class _People(ModelRule):
+    closure = Monotonicity.ANY
+    smaller_is_better = False
+
+    def __init__(self, name: str, k: int) -> None:
+        self.name, self.wanted = name, float(k)
+
+    def values(self, groups: ClassGroups) -> Floats:
+        assert groups.population is not None
+        return groups.population.astype(np.float64)

@@ -1,0 +1,168 @@
+"""l-diversity: no class gives its sensitive value away."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import ConfigDict, Field, model_validator
+
+from sfumato.errors import BadParameter
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, Tracked
+from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel, sensitive_column
+
+
+class LDiversity(PrivacyModel):
+    """Every class holds at least ``l`` well-represented values of a sensitive column.
+
+    - ``distinct``: at least ``l`` different values.
+    - ``entropy``: the entropy of the values is at least log(l), so no value dominates.
+    - ``recursive`` (c, l): with the frequencies sorted downwards, the first is less than ``c`` times the sum from the
+      l-th on, so that ruling out values leaves doubt.
+
+    Values named in ``healthy`` are not secret: a class that holds nothing else passes, and for the recursive kind only
+    the most frequent *secret* value is held against the rest (positive disclosure-recursive diversity).
+
+    It says nothing of how close in meaning the values are (see t-closeness). Distinct diversity is monotone under
+    generalization with suppression too; the others without.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"kind": {"const": "recursive"}}, "required": ["kind"]},
+            "then": {"required": ["c"]},
+            "else": {"properties": {"c": {"type": "null"}}},
+        }
+    )
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"l": 2},
+        {"l": 1.5, "kind": "entropy"},
+        {"l": 2, "kind": "recursive", "c": 3.0},
+    )
+    reference: ClassVar[str] = "Machanavajjhala et al. (2007), doi:10.1145/1217299.1217302"
+
+    l: Annotated[float, Field(ge=1, allow_inf_nan=False)]  # noqa: E741
+    """How many values. A whole number, except for the entropy kind."""
+    kind: Literal["distinct", "entropy", "recursive"] = "distinct"
+    """What "well represented" means."""
+    c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """The constant of the recursive kind."""
+    column: str | None = None
+    """The sensitive column; may be left out when there is only one."""
+    healthy: tuple[str, ...] = ()
+    """Values of the column that are not secret, such as "none" for a diagnosis."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> LDiversity:
+        if (self.kind == "recursive") != (self.c is not None):
+            raise ValueError("c is needed for kind: recursive, and only there")
+        if self.kind != "entropy" and not float(self.l).is_integer():
+            raise ValueError("l must be a whole number unless kind is entropy")
+        return self
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        column = sensitive_column(self.part_name(), table, self.column)
+        secret = secret_values(table.track(column), self.healthy, self.part_name())
+        match self.kind:
+            case "distinct":
+                return _Distinct(self.part_name(), column, secret, int(self.l))
+            case "entropy":
+                return _Entropy(self.part_name(), column, secret, float(self.l))
+            case "recursive":
+                assert self.c is not None
+                return _Recursive(self.part_name(), column, secret, int(self.l), self.c)
+
+
+def secret_values(column: Tracked, healthy: tuple[str, ...], model: str) -> Mask | None:
+    """Which values are secret; None when all are. A healthy value that the column cannot take is refused."""
+    if not healthy:
+        return None
+    names = column.ladder.leaves.cast(pl.String).to_list()
+    unknown = sum(value not in names for value in healthy)
+    if unknown:
+        raise BadParameter(
+            f"{model}: {unknown} of the {len(healthy)} values named in `healthy` do not occur in the column.",
+            fix="Write them as the column does.",
+        )
+    return np.array([name not in healthy for name in names])
+
+
+class _OnSecrets(ModelRule):
+    """A rule on the values of one column; a class without any secret passes."""
+
+    closure = Monotonicity.PASSING
+    smaller_is_better = False
+
+    def __init__(self, name: str, column: str, secret: Mask | None) -> None:
+        self.name, self.columns, self.secret = name, (column,), secret
+
+    def counts(self, groups: ClassGroups) -> npt.NDArray[np.int64]:
+        return groups.histograms[self.columns[0]]
+
+    def harmless(self, groups: ClassGroups) -> Mask:
+        """Classes in which no secret value occurs."""
+        if self.secret is None:
+            return np.zeros(len(groups), dtype=np.bool_)
+        return np.asarray(self.counts(groups)[:, self.secret].sum(axis=1) == 0)
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        return super().passes(groups) | self.harmless(groups)
+
+    def worst(self, groups: ClassGroups) -> float:
+        return super().worst(groups.take(~self.harmless(groups)))
+
+
+class _Distinct(_OnSecrets):
+    def __init__(self, name: str, column: str, secret: Mask | None, l: int) -> None:  # noqa: E741
+        super().__init__(name, column, secret)
+        self.wanted = float(l)
+        if secret is None:
+            self.closure, self.least = Monotonicity.ANY, l
+
+    def values(self, groups: ClassGroups) -> Floats:
+        return np.asarray((self.counts(groups) > 0).sum(axis=1), dtype=np.float64)
+
+
+class _Entropy(_OnSecrets):
+    def __init__(self, name: str, column: str, secret: Mask | None, l: float) -> None:  # noqa: E741
+        super().__init__(name, column, secret)
+        self.wanted = l
+        if secret is not None:
+            # a class of one healthy value passes, and takes the entropy of what it joins below the limit
+            self.closure = Monotonicity.NONE
+
+    def values(self, groups: ClassGroups) -> Floats:
+        counts = self.counts(groups)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+        return np.asarray(np.exp(-(shares * logs).sum(axis=1)))
+
+
+class _Recursive(_OnSecrets):
+    smaller_is_better = True
+
+    def __init__(self, name: str, column: str, secret: Mask | None, l: int, c: float) -> None:  # noqa: E741
+        super().__init__(name, column, secret)
+        self.l, self.wanted = l, c
+        if secret is not None:
+            self.closure = Monotonicity.NONE
+
+    def values(self, groups: ClassGroups) -> Floats:
+        """Most frequent secret over what is left when the l - 1 most frequent values are ruled out: must be below c."""
+        counts = self.counts(groups)
+        order = np.argsort(-counts, axis=1, kind="stable")
+        ranked = np.take_along_axis(counts, order, axis=1)
+        first = np.argmax(np.ones_like(order) if self.secret is None else self.secret[order], axis=1)
+        top = np.take_along_axis(ranked, first[:, None], axis=1)[:, 0]
+        tail = ranked[:, self.l - 1 :].sum(axis=1)
+        # a secret that is itself in the tail is held against the tail begun one place earlier, without itself
+        late = first >= self.l - 1
+        if self.l >= 2:
+            tail = np.where(late, ranked[:, self.l - 2 :].sum(axis=1) - top, tail)
+        return np.asarray(np.divide(top, tail, out=np.full(len(counts), np.inf), where=tail > 0))
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        return (self.values(groups) < self.wanted) | self.harmless(groups)

@@ -1,0 +1,42 @@
+"""Maximum risk: nobody is found with a higher probability than a limit."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+from sfumato.rationals import rational
+
+
+class MaximumRisk(PrivacyModel):
+    """The prosecutor risk of every row, 1 over the size of its class, is at most ``limit``.
+
+    The same as k-anonymity with k = 1 / limit, rounded up. Monotone under generalization, with suppression too.
+    """
+
+    main: ClassVar[str | None] = "limit"
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.34},)
+    reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
+
+    limit: Annotated[float, Field(gt=0, le=1)]
+    """Largest allowed probability of finding somebody who is known to be in the table."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        return _Prosecutor(self.part_name(), self.limit)
+
+
+class _Prosecutor(ModelRule):
+    closure = Monotonicity.ANY
+    sizes_only = True
+
+    def __init__(self, name: str, limit: float) -> None:
+        self.name, self.wanted = name, limit
+        share = rational(limit)
+        self.least = -(-share.denominator // share.numerator)
+
+    def values(self, groups: ClassGroups) -> Floats:
+        return np.asarray(1 / np.maximum(groups.sizes, 1))

@@ -1,0 +1,50 @@
+"""p-sensitive k-anonymity: k rows that look alike, with p different secrets in every sensitive column."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.errors import NotApplicable
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+
+
+class PSensitive(PrivacyModel):
+    """Every class has at least ``k`` rows and, in every sensitive column, at least ``p`` different values.
+
+    Unlike distinct l-diversity it speaks of all sensitive columns at once unless ``column`` names one. Monotone under
+    generalization, with suppression too.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"p": 2, "k": 3},)
+    reference: ClassVar[str] = "Truta and Vinay (2006), doi:10.1109/ICDEW.2006.116"
+
+    p: Annotated[int, Field(ge=1)]
+    """Smallest number of different sensitive values."""
+    k: Annotated[int, Field(ge=1)]
+    """Smallest number of rows."""
+    column: str | None = None
+    """One sensitive column; all of them when left out."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        if self.column is not None:
+            table.track(self.column)
+        columns = (self.column,) if self.column is not None else tuple(table.tracked)
+        if not columns:
+            raise NotApplicable("p-sensitive needs a sensitive column.", fix="Give a column the role `sensitive`.")
+        return _Distinct(self.part_name(), columns, self.p, max(self.k, self.p))
+
+
+class _Distinct(ModelRule):
+    closure = Monotonicity.ANY
+    smaller_is_better = False
+
+    def __init__(self, name: str, columns: tuple[str, ...], p: int, least: int) -> None:
+        self.name, self.columns, self.wanted, self.least = name, columns, float(p), least
+
+    def values(self, groups: ClassGroups) -> Floats:
+        distinct = [(groups.histograms[name] > 0).sum(axis=1) for name in self.columns]
+        return np.asarray(np.min(distinct, axis=0), dtype=np.float64)

@@ -1,0 +1,65 @@
+"""Population uniqueness: few people are alone in the whole population with what the table shows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from sfumato.errors import NotApplicable
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.population_uniques import Sizes, pitman, zayatz
+
+
+class PopulationUniqueness(PrivacyModel):
+    """The estimated share of people who are unique in the population is at most ``limit``.
+
+    An estimate from the class sizes of the table, taken as a simple random sample of the given ``fraction`` of the
+    population; for other samples it means little. Where rows may be suppressed, unique ones go first. Nothing is known
+    of its monotonicity, so a search with it alone judges every combination of levels.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.5, "fraction": 0.1, "estimator": "zayatz"},)
+    reference: ClassVar[str] = (
+        "Dankar et al. (2012), doi:10.1186/1472-6947-12-66; Hoshino (2001), Journal of Official Statistics 17:499"
+    )
+
+    limit: Annotated[float, Field(ge=0, le=1)]
+    """Largest allowed share of the population."""
+    fraction: Annotated[float, Field(gt=0, le=1)]
+    """Which share of the population the table is."""
+    estimator: Literal["dankar", "zayatz", "pitman"] = "dankar"
+    """How the share is estimated; ``dankar`` takes Pitman's up to a fraction of a tenth and Zayatz's above."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        return _Unique(self.part_name(), self.limit, self.fraction, self.estimator)
+
+
+class _Unique(ModelRule):
+    closure = Monotonicity.NONE
+    about_table = True
+    shrinks = False
+
+    def __init__(self, name: str, limit: float, fraction: float, estimator: str) -> None:
+        self.name, self.wanted, self.fraction = name, limit, fraction
+        if estimator == "dankar":
+            estimator = "pitman" if fraction <= 0.1 else "zayatz"
+        self.estimate = {"pitman": pitman, "zayatz": zayatz}[estimator]
+
+    def values(self, groups: ClassGroups) -> Floats:
+        return np.asarray(groups.sizes == 1, dtype=np.float64)
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        return np.ones(len(groups), dtype=np.bool_)
+
+    def table_holds(self, groups: ClassGroups) -> bool:
+        return self.worst(groups) <= self.wanted
+
+    def worst(self, groups: ClassGroups) -> float:
+        try:
+            return self.estimate(Sizes.of(groups.sizes[groups.sizes > 0], self.fraction))
+        except NotApplicable:
+            # What cannot be estimated must not pass for safe.
+            return 1.0

@@ -1,0 +1,115 @@
+"""t-closeness: a class says little of its sensitive value that the whole table does not say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import ConfigDict, Field
+
+from sfumato.errors import BadParameter
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, Tracked
+from sfumato.masking.model import (
+    Counts,
+    Floats,
+    Mask,
+    ModelRule,
+    Monotonicity,
+    PrivacyModel,
+    sensitive_column,
+    whole_rows,
+)
+from sfumato.masking.models._earth_movers_distance import equal_distance, hierarchical_distance, ordered_distance
+
+
+class TCloseness(PrivacyModel):
+    """In every class, the distribution of a sensitive column is within earth mover's distance ``t`` of the reference.
+
+    - ``equal``: all values are equally far apart.
+    - ``ordered``: values lie in order at equal steps, smallest to largest; words as their hierarchy lists them, or by
+      the alphabet without one.
+    - ``hierarchical``: values are as far apart as the level at which the column's hierarchy joins them.
+
+    The reference is the distribution of the whole table before anything was suppressed, unless one is given. The
+    distance is convex, so it is monotone under generalization; with suppression it is not.
+    """
+
+    examples: ClassVar[tuple[dict[str, Any], ...]] = (
+        {"t": 0.5},
+        {"t": 0.5, "distance": "ordered"},
+        {"t": 0.5, "distance": "hierarchical"},
+        {"t": 0.7, "reference": "uniform"},
+    )
+    reference: ClassVar[str] = "Li, Li and Venkatasubramanian (2007), doi:10.1109/ICDE.2007.367856"
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+
+    t: Annotated[float, Field(ge=0, le=1)]
+    """Largest allowed distance."""
+    column: str | None = None
+    """The sensitive column; may be left out when there is only one."""
+    distance: Literal["equal", "ordered", "hierarchical"] = "equal"
+    """How far apart two values are."""
+    against: Annotated[
+        Literal["table", "uniform"] | dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
+        Field(alias="reference"),
+    ] = "table"
+    """What to compare with: the whole table, the uniform distribution over its values, or shares by value."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        column = sensitive_column(self.part_name(), table, self.column)
+        tracked = table.track(column)
+        return _Distance(self.part_name(), column, tracked, self._reference(tracked), self.distance, self.t)
+
+    def _reference(self, tracked: Tracked) -> Floats:
+        totals = tracked.totals.astype(np.float64)
+        if self.against == "table":
+            weights = totals
+        elif self.against == "uniform":
+            weights = (totals > 0).astype(np.float64)
+        else:
+            assert isinstance(self.against, dict)
+            names = tracked.ladder.leaves.cast(pl.String).to_list()
+            unknown = [value for value in self.against if value not in names]
+            if unknown:
+                raise BadParameter(
+                    f"t-closeness: {len(unknown)} of the values of `reference` do not occur in the column.",
+                    fix="Write them as the column does.",
+                )
+            weights = np.array([self.against.get(name or "", 0.0) for name in names])
+        if not weights.sum() > 0:
+            raise BadParameter("t-closeness: the reference distribution is empty.")
+        return np.asarray(weights / weights.sum())
+
+
+class _Distance(ModelRule):
+    closure = Monotonicity.PASSING
+
+    def __init__(self, name: str, column: str, tracked: Tracked, reference: Floats, distance: str, t: float) -> None:
+        self.name, self.columns, self.wanted = name, (column,), t
+        self.distance, self.ladder = distance, tracked.ladder
+        occurs = (tracked.totals > 0) | (reference > 0)
+        # values of the hierarchy that nobody holds would stretch the order, so they are left out of it
+        self.order = np.flatnonzero(occurs)[_order(tracked, occurs)] if distance == "ordered" else None
+        self.shares = reference
+
+    def values(self, groups: ClassGroups) -> Floats:
+        counts = groups.histograms[self.columns[0]]
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        if self.distance == "equal":
+            return equal_distance(shares, self.shares)
+        if self.order is not None:
+            return ordered_distance(shares[:, self.order], self.shares[self.order])
+        return hierarchical_distance(shares, self.shares, self.ladder)
+
+    def due(self, groups: ClassGroups, passed: Mask) -> Counts:
+        # leaving out a share of the rows moves a distribution by at most that share
+        return whole_rows(groups.sizes * (self.values(groups) - self.wanted), passed, groups.sizes)
+
+
+def _order(tracked: Tracked, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers and dates by size, words as the hierarchy lists them (without one: by the alphabet); no value is last."""
+    leaves = tracked.ladder.leaves.filter(pl.Series(occurs))
+    if leaves.dtype == pl.String:
+        return np.argsort(leaves.is_null().to_numpy(), kind="stable")
+    return leaves.arg_sort(nulls_last=True).to_numpy()

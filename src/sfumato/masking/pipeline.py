@@ -1,0 +1,104 @@
+"""From a data set to a release: run the steps, remove what identifies, judge by the models, keep the row map secret."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.masking.base import Context, Step
+from sfumato.masking.methods.remove import Remove
+from sfumato.masking.model import PrivacyModel
+from sfumato.progress import SILENT, Progress
+from sfumato.release import Change, Lineage, Verdict
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
+
+__all__ = ["Done", "Protected", "protect"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A step that has run: its name, and what may be said of it to whom."""
+
+    step: Step
+    change: Change
+
+    def public(self) -> dict[str, Any]:
+        """For the release: parameters and public outcome."""
+        name, truthful = self.step.part_name(), self.step.truthful
+        return {"step": name, "parameters": self.step.public(), "truthful": truthful, **self.change.public}
+
+    def private(self) -> dict[str, Any]:
+        """For the owner: everything."""
+        return {"step": self.step.part_name(), **self.change.public, **self.change.private}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protected:
+    """The masked data set with the account of how it came about."""
+
+    data: Dataset
+    lineage: Lineage
+    done: tuple[Done, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Every model was checked and holds."""
+        return all(verdict.holds for verdict in self.verdicts)
+
+
+def protect(
+    data: Dataset,
+    *,
+    steps: Sequence[Step],
+    models: Sequence[PrivacyModel] = (),
+    rng: Rng,
+    order: str = "shuffled",
+    progress: Progress = SILENT,
+) -> Protected:
+    """Run the steps in order, remove the identifiers that are left, and judge the outcome by every model.
+
+    Rows are shuffled at the end unless ``order`` is "kept": two releases in the order of the same original could be
+    linked row by row, whatever was done to their values.
+    """
+    original, lineage = data, Lineage.identity(data.rows)
+    done: list[Done] = []
+    safe: set[str] = set()
+
+    def run(step: Step, position: int) -> None:
+        nonlocal data, lineage
+        context = Context(rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress)
+        change = step.apply(data, context)
+        data = Dataset(table=change.table, schema=data.schema)
+        lineage = lineage.then(change.rows)
+        safe.update(change.touched)
+        done.append(Done(step=step, change=change))
+
+    for position, step in enumerate(steps):
+        run(step, position)
+    left = tuple(name for name in data.identifiers if name not in safe)
+    if left:
+        run(Remove(columns=left), len(steps))
+    if order == "shuffled":
+        rows = rng.child("order").generator.permutation(data.rows)
+        data = data.with_frame(data.table.frame[rows])
+        lineage = lineage.then(rows.astype(np.int64))
+    data = data.with_frame(_used_categories(data.table.frame))
+    verdicts = tuple(model.check(data, original=original) for model in models)
+    return Protected(data=data, lineage=lineage, done=tuple(done), verdicts=verdicts)
+
+
+def _used_categories(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with lists of categories cut down to what its rows show: such a list names suppressed values too."""
+    used = []
+    for series in frame:
+        if isinstance(series.dtype, pl.Enum):
+            shown = set(series.cast(pl.String).drop_nulls().unique())
+            kept = pl.Enum([name for name in series.dtype.categories if name in shown])
+            used.append(series.cast(pl.String).cast(kept))
+    return frame.with_columns(used) if used else frame

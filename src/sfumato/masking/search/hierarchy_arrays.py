@@ -1,0 +1,153 @@
+"""Local recoding: rows form clusters, and a cluster shows in each column the lowest group that holds all its values.
+
+Two rows with the same value may show different groups, which is what makes local recoding lose less than levels that
+hold for a whole column. Everything here works on the distinct combinations of a compressed table ("units").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.masking.equivalence_classes import EquivalenceClasses
+from sfumato.schema import BoundHierarchy, Dataset
+
+__all__ = ["HierarchyArrays", "cell_prices", "forest", "labels_of", "lowest_groups", "spelled", "with_spares"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HierarchyArrays:
+    """The hierarchies of all quasi-identifiers laid over the units, in the shape compiled loops need."""
+
+    groups: npt.NDArray[np.int32]
+    """(unit, column, level): code of the unit's group. Levels above a column's own height repeat its root."""
+    price: Floats
+    """What one row pays for showing a group; all columns and levels one after the other, weights applied."""
+    offset: Ints
+    """(column, level): where the prices of that level begin."""
+    rows: Ints
+    """Rows per unit."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def dearest(self) -> npt.NDArray[np.intp]:
+        """Columns by the mean price of giving up their last level, dearest first: loops that stop early look there."""
+        top = self.groups.shape[2] - 1
+        means = [
+            float(np.average(self.price[self.offset[c, top] + self.groups[:, c, top]], weights=self.rows))
+            - float(np.average(self.price[self.offset[c, 0] + self.groups[:, c, 0]], weights=self.rows))
+            for c in range(self.groups.shape[1])
+        ]
+        return np.argsort(-np.array(means), kind="stable")
+
+    def take(self, units: npt.NDArray[np.intp]) -> HierarchyArrays:
+        """Some of the units."""
+        return HierarchyArrays(groups=self.groups[units], price=self.price, offset=self.offset, rows=self.rows[units])
+
+
+def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[EquivalenceClasses, Ints]:
+    """Let classes of more than k rows offer single rows to neighbours that need them.
+
+    Gives a table where such a class is a core of at least k rows and up to k - 1 units of one row each, and for each
+    unit its core (-1: it is no spare row). Rows of a class look alike, so which of them are spare does not matter.
+    """
+    assert table.of_row is not None
+    spare = np.clip(table.sizes - k, 0, k - 1)
+    classes = len(table)
+    order = np.argsort(table.of_row, kind="stable")
+    ends = np.cumsum(table.sizes)
+    total = int(spare.sum())
+    owner = np.repeat(np.arange(classes), spare)
+    nth = np.arange(total) - np.repeat(np.cumsum(spare) - spare, spare)
+    of_row = table.of_row.copy()
+    of_row[order[ends[owner] - 1 - nth]] = classes + np.arange(total)
+    sizes = np.concatenate([table.sizes - spare, np.ones(total, dtype=np.int64)])
+    tracked = {}
+    for name, column in table.tracked.items():
+        width = len(column.ladder.leaves)
+        values = column.ladder.encode(data.table.column(name))
+        pair, counts = np.unique(of_row.astype(np.int64) * width + values, return_counts=True)
+        tracked[name] = replace(
+            column,
+            cells=(pair // width).astype(np.int32),
+            values=(pair % width).astype(np.int32),
+            counts=counts.astype(np.int64),
+        )
+    codes = np.concatenate([table.codes, table.codes[owner]])
+    home = np.concatenate([np.full(classes, -1, dtype=np.int64), owner])
+    return replace(table, codes=codes, sizes=sizes, tracked=tracked, of_row=of_row), home
+
+
+def forest(table: EquivalenceClasses, cells: Sequence[Sequence[Floats]], weights: Floats) -> HierarchyArrays:
+    """Lay hierarchies and prices (by column, level and code) over the units of a compressed table."""
+    deepest = max(table.heights) + 1
+    groups = np.empty((len(table), len(table.ladders), deepest), dtype=np.int32)
+    offset = np.zeros((len(table.ladders), deepest), dtype=np.int64)
+    prices: list[Floats] = []
+    place = 0
+    for column, ladder in enumerate(table.ladders):
+        assert ladder.levels[-1].size == 1, "compiled loops climb until two values meet, at the root at the latest"
+        for number in range(deepest):
+            level = ladder.levels[min(number, ladder.height)]
+            groups[:, column, number] = level.codes[table.codes[:, column]]
+            if number <= ladder.height:
+                offset[column, number] = place
+                prices.append(np.asarray(cells[column][number], dtype=np.float64) * weights[column])
+                place += level.size
+            else:
+                offset[column, number] = offset[column, number - 1]
+    return HierarchyArrays(groups=groups, price=np.concatenate(prices), offset=offset, rows=table.sizes)
+
+
+def lowest_groups(woods: HierarchyArrays, cluster: Ints, count: int) -> npt.NDArray[np.int16]:
+    """(cluster, column): the lowest level at which all units of the cluster share a group."""
+    order = np.argsort(cluster, kind="stable")
+    starts = np.searchsorted(cluster[order], np.arange(count))
+    deepest = woods.groups.shape[2]
+    levels = np.full((count, woods.groups.shape[1]), deepest - 1, dtype=np.int16)
+    for column in range(woods.groups.shape[1]):
+        for level in range(deepest - 2, -1, -1):
+            codes = woods.groups[order, column, level]
+            alike = np.minimum.reduceat(codes, starts) == np.maximum.reduceat(codes, starts)
+            levels[alike, column] = level
+    return levels
+
+
+def cell_prices(woods: HierarchyArrays, levels: npt.NDArray[np.integer[Any]]) -> Floats:
+    """(unit, column): what a row of the unit pays at these levels (unit, column)."""
+    out = np.empty(levels.shape)
+    for column in range(levels.shape[1]):
+        level = levels[:, column]
+        codes = woods.groups[np.arange(len(levels)), column, level]
+        out[:, column] = woods.price[woods.offset[column, level] + codes]
+    return out
+
+
+def spelled(values: pl.Series) -> pl.Series:
+    """Values as text beside coarser labels. Whole numbers lose their ``.0``, so that 7.0 and 7 read alike."""
+    text = values.cast(pl.String)
+    return text.str.strip_suffix(".0") if values.dtype.is_float() else text
+
+
+def labels_of(
+    ladder: BoundHierarchy, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]
+) -> pl.Series:
+    """The label of each leaf number at a level of its own. Stays in the column's type when nothing was coarsened."""
+    if not levels.any():
+        return ladder.decode(leaves, 0)
+    levels = np.minimum(levels, ladder.height)
+    shown = pl.concat([spelled(level.labels).alias(ladder.column) for level in ladder.levels])
+    starts = np.concatenate([[0], np.cumsum([level.size for level in ladder.levels])])
+    codes = np.stack([level.codes for level in ladder.levels])[levels, leaves]
+    return shown.gather(starts[levels] + codes)

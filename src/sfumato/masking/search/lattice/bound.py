@@ -1,0 +1,156 @@
+"""A lower bound on the score of every combination of levels, for lattices too big to search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, number_rows
+from sfumato.masking.metric import Shape
+from sfumato.masking.model import ModelRule, Monotonicity
+from sfumato.masking.search.lattice.level_range import LevelRange
+from sfumato.masking.search.lattice.optimal import floors, search
+from sfumato.masking.search.lattice.space import LatticeSpace, Node
+from sfumato.rng import Rng
+
+__all__ = ["lower_bound"]
+
+_FIRST, _LARGEST = 4_000, 2_000_000
+"""Combinations of levels of the first groups of columns, and of the largest ones that are tried."""
+
+
+class _AtLeast(ModelRule):
+    """What all models together ask at least: classes of some size."""
+
+    closure = Monotonicity.ANY
+    sizes_only = True
+
+    def __init__(self, least: int) -> None:
+        self.name, self.least = "k-anonymity", least
+
+    def values(self, groups: ClassGroups) -> npt.NDArray[np.float64]:
+        return groups.sizes.astype(np.float64)
+
+
+def lower_bound(
+    space: LatticeSpace,
+    within: LevelRange,
+    bottom: Node,
+    *,
+    seconds: float,
+    rng: Rng,
+    clock: Callable[[], float] = time.monotonic,
+) -> float:
+    """No combination of levels scores less; infinity when none can meet the models.
+
+    A table that meets the models does so on any of its columns alone, because classes only grow when columns are left
+    out. So the best that a few columns can do together, which is found exactly, bounds what they cost in any solution.
+    Many such groups of columns give linear constraints; their cheapest solution is the bound.
+    """
+    metric = space.metric
+    if space.counts_classes:
+        sums = np.array(sum(float(part.min()) for part in floors(space, within)))
+        return float(metric.above(sums, space.prices, bottom.shape, least=space.least, stay=False))
+    alone = np.array([float(part.min()) for part in floors(space, within)])
+    groups: list[tuple[list[int], float]] = []
+    stop = clock() + seconds
+    nodes = _FIRST
+    while clock() < stop:
+        for columns in _partition(within, rng, nodes):
+            value = _best_of(space, within, columns, left=max(stop - clock(), 0.01))
+            if value == float("inf"):
+                return value
+            groups.append((columns, value))
+            if clock() > stop:
+                break
+        if any(len(columns) == len(alone) for columns, _ in groups):
+            break
+        # larger groups say more; small ones come first so that there is an answer at any time
+        nodes = min(5 * nodes, _LARGEST)
+    total = _cheapest(alone, groups)
+    return float(metric.below(np.array(total), space.prices, replace(bottom.shape, suppressed=0), least=space.least))
+
+
+def _partition(within: LevelRange, rng: Rng, most: int) -> list[list[int]]:
+    """All columns in random groups, each with at most so many combinations of levels."""
+    groups: list[list[int]] = [[]]
+    nodes = 1
+    for column in rng.generator.permutation(len(within.low)).tolist():
+        levels = within.high[column] - within.low[column] + 1
+        if groups[-1] and nodes * levels > most:
+            groups.append([])
+            nodes = 1
+        groups[-1].append(column)
+        nodes *= levels
+    return groups
+
+
+def _best_of(space: LatticeSpace, within: LevelRange, columns: list[int], *, left: float) -> float:
+    """The least that these columns cost together in any table that meets the models."""
+    table = _only(space.table, columns)
+    weights = dict(zip(table.columns, space.prices.weights[columns].tolist(), strict=True))
+    if not any(weights.values()):
+        return 0.0
+    small = LatticeSpace(table, (_AtLeast(space.least),), space.metric, limit=space.limit, weights=weights)
+    part = LevelRange(low=tuple(within.low[i] for i in columns), high=tuple(within.high[i] for i in columns))
+    found = search(small, part, seconds=left)
+    if found.optimal:
+        return float("inf") if found.best is None else found.best.parts
+    return _parts_below(small, found.bound, float(sum(float(p.min()) for p in floors(small, part))))
+
+
+def _parts_below(space: LatticeSpace, score: float, low: float) -> float:
+    """The sum of columns' parts that gives this score, from below: no table that scores as much has less."""
+    if not np.isfinite(score):
+        return low
+    shape = Shape(rows=space.rows, suppressed=0, classes=1, term=0.0)
+
+    def total(parts: float) -> float:
+        return float(space.metric.total(np.asarray(parts), space.prices, shape))
+
+    high = low + 1.0
+    while total(high) < score:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if total(middle) <= score else (low, middle)
+    return low
+
+
+def _only(table: EquivalenceClasses, columns: list[int]) -> EquivalenceClasses:
+    """The compressed table of some of the columns."""
+    codes = [table.codes[:, i] for i in columns]
+    number, count = number_rows(codes, [len(table.ladders[i].leaves) for i in columns])
+    first = np.zeros(count, dtype=np.intp)
+    first[number[::-1]] = np.arange(len(number))[::-1]
+    return EquivalenceClasses(
+        columns=tuple(table.columns[i] for i in columns),
+        ladders=tuple(table.ladders[i] for i in columns),
+        levels=(0,) * len(columns),
+        codes=np.ascontiguousarray(table.codes[first][:, columns]),
+        sizes=np.bincount(number, weights=table.sizes, minlength=count).astype(np.int64),
+    )
+
+
+def _cheapest(alone: npt.NDArray[np.float64], groups: list[tuple[list[int], float]]) -> float:
+    """The least sum of costs per column that pays every group."""
+    from scipy.optimize import linprog
+
+    if not groups:
+        return float(alone.sum())
+    matrix = np.zeros((len(groups), len(alone)))
+    for row, (columns, _) in enumerate(groups):
+        matrix[row, columns] = -1.0
+    answer = linprog(
+        np.ones(len(alone)),
+        A_ub=matrix,
+        b_ub=[-value for _, value in groups],
+        bounds=[(value, None) for value in alone],
+        method="highs",
+    )
+    # a hair below, because the solver works in floating point
+    return max(float(answer.fun) * (1 - 1e-7), float(alone.sum())) if answer.status == 0 else float(alone.sum())

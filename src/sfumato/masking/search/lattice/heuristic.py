@@ -1,0 +1,163 @@
+"""Good combinations of levels for lattices too big to search, with a proven distance to the best there could be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.masking.search.lattice.bound import lower_bound
+from sfumato.masking.search.lattice.level_range import LevelRange, SearchResult
+from sfumato.masking.search.lattice.optimal import floors
+from sfumato.masking.search.lattice.optimal import search as prove
+from sfumato.masking.search.lattice.space import LatticeSpace, Node
+from sfumato.progress import SILENT, Progress
+from sfumato.rng import Rng
+
+__all__ = ["search"]
+
+Levels = npt.NDArray[np.int64]
+
+_SMALL = 200_000
+"""Lattices up to this size are searched exactly within the same time."""
+_POPULATION = 32
+_FOR_THE_BOUND = 0.3
+"""Share of the time that goes into the bound."""
+
+
+def search(
+    space: LatticeSpace,
+    within: LevelRange,
+    *,
+    seconds: float,
+    rng: Rng,
+    progress: Progress = SILENT,
+    clock: Callable[[], float] = time.monotonic,
+) -> SearchResult:
+    """A combination of levels that meets the models, improved until the time is up, and a lower bound.
+
+    First top-down: from the coarsest table, take the step down that helps most as long as the models hold. Then a
+    genetic search: good combinations are crossed and changed by a level, and each new best one is improved step by
+    step. Interrupting it gives the best so far.
+    """
+    if within.nodes <= _SMALL:
+        return prove(space, within, seconds=seconds, progress=progress, clock=clock)
+    start = clock()
+    hunt = _Hunt(space, within, stop=start + seconds * (1 - _FOR_THE_BOUND), clock=clock)
+    bottom = space.judge(within.low)
+    interrupted = False
+    with progress.task("search", seconds) as tick:
+        try:
+            hunt.descend(np.array(within.high))
+            tick(clock() - start)
+            hunt.breed(rng.generator, tick)
+        except KeyboardInterrupt:
+            interrupted = True
+    left = max(start + seconds - clock(), 0.05) if not interrupted else 0.05
+    bound = lower_bound(space, within, bottom, seconds=left, rng=rng.child("bound"), clock=clock)
+    best = hunt.best
+    proven = (best is not None and best.score <= bound) or (best is None and bound == float("inf"))
+    return SearchResult(
+        best=best,
+        bound=min(bound, best.score) if best is not None else bound,
+        optimal=proven,
+        judged=space.judged,
+        nodes=within.nodes,
+    )
+
+
+class _Hunt:
+    def __init__(self, space: LatticeSpace, within: LevelRange, *, stop: float, clock: Callable[[], float]) -> None:
+        self.space, self.stop, self.clock = space, stop, clock
+        self.low, self.high = np.array(within.low), np.array(within.high)
+        self.floors = floors(space, within)
+        self.best: Node | None = None
+        self.seen: dict[bytes, float] = {}
+
+    @property
+    def late(self) -> bool:
+        return self.clock() > self.stop
+
+    def judge(self, at: Levels) -> float:
+        """The score, infinity when the models fail there."""
+        name = at.tobytes()
+        if name not in self.seen:
+            node = self.space.judge(at)
+            self.seen[name] = node.score
+            if node.meets and (self.best is None or node.score < self.best.score):
+                self.best = node
+        return self.seen[name]
+
+    def descend(self, at: Levels) -> Levels:
+        """Steps of one level in one column, and exchanges of two columns, as long as they improve the score."""
+        score = self.judge(at)
+        while not self.late:
+            step = self._better(at, score, self._single(at)) or self._better(at, score, self._exchange(at))
+            if step is None:
+                break
+            at, score = step
+        return at
+
+    def _better(self, at: Levels, score: float, moves: list[Levels]) -> tuple[Levels, float] | None:
+        best: tuple[Levels, float] | None = None
+        for move in moves:
+            if self.late:
+                break
+            value = self.judge(move)
+            if value < score and (best is None or value < best[1]):
+                best = (move, value)
+        return best
+
+    def _single(self, at: Levels) -> list[Levels]:
+        moves = []
+        for column in range(len(at)):
+            for change in (-1, 1):
+                if self.low[column] <= at[column] + change <= self.high[column]:
+                    move = at.copy()
+                    move[column] += change
+                    moves.append(move)
+        return moves
+
+    def _exchange(self, at: Levels) -> list[Levels]:
+        """One column a level down, another a level up, where the columns alone would then cost less."""
+
+        def price(column: int, level: int) -> float:
+            return float(self.floors[column][level - self.low[column]])
+
+        moves = []
+        for down in range(len(at)):
+            for up in range(len(at)):
+                if down == up or at[down] <= self.low[down] or at[up] >= self.high[up]:
+                    continue
+                gain = price(down, at[down]) - price(down, at[down] - 1)
+                if gain > price(up, at[up] + 1) - price(up, at[up]):
+                    move = at.copy()
+                    move[down] -= 1
+                    move[up] += 1
+                    moves.append(move)
+        return moves
+
+    def breed(self, generator: np.random.Generator, tick: Callable[[float], None]) -> None:
+        """Cross and change good combinations until the time is up."""
+        first = np.array(self.best.levels) if self.best is not None else self.high
+        people = [first, self.high]
+        while len(people) < _POPULATION:
+            people.append(np.minimum(first + generator.integers(0, 2, len(first)), self.high))
+        last = self.clock()
+        while not self.late:
+            people.sort(key=self.judge)
+            people = people[: _POPULATION // 2]
+            before = self.best.score if self.best is not None else float("inf")
+            while len(people) < _POPULATION and not self.late:
+                one, other = generator.integers(0, _POPULATION // 2, 2)
+                child = np.where(generator.random(len(first)) < 0.5, people[one], people[other])
+                change = generator.integers(-1, 2, len(first)) * (generator.random(len(first)) < 2 / len(first))
+                child = np.clip(child + change, self.low, self.high)
+                self.judge(child)
+                people.append(child)
+            if self.best is not None and self.best.score < before:
+                people[-1] = self.descend(np.array(self.best.levels))
+            tick(self.clock() - last)
+            last = self.clock()

@@ -1,0 +1,155 @@
+"""Rows that stay rare: a quick proof that a table fails, without grouping it.
+
+Where nothing may be suppressed, one class that is too small settles a combination of levels. The rows that made earlier
+ones fail are tried first: the rows like them are found by intersecting bit sets, one per column.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from sfumato.masking.equivalence_classes import EquivalenceClasses
+from sfumato.masking.search.lattice.kernels import climb, close_box, next_open
+
+__all__ = ["Witnesses"]
+
+_LARGEST = 1 << 26
+"""Bytes of bit sets beyond which no witnesses are kept."""
+_MOST = 64
+
+
+class Witnesses:
+    """A few combinations that were rare in some table, most useful first."""
+
+    def __init__(self, table: EquivalenceClasses, least: int) -> None:
+        words = (len(table) + 63) // 64
+        groups = sum(level.size for ladder in table.ladders for level in ladder.levels)
+        self.active = least > 1 and groups * words * 8 <= _LARGEST
+        if not self.active:
+            return
+        self._least, self._sizes, self._codes = least, table.sizes, table.codes
+        deepest = max(table.heights) + 1
+        self._starts = np.zeros((len(table.ladders), deepest), dtype=np.int64)
+        levels, at = [], 0
+        rows = 0
+        for i, ladder in enumerate(table.ladders):
+            for number, level in enumerate(ladder.levels):
+                self._starts[i, number] = at
+                levels.append(level.codes + np.int32(rows))
+                at, rows = at + len(level.codes), rows + level.size
+        self._sets = np.concatenate(levels)
+        """For each column, level and leaf, which bit set holds the combinations like it."""
+        self._bits = np.zeros((groups, words), dtype=np.uint64)
+        _fill(self._codes, self._sets, self._starts, np.array(table.heights), self._bits)
+        self._known = np.zeros(_MOST, dtype=np.int64)
+        self._count = 0
+
+    def refute(self, levels: npt.NDArray[np.int64]) -> bool:
+        """Whether some witness has too few rows like it at ``levels``."""
+        if not self.active or self._count == 0:
+            return False
+        found: int = _rare(
+            self._bits, self._codes, self._sets, self._starts, self._known, self._count, levels, self._sizes,
+            self._least,
+        )  # fmt: skip
+        if found > 0:
+            # nearer to the front, because the next table is often like this one
+            self._known[[0, found]] = self._known[[found, 0]]
+        return found >= 0
+
+    def skip(
+        self,
+        bounds: npt.NDArray[np.float64],
+        order: npt.NDArray[np.int64],
+        start: int,
+        limit: float,
+        shape: npt.NDArray[np.int64],
+        strides: npt.NDArray[np.int64],
+        low: npt.NDArray[np.int64],
+    ) -> tuple[int, int]:
+        """Close everything that witnesses refute on the way to the next open combination that they do not.
+
+        Gives its position in ``order`` and how many combinations were refuted.
+        """
+        if not self.active:
+            return start, 0
+        place, refuted = _skip(
+            bounds, order, start, limit, shape, strides, low,
+            self._bits, self._codes, self._sets, self._starts, self._known, self._count, self._sizes, self._least,
+        )  # fmt: skip
+        return int(place), int(refuted)
+
+    def remember(self, combination: int) -> None:
+        """Keep a combination whose class was too small."""
+        if not self.active:
+            return
+        if self._count == _MOST:
+            self._count -= 1
+        self._known[1 : self._count + 1] = self._known[: self._count]
+        self._known[0] = combination
+        self._count += 1
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _fill(codes, sets, starts, heights, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    for j in range(codes.shape[0]):
+        word, bit = j >> 6, np.uint64(1) << np.uint64(j & 63)
+        for i in range(codes.shape[1]):
+            for level in range(heights[i] + 1):
+                bits[sets[starts[i, level] + codes[j, i]], word] |= bit
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _rare(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    bits, codes, sets, starts, known, count, levels, sizes, least
+):
+    """The first witness with fewer than ``least`` rows like it, or -1."""
+    columns = codes.shape[1]
+    own = np.empty(columns, dtype=np.int64)
+    for number in range(count):
+        for i in range(columns):
+            own[i] = sets[starts[i, levels[i]] + codes[known[number], i]]
+        total = np.int64(0)
+        for word in range(bits.shape[1]):
+            both = bits[own[0], word]
+            for i in range(1, columns):
+                if both == 0:
+                    break
+                both &= bits[own[i], word]
+            place = word << 6
+            while both != 0:
+                if both & np.uint64(1):
+                    total += sizes[place]
+                both >>= np.uint64(1)
+                place += 1
+            if total >= least:
+                break
+        if total < least:
+            return number
+    return -1
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _skip(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    bounds, order, start, limit, shape, strides, low, bits, codes, sets, starts, known, count, sizes, least
+):
+    refuted = 0
+    at = np.empty(shape.size, dtype=np.int64)
+    top = np.empty(shape.size, dtype=np.int64)
+    bottom = np.zeros(shape.size, dtype=np.int64)
+    position = next_open(bounds, order, start, limit)
+    while position < order.size:
+        for i in range(shape.size):
+            at[i] = order[position] // strides[i] % shape[i]
+        climb(bounds, shape, strides, at, limit, 1.0, top)
+        found = _rare(bits, codes, sets, starts, known, count, top + low, sizes, least)
+        if found < 0:
+            break
+        if found > 0:
+            known[0], known[found] = known[found], known[0]
+        close_box(bounds, strides, bottom, top)
+        refuted += 1
+        position = next_open(bounds, order, position, limit)
+    return position, refuted

@@ -1,0 +1,394 @@
+"""A table laid out for search: prices and codes of every level side by side, and stored tables to roll up from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.metric import ClassTerm, LossMetric, Prices, Shape
+from sfumato.masking.model import ModelRule, Monotonicity
+from sfumato.masking.search.lattice import kernels
+from sfumato.masking.search.lattice.packing import Packing
+from sfumato.masking.search.lattice.rare_rows import Witnesses
+
+__all__ = ["LatticeSpace", "Node"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_STORED_TABLES = 600
+"""How many combinations of levels of the widest columns are kept to roll up from."""
+_FEW_TABLES = 16
+_STORED_BYTES = 1 << 30
+_WORTH_STORING = 0.9
+"""A table is stored when it has at most this share of the classes of the one it was made from."""
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One combination of levels, judged."""
+
+    levels: tuple[int, ...]
+    shape: Shape
+    smallest: int
+    """Rows of the smallest kept class."""
+    score: float
+    parts: float
+    """The columns' parts of the score, summed."""
+    meets: bool
+    """All models hold, and no more rows are suppressed than allowed."""
+    hopeless: bool
+    """Every finer combination fails too."""
+    settled: bool
+    """Nothing is suppressed, and nothing would be in any coarser table."""
+    extra: npt.NDArray[np.float64] | None = None
+    """What the rows that any finer table must suppress too pay more than shown, by column and level."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stored:
+    """The classes at some levels: their keys and counts."""
+
+    levels: Ints
+    keys: npt.NDArray[np.uint64]
+    size: Ints
+    people: Ints
+    of_parent: npt.NDArray[np.int32]
+    """For each class of the parent the class here; of each combination when there is no parent."""
+    parent: _Stored | None = None
+
+    @cached_property
+    def of(self) -> npt.NDArray[np.int32]:
+        """For each combination of the compressed table the class it lies in."""
+        return self.of_parent if self.parent is None else self.of_parent[self.parent.of]
+
+
+class LatticeSpace:
+    """Judges combinations of levels of one table, each from the smallest stored table that is finer."""
+
+    def __init__(
+        self,
+        table: EquivalenceClasses,
+        rules: tuple[ModelRule, ...],
+        metric: LossMetric,
+        *,
+        limit: int,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
+        self.table, self.rules, self.metric, self.limit = table, rules, metric, limit
+        self.prices: Prices = metric.lay(table, weights)
+        self.rows = table.rows
+        self.heights = np.array(table.heights, dtype=np.int64)
+        columns, deepest = len(table.columns), int(self.heights.max()) + 1
+        self._starts = np.zeros((columns, deepest), dtype=np.int64)
+        self._leaf_starts = np.zeros_like(self._starts)
+        at = leaf_at = 0
+        for i, ladder in enumerate(table.ladders):
+            for number, level in enumerate(ladder.levels):
+                self._starts[i, number], self._leaf_starts[i, number] = at, leaf_at
+                at, leaf_at = at + level.size, leaf_at + len(level.codes)
+        flat = [cells for column in self.prices.cells for cells in column]
+        levels = [level for ladder in table.ladders for level in ladder.levels]
+        self._prices = np.concatenate(flat)
+        self._leaf_prices = np.concatenate([p[level.codes] for p, level in zip(flat, levels, strict=True)])
+        self._packing = Packing(table.ladders)
+        self._every = np.arange(columns)
+        self.least = max([rule.least for rule in rules], default=1)
+        self._others = tuple(rule for rule in rules if not rule.sizes_only)
+        self._columns = tuple(dict.fromkeys(name for rule in self._others for name in rule.columns))
+        if metric.class_term is ClassTerm.MINORITY:
+            assert metric.target is not None
+            self._columns = tuple(dict.fromkeys((*self._columns, metric.target)))
+        self.closure = Monotonicity(min((int(rule.closure) for rule in rules), default=int(Monotonicity.ANY)))
+        self.counts_classes = type(metric).above is not LossMetric.above
+        """Whether the metric bounds coarser tables by the classes of finer ones, even of those that fail."""
+        self._absent = any(rule.about_absent for rule in rules)
+        if self._absent:
+            # a suppressed class would be one that nobody of the population is in, which such a rule forbids
+            self.limit = 0
+        self.base = self._base()
+        """By column and level: the sum of prices over all rows when none is suppressed."""
+        self._scratch(len(table))
+        self._store_root()
+        self._witnesses = Witnesses(table, self.least if self.limit == 0 else 1)
+        self.judged = 0
+
+    def _base(self) -> npt.NDArray[np.float64]:
+        base = np.zeros(self._starts.shape)
+        for i, ladder in enumerate(self.table.ladders):
+            rows = self.table.frequencies[i]
+            for level in range(ladder.height + 1):
+                start = self._leaf_starts[i, level]
+                base[i, level] = rows @ self._leaf_prices[start : start + len(rows)]
+        return base
+
+    def _scratch(self, size: int) -> None:
+        bits = max(12, int(np.ceil(np.log2(max(2 * size, 2)))))
+        self._slots = np.zeros(1 << bits, dtype=np.int64)
+        self._stamp = 0
+        # one place more than classes: the kernel writes a key before it knows whether it is new
+        self._keys = np.zeros((size + 1, self._packing.words), dtype=np.uint64)
+        self._size = np.zeros(size, dtype=np.int64)
+        self._people = np.zeros(size if self.table.population is not None else 0, dtype=np.int64)
+        self._of = np.zeros(size, dtype=np.int32)
+        self._kept = np.zeros(size, dtype=np.bool_)
+        self._cells = np.zeros(len(self.table.columns))
+
+    def _store_root(self) -> None:
+        everybody = self.table.population is not None
+        present = np.arange(len(self.table)) if everybody else np.flatnonzero(self.table.sizes > 0)
+        of = np.zeros(len(self.table), dtype=np.int32)
+        of[present] = np.arange(len(present))
+        people = _NOTHING if self.table.population is None else self.table.population[present]
+        self._root = _Stored(
+            levels=np.zeros_like(self.heights),
+            keys=self._packing.pack(self.table.codes[present]),
+            size=self.table.sizes[present],
+            people=people,
+            of_parent=of,
+        )
+        self._stored: dict[tuple[int, ...], _Stored] = {}
+        self._bytes = 0
+        # where nothing may be suppressed, witnesses settle most tables and few are ever grouped
+        most = _STORED_TABLES if self.limit else _FEW_TABLES
+        self._order = []
+        tables = 1
+        for column in self._most_reducing():
+            tables *= int(self.heights[column]) + 1
+            if tables > most:
+                break
+            self._order.append(column)
+
+    def _most_reducing(self) -> list[int]:
+        """The columns, first those without which fewest classes are left."""
+        if self.limit == 0:
+            left = [-int(np.count_nonzero(rows)) for rows in self.table.frequencies]
+        else:
+            left = [self._merge(self._root, at) for at in np.diag(self.heights)]
+        return sorted(range(len(left)), key=left.__getitem__)
+
+    def judge(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
+        """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
+        at = np.asarray(levels, dtype=np.int64)
+        if self.limit == 0 and self._witnesses.refute(at):
+            self.judged += 1
+            return self._refuted(at)
+        return self._judge(at, explain=explain)
+
+    def skip(self, bounds: npt.NDArray[np.float64], order: Ints, start: int, limit: float, *lattice: Ints) -> int:
+        """Where nothing may be suppressed: close what rare rows refute, up to the next open place that they do not."""
+        if self.limit:
+            return start
+        place, refuted = self._witnesses.skip(bounds, order, start, limit, *lattice)
+        self.judged += refuted
+        return place
+
+    def _judge(self, at: Ints, *, explain: bool = False) -> Node:
+        source, count = self._group(at)
+        size, kept = self._size[:count], self._kept[:count]
+        self.judged += 1
+        certain = int(kernels.small(size, self.least, kept))
+        meets = certain <= self.limit
+        if self.limit == 0 and not meets:
+            self._witnesses.remember(self._smallest(source, size))
+        if not meets and not self.counts_classes:
+            return self._refuted(at)
+        extra = self._extra(at, source, kept) if explain and meets and certain and not self._others else None
+        term = 0.0
+        if meets and (self._others or self._columns):
+            meets, term, due = self._test(source, kept)
+            certain += due
+        pack = self._packing
+        suppressed, classes, smallest, summed = kernels.sums(
+            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._prices, size, kept,
+            int(self.metric.class_term), self._cells,
+        )  # fmt: skip
+        shape = Shape(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
+        # an empty table hides everybody and helps nobody
+        meets = meets and suppressed <= self.limit and classes > 0
+        everyone = self._cells + suppressed * self.prices.star
+        parts = float(self.metric.columns(everyone, self.prices).sum())
+        monotone = self.closure is Monotonicity.ANY or (self.limit == 0 and self.closure is Monotonicity.PASSING)
+        return Node(
+            levels=tuple(at.tolist()),
+            shape=shape,
+            smallest=smallest,
+            score=float(self.metric.total(np.asarray(parts), self.prices, shape)) if meets else float("inf"),
+            parts=parts,
+            meets=meets,
+            hopeless=certain > self.limit or (monotone and not meets),
+            settled=meets and suppressed == 0 and self.closure is not Monotonicity.NONE,
+            extra=extra,
+        )
+
+    def _refuted(self, at: Ints) -> Node:
+        """A table of which only is known that it fails, as does every finer one."""
+        shape = Shape(rows=self.rows, suppressed=0, classes=self.rows, term=0.0)
+        return Node(
+            levels=tuple(at.tolist()),
+            shape=shape,
+            smallest=0,
+            score=float("inf"),
+            parts=0.0,
+            meets=False,
+            hopeless=True,
+            settled=False,
+        )
+
+    def _smallest(self, source: _Stored, size: Ints) -> int:
+        """A combination that lies in the smallest class."""
+        rare = int(np.argmin(np.where(size > 0, size, self.rows + 1)))
+        return int(kernels.member(source.of, self._of, self.table.sizes, rare))
+
+    def assign(self, levels: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], Mask]:
+        """For each combination of the compressed table its class at ``levels``, and whether that class is kept."""
+        at = np.asarray(levels, dtype=np.int64)
+        self._judge(at)
+        source = self._source(at)
+        count = self._merge(source, at)
+        return self._of[source.of], self._kept[:count].copy()
+
+    def worst(self, rule: ModelRule, levels: npt.ArrayLike) -> float:
+        """A model's own quantity over all classes at ``levels``, with nothing suppressed."""
+        of, count = self.table.partition(tuple(np.asarray(levels).tolist()))
+        sizes = np.bincount(of, weights=self.table.sizes, minlength=count)
+        chosen = np.ones(count, dtype=np.bool_) if rule.about_absent else sizes > 0
+        return rule.worst_of([rule.worst(groups) for _, groups in self.table.in_blocks(of, chosen, rule.columns)])
+
+    def _group(self, at: Ints) -> tuple[_Stored, int]:
+        source = self._source(at)
+        return source, self._merge(source, at)
+
+    def _merge(self, source: _Stored, at: Ints) -> int:
+        self._stamp += 1
+        count: int = kernels.group(
+            source.keys, source.size, source.people, *self._packing.changes(source.levels, at), self._packing.maps,
+            self._slots, self._stamp, self._keys, self._size, self._people, self._of,
+        )  # fmt: skip
+        return count
+
+    def _source(self, at: Ints) -> _Stored:
+        """The stored table that shares the levels of the first columns of the roll-up order; made when it is not there.
+
+        Tables with the same levels in the widest columns share these tables, so each costs only what the rest adds.
+        """
+        levels = at.tolist()
+        source = self._root
+        name: tuple[int, ...] = ()
+        for position, column in enumerate(self._order):
+            name = (*name, levels[column])
+            found = self._stored.get(name)
+            if found is None:
+                partly = np.zeros_like(at)
+                used = self._order[: position + 1]
+                partly[used] = at[used]
+                found = source if levels[column] == 0 else self._store(source, partly)
+                self._stored[name] = found
+            source = found
+        return source
+
+    def _store(self, source: _Stored, at: Ints) -> _Stored:
+        count = self._merge(source, at)
+        needed = count * 20 + 4 * len(source.size)
+        if count > _WORTH_STORING * len(source.size) or self._bytes + needed > _STORED_BYTES:
+            return source
+        self._bytes += needed
+        return _Stored(
+            levels=at,
+            keys=self._keys[:count].copy(),
+            size=self._size[:count].copy(),
+            people=self._people[:count].copy() if len(self._people) else _NOTHING,
+            parent=source,
+            of_parent=self._of[: len(source.size)].copy(),
+        )
+
+    def _extra(self, at: Ints, source: _Stored, kept: Mask) -> npt.NDArray[np.float64]:
+        extra = np.zeros(self._starts.shape)
+        kernels.nested_extra(
+            self.table.codes, self._leaf_starts, at, self.table.sizes, self._leaf_prices, self.prices.star,
+            source.of, self._of, kept, extra,
+        )  # fmt: skip
+        return extra
+
+    def _groups(self, source: _Stored, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> ClassGroups:
+        """What models see of the classes of these numbers."""
+        place = np.full(len(self._size), -1, dtype=np.int32)
+        place[numbers] = np.arange(len(numbers), dtype=np.int32)
+        histograms = {}
+        for name in columns:
+            column = self.table.track(name)
+            histograms[name] = np.zeros((len(numbers), len(column.ladder.leaves)), dtype=np.int64)
+            kernels.count_values(
+                column.cells, column.values, column.counts, source.of, self._of, place, histograms[name]
+            )
+        return ClassGroups(
+            sizes=self._size[numbers],
+            histograms=histograms,
+            population=self._people[numbers] if len(self._people) else None,
+        )
+
+    def _test(self, source: _Stored, kept: Mask) -> tuple[bool, float, int]:
+        """Unmark the classes that fail.
+
+        Gives whether the rest can pass, the class term that needs histograms, and how many of the rows that it tested
+        every finer table must suppress.
+        """
+        due = 0
+        size = self._size[: len(kept)]
+        numbers = np.flatnonzero(kept | (size == 0) if self._absent else kept)
+        step = self.table.blocks(len(numbers), self._columns)
+        for start in range(0, len(numbers), step):
+            block = numbers[start : start + step]
+            groups = self._groups(source, block, self._columns)
+            good = np.ones(len(block), dtype=np.bool_)
+            least = np.zeros(len(block), dtype=np.int64)
+            for rule in self._others:
+                passed = rule.passes(groups)
+                good &= passed
+                if self.limit and not passed.all():
+                    least = np.maximum(least, rule.due(groups, passed))
+            if self._absent and (groups.sizes[~good] == 0).any():
+                return False, 0.0, due
+            kept[block[~good]] = False
+            due += int(least.sum())
+        together = tuple(rule for rule in self._others if rule.about_table)
+        if together and not self._suppress_smallest(together, kept):
+            return False, 0.0, due
+        return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0, due
+
+    def _suppress_smallest(self, rules: tuple[ModelRule, ...], kept: Mask) -> bool:
+        """Unmark as few of the smallest classes as the rules about the whole table need."""
+        numbers = np.flatnonzero(kept)
+        numbers = numbers[np.argsort(self._size[numbers], kind="stable")]
+        sizes = self._size[numbers]
+
+        def holds(dropped: int) -> bool:
+            groups = ClassGroups(sizes=sizes[dropped:])
+            return all(rule.table_holds(groups) for rule in rules)
+
+        allowed = self.limit - (self.rows - int(sizes.sum()))
+        low, high = 0, int(np.searchsorted(np.cumsum(sizes), allowed, side="right")) if allowed >= 0 else -1
+        if high < 0 or not holds(high):
+            return False
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if holds(middle) else (middle + 1, high)
+        kept[numbers[:high]] = False
+        return True
+
+    def _minority(self, source: _Stored, kept: Mask) -> float:
+        target = self.metric.target
+        assert target is not None
+        numbers = np.flatnonzero(kept)
+        step = self.table.blocks(len(numbers), (target,))
+        total = 0
+        for start in range(0, len(numbers), step):
+            matrix = self._groups(source, numbers[start : start + step], (target,)).histograms[target]
+            total += int(matrix.sum() - matrix.max(axis=1, initial=0).sum())
+        return float(total)

@@ -1,0 +1,135 @@
+"""Clusters of at least k rows that lose little when each shows its lowest common groups.
+
+Greedy k-member clustering inside blocks of similar units, then repair: clusters are dissolved into their neighbours and
+units move to another cluster wherever that lowers the sum of prices. Deterministic; not optimal (the problem is
+NP-hard), and no bound on the distance to the optimum is claimed.
+
+References: Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques,
+doi:10.1007/978-3-540-71703-4_18; Meyerson, Williams (2004) for the hardness, doi:10.1145/1055558.1055591.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.masking.search.hierarchy_arrays import HierarchyArrays
+from sfumato.masking.search.local_recoding.k_member import grow
+from sfumato.masking.search.local_recoding.local_search import repair
+from sfumato.progress import SILENT, Progress
+
+__all__ = ["cluster_units"]
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+
+def cluster_units(
+    woods: HierarchyArrays,
+    k: int,
+    *,
+    home: Ints | None = None,
+    block: int = 3000,
+    passes: int = 3,
+    threads: int = 2,
+    progress: Progress = SILENT,
+) -> tuple[Ints, int]:
+    """The cluster of each unit, and how many there are. Every cluster has at least ``k`` rows if the table has.
+
+    ``home`` marks spare rows of large units with the unit they belong to (-1: not spare). ``block`` is how many units
+    look for neighbours among each other: time grows with units times block.
+    """
+    parts = split_into_blocks(woods, block, k)
+    home = np.full(len(woods), -1, dtype=np.int64) if home is None else home
+    dearest = woods.dearest
+
+    def work(units: npt.NDArray[np.intp]) -> Ints:
+        part = woods.take(units)
+        groups = np.ascontiguousarray(part.groups[:, dearest])
+        offset = np.ascontiguousarray(part.offset[dearest])
+        near = _places(home[units], units)
+        cluster, count = grow(groups, offset, part.price, part.rows, near, k)
+        return repair(groups, offset, part.price, part.rows, k, cluster, count, passes)
+
+    cluster = np.empty(len(woods), dtype=np.int64)
+    count = 0
+    with progress.task("clustering", len(woods)) as tick, ThreadPoolExecutor(threads) as pool:
+        for units, found in zip(parts, pool.map(work, parts), strict=True):
+            distinct, number = np.unique(found, return_inverse=True)
+            cluster[units] = number + count
+            count += len(distinct)
+            tick(len(units))
+    return cluster, count
+
+
+def _places(wanted: Ints, units: npt.NDArray[np.intp]) -> Ints:
+    """Where each wanted unit stands among ``units``; -1 where it does not."""
+    order = np.argsort(units, kind="stable")
+    found = np.minimum(np.searchsorted(units, wanted, sorter=order), len(units) - 1)
+    return np.where(units[order[found]] == wanted, order[found], -1)
+
+
+def split_into_blocks(woods: HierarchyArrays, block: int, k: int) -> list[npt.NDArray[np.intp]]:
+    """Units cut along hierarchies into blocks of at most about ``block`` units, each with room for several clusters."""
+    least = max(block // 8, 1)
+    done: list[npt.NDArray[np.intp]] = []
+    waiting = [np.arange(len(woods))]
+    while waiting:
+        units = waiting.pop()
+        choice = _best_cut(woods, units) if len(units) > block else None
+        if choice is None:
+            done.append(units)
+            continue
+        order = units[np.argsort(choice[units], kind="stable")]
+        values, starts = np.unique(choice[order], return_index=True)
+        children = np.split(order, starts[1:])
+        if len(values) < 2:
+            done.append(units)
+            continue
+        # small children stay together, next to each other in the hierarchy's order
+        pool: list[npt.NDArray[np.intp]] = []
+        made: list[npt.NDArray[np.intp]] = []
+        for child in sorted(children, key=len):
+            pool.append(child)
+            if sum(map(len, pool)) >= least:
+                made.append(np.concatenate(pool))
+                pool = []
+        if pool:
+            made[-1:] = [np.concatenate([*made[-1:], *pool])]
+        if len(made) < 2:
+            half = len(order) // 2
+            made = [order[:half], order[half:]]
+        waiting.extend(made)
+    return _with_room(done, woods.rows, k)
+
+
+def _with_room(parts: list[npt.NDArray[np.intp]], rows: Ints, k: int) -> list[npt.NDArray[np.intp]]:
+    """Join blocks of fewer than k rows with the next one."""
+    out: list[npt.NDArray[np.intp]] = []
+    for part in parts:
+        if out and (rows[out[-1]].sum() < k or rows[part].sum() < k):
+            out[-1] = np.concatenate([out[-1], part])
+        else:
+            out.append(part)
+    return out
+
+
+def _best_cut(woods: HierarchyArrays, units: npt.NDArray[np.intp]) -> Codes | None:
+    """Group codes of the column and level whose cut saves most and leaves no giant child; None if nothing differs."""
+    best, score = None, -1.0
+    for column in range(woods.groups.shape[1]):
+        for level in range(woods.groups.shape[2] - 1, -1, -1):
+            codes = woods.groups[units, column, level]
+            if codes.min() != codes.max():
+                break
+        else:
+            continue
+        largest = np.bincount(codes).max() / len(units)
+        above = min(level + 1, woods.groups.shape[2] - 1)
+        before = woods.price[woods.offset[column, above] + woods.groups[units[0], column, above]]
+        saved = before - woods.price[woods.offset[column, level] + codes].mean()
+        if (saved + 1e-12) * (1 - largest) > score:
+            best, score = (column, level), (saved + 1e-12) * (1 - largest)
+    return None if best is None else woods.groups[:, best[0], best[1]]

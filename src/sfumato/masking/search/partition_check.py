@@ -1,0 +1,105 @@
+"""Any partition of a compressed table judged by the models: what Mondrian and local recoding ask at every turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import BadParameter, NotApplicable, Unmet
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.model import ModelRule, PrivacyModel
+from sfumato.schema import Dataset
+
+__all__ = ["Conditions", "refuse_wildcards"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Conditions:
+    """The models of a recipe laid over one table, ready to judge partitions of it."""
+
+    def __init__(self, table: EquivalenceClasses, models: Sequence[PrivacyModel], *, method: str) -> None:
+        if not models:
+            raise BadParameter(
+                f"{method} needs a privacy model to know when to stop.",
+                fix="Add one to the recipe, for example `models: [k-anonymity: 5]`.",
+            )
+        for model in models:
+            if type(model).population_frame is not PrivacyModel.population_frame:
+                raise NotApplicable(
+                    f"{method} cannot meet {model.part_name()}: values it shows may overlap, so it is not certain "
+                    "which people of the population belong to which class.",
+                    fix="Use `generalize`, which gives each column one level.",
+                    model=model.part_name(),
+                )
+        self.table = table
+        self.rules: tuple[ModelRule, ...] = tuple(model.bind(table) for model in models)
+        self.least = max(rule.least for rule in self.rules)
+        """Every class of fewer rows fails."""
+        self._further = tuple(rule for rule in self.rules if not rule.sizes_only)
+        self.sizes_only = not self._further
+        self.columns = tuple(dict.fromkeys(name for rule in self._further for name in rule.columns))
+        self._refuse_what_no_partition_meets()
+
+    def _refuse_what_no_partition_meets(self) -> None:
+        whole = np.zeros(len(self.table), dtype=np.int64)
+        one = self.table.groups(whole, 1, columns=self.columns)
+        for rule in self.rules:
+            passed = one.sizes[0] >= rule.least and bool(rule.passes(one)[0]) and rule.table_holds(one)
+            if not passed:
+                reached = rule.worst(one)
+                raise Unmet(
+                    f"{rule.name} is not met even with all {self.table.rows} rows in one class: it reaches {reached:g} "
+                    f"where {rule.wanted:g} is wanted.",
+                    fix="Ask for less, or for another model.",
+                    model=rule.name,
+                    closest=reached,
+                    wanted=rule.wanted,
+                )
+
+    def passes(self, groups: ClassGroups) -> Mask:
+        """Which of some classes meet every model on their own."""
+        good = groups.sizes >= self.least
+        for rule in self._further:
+            good &= rule.passes(groups)
+        return good
+
+    def failing(self, of: Ints, count: int) -> Mask:
+        """Which classes of a partition (class of each unit) fail, judged block by block."""
+        sizes = np.bincount(of, weights=self.table.sizes, minlength=count).astype(np.int64)
+        bad = sizes < self.least
+        if self.sizes_only:
+            return bad
+        todo = np.flatnonzero(~bad)
+        step = self.table.blocks(len(todo), self.columns)
+        for start in range(0, len(todo), step):
+            chosen = np.zeros(count, dtype=np.bool_)
+            chosen[todo[start : start + step]] = True
+            groups = self.table.groups(of, count, columns=self.columns, chosen=chosen)
+            bad[chosen] = ~self.passes(groups)
+        return bad
+
+    @property
+    def about_table(self) -> bool:
+        """Whether some model judges all classes together."""
+        return any(rule.about_table for rule in self.rules)
+
+    def table_holds(self, sizes: Ints) -> bool:
+        """Whether the models that judge all classes together hold for classes of these sizes."""
+        groups = ClassGroups(sizes=sizes)
+        return all(rule.table_holds(groups) for rule in self.rules if rule.about_table)
+
+
+def refuse_wildcards(data: Dataset, method: str) -> None:
+    """Refuse empty cells that match everything: classes would overlap, and a partition has none that do."""
+    for name in data.quasi:
+        if data.schema.column(name).missing == "wildcard" and data.table.column(name).null_count():
+            raise NotApplicable(
+                f"{method}: column `{name}` has empty cells that match every value, so rows cannot be put into classes "
+                "that do not overlap.",
+                fix="Declare `missing: category` for it, or use `suppress-cells`.",
+                column=name,
+            )

@@ -1,0 +1,42 @@
+"""Crowds: with empty cells that match everything, a class hides among all classes that it could be confused with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.masking.equivalence_classes import number_rows
+
+__all__ = ["crowd_sums"]
+
+
+def crowd_sums(
+    codes: npt.NDArray[np.integer[Any]],
+    widths: Sequence[int],
+    empty: npt.NDArray[np.bool_],
+    values: Sequence[npt.NDArray[Any]],
+) -> list[npt.NDArray[Any]]:
+    """Sums of ``values`` (one entry per class) over the classes that agree with each class wherever neither is empty.
+
+    ``codes`` and ``empty`` are (class, column): the value, below the column's width, and whether the cell matches all.
+    Classes with the same empty columns are compared with those of every other pattern at once, so that the time grows
+    with classes times patterns and not with the square of the classes.
+    """
+    patterns, pattern_of = np.unique(empty, axis=0, return_inverse=True)
+    members = [np.flatnonzero(pattern_of.reshape(-1) == number) for number in range(len(patterns))]
+    totals = [np.zeros_like(each) for each in values]
+    for own, ours in zip(patterns, members, strict=True):
+        for other, theirs in zip(patterns, members, strict=True):
+            shared = np.flatnonzero(~own & ~other).tolist()
+            both = np.concatenate([ours, theirs])
+            number, count = np.zeros(len(both), dtype=np.intp), 1
+            if shared:
+                number, count = number_rows([codes[both, i] for i in shared], [widths[i] for i in shared])
+            for total, each in zip(totals, values, strict=True):
+                sums = np.zeros((count, *each.shape[1:]), dtype=each.dtype)
+                np.add.at(sums, number[len(ours) :], each[theirs])
+                total[ours] += sums[number[: len(ours)]]
+    return totals

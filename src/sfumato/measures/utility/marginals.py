@@ -1,0 +1,43 @@
+"""Are the columns, each for itself, still distributed as they were?"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from sfumato.errors import NotApplicable
+from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
+from sfumato.measures.utility._spread import comparable, distance, spread
+from sfumato.progress import SILENT, Progress
+from sfumato.rng import Rng
+
+__all__ = ["Marginals"]
+
+
+class Marginals(Measure):
+    """Total variation distance between each column before and after, averaged over the columns both tables have.
+
+    0 means the same distribution, 1 means nothing in common. A coarse value (``20-29``, ``*``) counts as spread evenly
+    over the original's values it may stand for, which is all that a reader can do with it; a released value that stands
+    for no value of the original counts in full. Numbers and columns with more values than ``cells`` are compared on
+    that many cells: numbers on bins with equal numbers of original rows, categories on the frequent ones and a rest.
+    """
+
+    about: ClassVar[About] = About.UTILITY
+    main: ClassVar[str] = "cells"
+
+    cells: Annotated[int, Field(ge=2, le=10_000)] = 100
+    """The most cells a column is compared on."""
+
+    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+        names = comparable(pair)
+        if not names:
+            raise NotApplicable("The release and the original have no column in common that could be compared.")
+        found: dict[str, float] = {}
+        with progress.task("marginals", len(names)) as tick:
+            for name in names:
+                column = spread(pair, name, self.cells)
+                found[name] = distance(column.original_share(), column.released_share())
+                tick(1)
+        return MeasureResult(measure=self.part_name(), value=sum(found.values()) / len(found), columns=found)

@@ -1,0 +1,172 @@
+"""What everybody sees or knows of a person: sex, origin, family, schooling, work."""
+
+from __future__ import annotations
+
+from sfumato.profiling.finding import Detector
+from sfumato.profiling.name_patterns import Clue
+from sfumato.schema import Kind, Role
+
+__all__ = ["DETECTORS"]
+
+_CODED = frozenset({Kind.CATEGORY, Kind.INTEGER, Kind.BOOLEAN, Kind.NUMBER})
+_SEX = "male female m f w d x man woman men women diverse other unknown männlich weiblich hombre mujer h v homme femme"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split("|"))
+
+
+sex = Clue(
+    title="sex",
+    role=Role.QUASI,
+    words=("sex", "gender", "geschlecht", "sexo", "sexe", "sesso", "geslacht", "female", "male"),
+    values=frozenset(_SEX.split()),
+    alone=0.98,
+    least=2,
+    most=4,
+    kinds=_CODED,
+    register=True,
+)
+race = Clue(
+    title="race or ethnic origin",
+    role=Role.QUASI,
+    words=("race", "ethnicity", "ethnic", "etni", "ethnic group", "hispanic", "latino", "tribe", "caste", "skin color"),
+    values=_words(
+        "white|black|asian|hispanic|latino|asian pac islander|amer indian eskimo|african american|native american|"
+        "caucasian|pacific islander|black or african american|american indian or alaska native|other|two or more races|"
+        "native hawaiian|unknown|mixed"
+    ),
+    alone=0.9,
+    least=3,
+    most=15,
+    remark="visible to outsiders, but a special category of data: call it sensitive if you guard it as such",
+)
+marital_status = Clue(
+    title="marital status",
+    role=Role.QUASI,
+    words=(
+        *(
+            "marital",
+            "marital status",
+            "marstat",
+            "civil status",
+            "married",
+            "familienstand",
+            "estado civil",
+            "hhcivil",
+        ),
+        *("marriage", "spouse"),
+    ),
+    values=_words(
+        "married|single|divorced|widowed|separated|never married|married civ spouse|married af spouse|"
+        "married spouse absent|widow|widower|registered partnership|cohabiting|unmarried|ledig|verheiratet|geschieden|"
+        "verwitwet"
+    ),
+    alone=0.9,
+    least=3,
+    most=12,
+)
+education = Clue(
+    title="education",
+    role=Role.QUASI,
+    words=(
+        "education",
+        "educ",
+        "education num",
+        "degree",
+        "schooling",
+        "qualification",
+        "bildung",
+        "schulabschluss",
+        "bildungsabschluss",
+        "educacion",
+        "diploma",
+    ),
+)
+occupation = Clue(
+    title="occupation",
+    role=Role.QUASI,
+    words=(
+        *(
+            "occupation",
+            "job",
+            "job title",
+            "profession",
+            "workclass",
+            "work class",
+            "employer",
+            "industry",
+            "employment",
+        ),
+        *(
+            "employment status",
+            "beruf",
+            "ocupacion",
+            "profesion",
+            "isco",
+            "soc code",
+            "occup",
+            "labor force",
+            "position",
+        ),
+    ),
+)
+family = Clue(
+    title="family and household",
+    role=Role.QUASI,
+    words=(
+        *(
+            "children",
+            "num children",
+            "nchild",
+            "family size",
+            "familysize",
+            "household size",
+            "hhsize",
+            "relationship",
+        ),
+        *("relat", "dependents", "siblings", "number of children", "kids"),
+    ),
+    bands=True,
+)
+language = Clue(
+    title="language",
+    role=Role.QUASI,
+    words=("language", "mother tongue", "native language", "muttersprache", "sprache", "idioma", "langue", "lingua"),
+)
+body = Clue(
+    title="a visible feature of the body",
+    role=Role.QUASI,
+    words=(
+        *(
+            "height",
+            "body height",
+            "hair color",
+            "eye color",
+            "shoe size",
+            "body weight",
+            "bmi",
+            "weight kg",
+            "weight lb",
+        ),
+        *("height cm", "koerpergroesse", "korpergrosse", "groesse", "grosse", "koerpergewicht", "korpergewicht"),
+        *(
+            "gewicht kg",
+            "augenfarbe",
+            "haarfarbe",
+            "schuhgroesse",
+            "altura",
+            "estatura",
+            "peso kg",
+            "taille",
+            "poids kg",
+        ),
+        *("altezza", "lengte", "lichaamslengte"),
+    ),
+    bands=True,
+)
+
+DETECTORS: tuple[Detector, ...] = (
+    *(sex, race, marital_status, education, occupation),
+    *(family, language, body),
+)

@@ -1,0 +1,72 @@
+"""Names of people, by the column's name and by given names in its values."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sfumato.profiling.facts import Facts
+from sfumato.profiling.finding import Detector, Finding
+from sfumato.profiling.name_patterns import Clue
+from sfumato.profiling.words import word_list
+from sfumato.schema import Kind, Role
+
+__all__ = ["DETECTORS", "GIVEN_NAMES"]
+
+GIVEN_NAMES = word_list("given_names")
+"""Common given names of many languages. A list of people's names never fits it whole, but always in part."""
+
+_LETTERS = r"[\p{L}][\p{L}.'’ ,-]*"
+_TEXT = frozenset({Kind.CATEGORY})
+
+by_column_name = Clue(
+    title="a person's name",
+    role=Role.IDENTIFIER,
+    words=(
+        *("full name", "first name", "last name", "middle name", "given name", "family name", "surname", "maiden name"),
+        *("patient name", "person name", "customer name", "contact name", "forename", "fname", "lname", "nickname"),
+        *("vorname", "nachname", "familienname", "nombre", "apellido", "apellidos", "prenom", "nom", "cognome", "naam"),
+    ),
+    pattern=_LETTERS,
+    kinds=_TEXT,
+    hipaa="A",
+    register=True,
+)
+
+
+def just_name(facts: Facts) -> Finding | None:
+    """A column called ``name`` and nothing else: of people, unless its values repeat like those of things."""
+    if facts.words.split() not in (["name"], ["names"], ["nome"]) or facts.kind is not Kind.CATEGORY:
+        return None
+    share = facts.share(_LETTERS)
+    return Finding(
+        detector="a person's name",
+        role=Role.IDENTIFIER,
+        reason=f"the name says a name; {share:.0%} of the values are written like names of people",
+        confidence=0.9 if share >= 0.5 else 0.6,
+        hipaa="A",
+        register=True,
+    )
+
+
+def by_given_names(facts: Facts) -> Finding | None:
+    """Two words or more, or many different ones, with common given names among them."""
+    if facts.kind is not Kind.CATEGORY or facts.distinct < 10 or facts.texts.is_empty():
+        return None
+    if facts.share(_LETTERS) < 0.9 or facts.share(r"\S+(?:\s+\S+){0,4}") < 0.9:
+        return None
+    words = facts.texts.str.to_lowercase().str.extract_all(r"\p{L}+")
+    known = words.list.eval(pl.element().is_in(list(GIVEN_NAMES))).list.any()
+    share = float(known.mean() or 0.0)  # type: ignore[arg-type]
+    if share < 0.3:
+        return None
+    return Finding(
+        detector="a person's name",
+        role=Role.IDENTIFIER,
+        reason=f"{share:.0%} of the values hold a common given name",
+        confidence=0.8,
+        hipaa="A",
+        register=True,
+    )
+
+
+DETECTORS: tuple[Detector, ...] = (by_column_name, just_name, by_given_names)

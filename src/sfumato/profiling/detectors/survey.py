@@ -1,0 +1,67 @@
+"""Columns that belong to the survey and not to the person: weights and household numbers."""
+
+from __future__ import annotations
+
+from sfumato.profiling.facts import Facts
+from sfumato.profiling.finding import Detector, Finding
+from sfumato.schema import Role
+
+__all__ = ["DETECTORS"]
+
+_WEIGHT = (
+    *("sampling weight", "survey weight", "sample weight", "person weight", "household weight", "household weights"),
+    *("design weight", "final weight", "expansion factor", "gewicht"),
+    *("fnlwgt", "afnlwgt", "pweight", "wtfa", "perwt", "hhwt"),
+)
+_LARGEST = 50
+"""More rows than this do not share a household on average."""
+_HOUSEHOLD = (
+    *(
+        "household",
+        "household id",
+        "household number",
+        "household no",
+        "hh id",
+        "hhid",
+        "hid",
+        "ori hid",
+        "hhnr",
+        "idhh",
+    ),
+    *("family id", "family number", "family no", "haushalt", "haushaltsnummer", "hogar", "menage", "serial"),
+)
+
+
+def sampling_weight(facts: Facts) -> Finding | None:
+    """Positive numbers without gaps that the name calls a weight."""
+    said, bare = facts.says(*_WEIGHT), facts.says("weight", "weights", "wgt", "wt")
+    if (said is None and bare is None) or not facts.series.dtype.is_numeric() or facts.series.null_count():
+        return None
+    if facts.series.is_empty() or not bool((facts.series > 0).all()):
+        return None
+    if said is not None:
+        return Finding(detector="a sampling weight", role=Role.WEIGHT, reason="the name says a weight", confidence=0.95)
+    return Finding(
+        detector="a sampling weight",
+        role=Role.WEIGHT,
+        reason="the name says weight: how many people a row stands for? If it is the weight of a body, make it quasi",
+        confidence=0.55,
+    )
+
+
+def household(facts: Facts) -> Finding | None:
+    """A number that several rows share and whose name says household."""
+    if facts.says(*_HOUSEHOLD) is None or facts.spread > 0.95:
+        return None
+    # A title such as "relation to head of household" is about one; its values are shared by far more than live in one.
+    if facts.spread * _LARGEST < 1:
+        return None
+    return Finding(
+        detector="a household number",
+        role=Role.HOUSEHOLD,
+        reason=f"the name says household; {1 / facts.spread:.1f} rows share a number on average",
+        confidence=0.9,
+    )
+
+
+DETECTORS: tuple[Detector, ...] = (sampling_weight, household)

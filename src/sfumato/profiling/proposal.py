@@ -1,0 +1,270 @@
+"""A proposal for a whole table: what each column is, and which of them together single people out."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.missing import is_missing
+from sfumato.data.numeric_types import integers_from_floats
+from sfumato.data.read_write import read as read_table
+from sfumato.data.table import ColumnLabels, Table
+from sfumato.data.type_inference import infer
+from sfumato.profiling.detectors import DETECTORS
+from sfumato.profiling.facts import Facts
+from sfumato.profiling.finding import HIPAA, Finding
+from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
+from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
+from sfumato.progress import SILENT, Progress
+from sfumato.schema import Kind, Role
+from sfumato.schema.number_formats import NumberFormat, numerals_of, read_numbers
+
+__all__ = ["ColumnProposal", "Proposal", "propose"]
+
+_NUMBERS = (Kind.INTEGER, Kind.NUMBER)
+_ONE_KIND_OF_NUMBER = ("sav", "dta", "xpt")
+"""Files that store 1 and 1.0 alike, and often do not say how a column is meant."""
+_MANY = 20
+"""A quasi-identifier of numbers with more different values than this gets bands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnProposal:
+    """What one column seems to be, and why."""
+
+    name: str
+    kind: Kind
+    finding: Finding
+    hierarchy: Mapping[str, Any] | None
+    distinct: int
+    missing: float
+    """Share of rows without a value, or with a code that is sure to mean "no answer"."""
+    placeholders: tuple[Placeholder, ...] = ()
+    """Values that seem to mean "no answer"."""
+
+    @property
+    def missing_codes(self) -> tuple[Code, ...]:
+        """Codes that the recipe is to read as empty cells."""
+        return tuple(code for found in self.placeholders if found.sure for code in found.codes)
+
+    @property
+    def role(self) -> Role:
+        return self.finding.role
+
+    @property
+    def reason(self) -> str:
+        """The reason in one line, with the HIPAA class where there is one."""
+        hipaa = self.finding.hipaa
+        return self.finding.reason + (f" (HIPAA {hipaa}: {HIPAA[hipaa]})" if hipaa else "")
+
+    def to_plain(self) -> dict[str, Any]:
+        """For a JSON document."""
+        return {
+            "column": self.name,
+            "role": self.role.value,
+            "kind": self.kind.value,
+            "hierarchy": dict(self.hierarchy) if self.hierarchy is not None else None,
+            "detector": self.finding.detector,
+            "reason": self.finding.reason,
+            "hipaa": self.finding.hipaa,
+            "confidence": self.finding.confidence,
+            "distinct": self.distinct,
+            "missing": self.missing,
+            "missing_codes": [found.to_plain() for found in self.placeholders],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Proposal:
+    """Roles, kinds and hierarchies to start from. Nothing in it is decided: it is there to be read and changed."""
+
+    rows: int
+    """Rows that were looked at."""
+    whole: int
+    """Rows that there are."""
+    columns: tuple[ColumnProposal, ...]
+    register: Combination | None
+    """The columns that outside registers also hold (voter lists and the like), and how many rows they single out."""
+    quasi: Combination | None
+    """All proposed quasi-identifiers together."""
+    singling: Singling | None
+    """The smallest combinations of any columns that single people out; None when there is nothing to combine."""
+
+    def __repr__(self) -> str:
+        names = max(len(column.name) for column in self.columns)
+        roles = max(len(column.role.value) for column in self.columns)
+        kinds = max(len(column.kind.value) for column in self.columns)
+        lines = []
+        for column in self.columns:
+            hipaa = f" (HIPAA {column.finding.hipaa}: ...)" if column.finding.hipaa else ""
+            line = f"{column.name:<{names}}  {column.role.value:<{roles}}  {column.kind.value:<{kinds}}"
+            lines.append(f"{line}  {column.finding.reason}{hipaa}")
+        return "\n".join(lines)
+
+    def recipe(self, *, k: int | None = None, data: str | None = None) -> str:
+        """The recipe that the proposal amounts to, as YAML text with the reasons, to be read, changed and run.
+
+        Without ``k`` it waits for the owner to say how many people must look alike. ``data`` is the file it names.
+        """
+        from sfumato.profiling.recipe_text import to_yaml
+
+        return to_yaml(self, data, k=k)
+
+    def of_role(self, role: Role) -> tuple[str, ...]:
+        """Names of the columns proposed for a role."""
+        return tuple(column.name for column in self.columns if column.role is role)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For a JSON document."""
+        return {
+            "rows": self.whole,
+            "looked_at": self.rows,
+            "columns": [column.to_plain() for column in self.columns],
+            "register": self.register.to_plain() if self.register else None,
+            "quasi": self.quasi.to_plain() if self.quasi else None,
+            "singling": self.singling.to_plain() if self.singling else None,
+        }
+
+
+def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
+    """Look at names and contents of the columns, and at their combinations up to ``max_size``.
+
+    ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame.
+    It finds what it knows. A column about which nothing was found is proposed as plain and marked for a decision.
+    ``whole`` is the number of rows of which the table is a part (:func:`sfumato.data.preview`); shares of rows that are
+    alone are those of the part then, and higher than in the whole.
+
+    >>> people = pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]})
+    >>> propose(people)
+    dob     quasi  date      the name says birth; 100% of the values are dates (HIPAA C: ...)
+    gender  quasi  category  the name says sex; 100% of the values look like it
+    """
+    table = data if isinstance(data, Table) else read_table(data)
+    with progress.task("Looking at the columns", len(table.columns)) as tick:
+        columns, read = [], []
+        for name in table.columns:
+            labels = table.labels.get(name, ColumnLabels())
+            placeholders = find_placeholders(
+                table.column(name), declared=labels.missing, value_labels=labels.value_labels
+            )
+            # not called by the column's name, which Polars might take for a pattern
+            values = _as_read(table.column(name).alias("value"), placeholders)
+            if table.origin in _ONE_KIND_OF_NUMBER:
+                values = integers_from_floats(values.to_frame()).to_series()
+            facts = Facts(name=name, series=values, label=labels.label or "", value_labels=labels.value_labels)
+            columns.append(_column(facts, placeholders))
+            read.append(values.alias(name))
+            tick(1)
+    columns = _one_counts(columns)
+    frame = pl.DataFrame(read)
+    known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
+    quasi = [c.name for c in columns if c.role is Role.QUASI]
+    # Identifiers single out by definition; weights and household numbers belong to the survey, not to the person.
+    combined = [c.name for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.PLAIN) and c.missing < 1]
+    return Proposal(
+        rows=table.rows,
+        whole=whole if whole is not None else table.rows,
+        columns=tuple(columns),
+        register=_together(frame, known) if len(known) > 1 else None,
+        quasi=_together(frame, quasi),
+        singling=single_out(_some(frame, combined), max_size=max_size, progress=progress)
+        if combined and table.rows > 1
+        else None,
+    )
+
+
+def _one_counts(columns: list[ColumnProposal]) -> list[ColumnProposal]:
+    """Of several weights or household numbers the first is used: the others say so."""
+    told = []
+    for column in columns:
+        first = next((c.name for c in columns if c.role is column.role), column.name)
+        if column.role in (Role.WEIGHT, Role.HOUSEHOLD) and first != column.name:
+            reason = f"{column.finding.reason}; of several the first counts, `{first}`: make the others plain"
+            column = replace(column, finding=replace(column.finding, reason=reason))
+        told.append(column)
+    return told
+
+
+def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Series:
+    """The column with the codes that are sure blank; what was text for their sake alone gets its own kind.
+
+    So does what is text because of a decimal comma or marked thousands: ``kind: number`` reads it.
+    """
+    codes = tuple(code for found in placeholders if found.sure for code in found.codes)
+    blanked = values.set(is_missing(values, codes), None) if codes else values
+    if blanked.dtype != pl.String:
+        return blanked
+    known = infer(blanked.to_frame()).to_series() if codes else blanked
+    return read_numbers(known) if known.dtype == pl.String and _are_amounts(known) else known
+
+
+def _are_amounts(texts: pl.Series) -> bool:
+    """Numbers with a comma or thousands, some with a fraction; a leading zero or a plus sign makes a code."""
+    form = numerals_of(texts)
+    if form is None or form == NumberFormat(decimal="."):
+        return False
+    code = texts.str.contains(r"^\s*(?:\+|-?0[0-9])").any()
+    return not code and bool(texts.str.contains(re.escape(form.decimal)).any())
+
+
+def _together(frame: pl.DataFrame, names: list[str]) -> Combination | None:
+    if not names or frame.height == 0:
+        return None
+    return Combination(columns=tuple(names), unique=unique_share(_some(frame, names)))
+
+
+def _some(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """These columns. A column may be called ``*``, which ``select`` would take for all of them."""
+    return pl.DataFrame([frame.get_column(name) for name in names])
+
+
+def _column(facts: Facts, placeholders: tuple[Placeholder, ...]) -> ColumnProposal:
+    finding = _most_confident(facts)
+    kind = finding.kind or facts.kind
+    hierarchy = finding.hierarchy
+    if finding.bands and hierarchy is None and kind in _NUMBERS and facts.distinct > _MANY:
+        hierarchy = _bands(facts)
+    rows = max(len(facts.series), 1)
+    return ColumnProposal(
+        name=facts.name,
+        kind=kind,
+        finding=finding,
+        hierarchy=hierarchy,
+        distinct=facts.distinct,
+        missing=1 - facts.present / rows,
+        placeholders=placeholders,
+    )
+
+
+def _most_confident(facts: Facts) -> Finding:
+    if facts.present == 0:
+        reason = "no row has a value; please decide"
+        return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+    if facts.series.dtype == pl.Binary:
+        reason = "bytes (a picture, a recording, a file), which no method here can check"
+        return Finding(detector="bytes", role=Role.IDENTIFIER, reason=reason, confidence=1.0, hipaa="R")
+    found = [finding for detector in DETECTORS if (finding := detector(facts)) is not None]
+    if not found:
+        reason = "nothing found; please decide"
+        return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+    return max(found, key=lambda finding: finding.confidence)
+
+
+def _bands(facts: Facts) -> Mapping[str, Any] | None:
+    """About twenty bands over the middle of the numbers, then four, then two; a round number wide."""
+    low, high = facts.sample.quantile(0.01), facts.sample.quantile(0.99)
+    if low is None or high is None or not math.isfinite(high - low) or high <= low:
+        return None
+    exact = (high - low) / 20
+    ten = 10 ** math.floor(math.log10(exact))
+    width = next(step * ten for step in (1, 2, 5, 10) if step * ten >= exact)
+    if facts.kind is Kind.INTEGER:
+        width = max(round(width), 2)
+    whole = width >= 1
+    widths = [width, width * 5, width * 10]
+    return {"intervals": [round(w) if whole else float(f"{w:.6g}") for w in widths]}

@@ -1,0 +1,205 @@
+"""A proposal as a commented ``sfumato.yaml``: every guess stands beside its reason."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sfumato.profiling.proposal import ColumnProposal, Proposal
+from sfumato.profiling.singling_out import Combination
+from sfumato.schema import Kind, Role
+
+__all__ = ["to_yaml"]
+
+_PLAIN = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
+_RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+_WIDTH = 110
+
+
+def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, preset: str | None = None) -> str:
+    """The recipe that the proposal amounts to; without a path it is run on the data that it is given.
+
+    Without ``k`` the model is left as a comment: how many people must look alike is for the owner to say. ``preset`` is
+    the text of a recipe without data and columns, whose models, steps and limits are taken over as they are written.
+    """
+    return "\n".join(
+        [
+            *_head(proposal),
+            "sfumato: 1",
+            *([] if data_path is None else [f"data: {_scalar(data_path)}"]),
+            *_comment(
+                "A seed repeats a run exactly. It is a secret: who knows method, parameters and seed can undo it."
+            ),
+            "# seed: ",
+            "",
+            "columns:",
+            *(line for column in proposal.columns for line in _column(column)),
+            "",
+            *(_own(proposal, k) if preset is None else _preset(proposal, preset)),
+            "",
+        ]
+    )
+
+
+def _own(proposal: Proposal, k: int | None) -> Iterator[str]:
+    """What follows the columns when no preset was chosen."""
+    yield from _models(proposal, k)
+    yield ""
+    yield from _steps(proposal)
+    yield ""
+    yield from _comment(
+        "Without these lines the attacks that fit the release are run, by an intruder who knows all"
+        " quasi-identifiers, and the usual measures are taken."
+    )
+    yield "# attacks:"
+    yield "#  - linkage: {auxiliary: voters.csv}      # an outside file with names"
+    yield "# measures: [marginals, pairs]"
+    yield "# limits: {risk: 0.09}      # the largest share of people that an attack may find"
+
+
+def _preset(proposal: Proposal, text: str) -> Iterator[str]:
+    """The preset's own lines; a model about sensitive values stands once for each sensitive column."""
+    for line in text.rstrip("\n").split("\n"):
+        if line == "sfumato: 1":
+            yield ""
+        elif line.startswith("  - l-diversity: {"):
+            names = proposal.of_role(Role.SENSITIVE)
+            if not names:
+                yield f"# {line.strip()}      # no sensitive column was found"
+            for name in names:
+                yield f"{line.rstrip('}')}, column: {_scalar(name)}}}"
+        else:
+            yield line
+
+
+def _head(proposal: Proposal) -> Iterator[str]:
+    yield from _comment(
+        f"A proposal for {len(proposal.columns)} columns and {proposal.whole} rows. Nothing is decided: read the reason"
+        " above each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders: made"
+        " coarser), sensitive (must not become known), weight, household, plain (released as it is)."
+    )
+    if proposal.rows < proposal.whole:
+        yield "#"
+        yield from _comment(
+            f"Only {proposal.rows} of the rows were looked at: the first ones, and others spread evenly over the rest."
+            " In the whole table fewer rows are alone than is said here, and what is rare may have been missed."
+        )
+    lines = list(_alone(proposal))
+    if lines:
+        yield "#"
+        yield "# Rows that are alone with their values, so that whoever knows these values finds the person:"
+        yield from lines
+
+
+def _alone(proposal: Proposal) -> Iterator[str]:
+    if proposal.register is not None:
+        yield from _share(proposal.register, "what outside registers hold")
+    if proposal.quasi is not None:
+        yield from _share(proposal.quasi, "all proposed quasi-identifiers")
+    if proposal.singling is not None:
+        for combination in proposal.singling.minimal[:5]:
+            yield from _share(combination, "a smallest combination")
+        if not proposal.singling.minimal and proposal.singling.others:
+            best = max(proposal.singling.others, key=lambda combination: combination.unique)
+            yield from _share(best, f"the most that {len(best.columns)} columns do")
+
+
+def _share(combination: Combination, what: str) -> Iterator[str]:
+    yield from _comment(
+        f"{combination.unique:.1%} of the rows: {' + '.join(combination.columns)} ({what})", indent="#   "
+    )
+
+
+def _column(column: ColumnProposal) -> Iterator[str]:
+    yield from _comment(column.reason, indent="  # ")
+    for found in column.placeholders:
+        codes, rows = _flow(found.codes), f"{found.rows} row{'s' if found.rows != 1 else ''}"
+        if found.sure:
+            said = f"{codes} ({rows}) read as missing: {found.reason}; take out of missing_codes what is an answer"
+        else:
+            said = (
+                f"{codes} ({rows}) may mean that there is no answer ({found.reason}): if so, add missing_codes: {codes}"
+            )
+        yield from _comment(said, indent="  # ")
+    if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
+        yield "  # no hierarchy yet, so the only coarser value is *; a file or a taxonomy would keep more"
+    setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
+    if column.kind is Kind.CATEGORY and column.role is Role.IDENTIFIER:
+        del setting["kind"]
+    if column.hierarchy is not None:
+        setting["hierarchy"] = column.hierarchy
+    if column.missing_codes:
+        setting["missing_codes"] = column.missing_codes
+    yield f"  {_scalar(column.name)}: {_flow(setting)}"
+
+
+def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
+    yield from _comment(
+        "k: every person shall look like at least k - 1 others. There is no default; the choice is yours. Usual are 3"
+        " among colleagues under contract, 5 for research files, 12 for the public (a risk of at most 0.09)."
+    )
+    if k is None:
+        yield "models:"
+        yield "#  - k-anonymity: {k: }      # fill in k and remove the # at the beginning of the line"
+    else:
+        yield "models:"
+        yield f"  - k-anonymity: {{k: {k}}}"
+    for name in proposal.of_role(Role.SENSITIVE)[:3]:
+        yield f"#  - l-diversity: {{l: , column: {_scalar(name)}}}      # else a group may share one value of it"
+
+
+def _steps(proposal: Proposal) -> Iterator[str]:
+    if not proposal.of_role(Role.QUASI):
+        yield from _comment(
+            "No quasi-identifier was found, so there is nothing to generalize. Identifiers are removed."
+        )
+        yield "steps: []"
+        return
+    yield from _comment("Identifiers are removed by themselves. Up to `suppression` of the rows may be left out.")
+    yield "steps:"
+    yield "  - generalize: {search: optimal, suppression: 0.05, metric: loss}"
+
+
+def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
+    """The text as comment lines. A line break in a column's name must not end the comment, and YAML has no place for
+    control characters, which are shown as a dot."""
+    line = ""
+    for word in ("".join(sign if sign.isprintable() else "·" for sign in word) for word in text.split()):
+        if line and len(line) + len(word) + 1 > _WIDTH - len(indent):
+            yield indent + line
+            line = ""
+        line = f"{line} {word}" if line else word
+    if line:
+        yield indent + line
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML writes it: plain where that is safe, in double quotes otherwise."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED and " #" not in text:
+        return text
+    escaped = "".join(_escape(character) for character in text)
+    return f'"{escaped}"'
+
+
+def _escape(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08X}"
+
+
+def _flow(value: object) -> str:
+    match value:
+        case Mapping():
+            return "{" + ", ".join(f"{_scalar(str(key))}: {_flow(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(_flow, value)) + "]"
+        case str():
+            return _scalar(value)
+        case float() if math.isinf(value):
+            return ".inf" if value > 0 else "-.inf"
+        case int() | float():
+            return repr(value)
+        case _:
+            raise TypeError(f"no YAML form for {type(value).__name__}")

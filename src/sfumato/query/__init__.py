@@ -1,0 +1,7 @@
+"""Private answers: SQL in, noisy numbers with intervals out, every grain of budget accounted for."""
+
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.results.explain import Explanation
+from sfumato.query.session import Answer, Session
+
+__all__ = ["Answer", "Catalog", "Explanation", "PrivateTable", "PublicTable", "Session"]

@@ -1,0 +1,137 @@
+"""People sorted into atoms: those who lie in exactly the same answered questions are exchangeable.
+
+An auditor never looks at people one by one. Atom 0 holds everybody who is in no question yet; each question splits some
+atoms in two, which costs time in the size of the question and not of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import BadParameter
+
+__all__ = ["Answered", "Atoms", "Ints", "Split"]
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """One answer as the adversary sees it: so many of each group of values, over people he can name."""
+
+    counts: Ints
+    """Per group, how often it was returned, counterfeits included."""
+    groups: Ints
+    """Per value, the group it was returned as; every value its own group in a plain answer."""
+    slack: bool
+    """Whether some of the returned values may be counterfeits, so that counts are upper bounds only."""
+
+    @property
+    def fine(self) -> bool:
+        """Whether every value was told as itself."""
+        return bool(np.array_equal(self.groups, np.arange(len(self.counts))))
+
+    @classmethod
+    def plain(cls, counts: Ints, fakes: Sequence[int] = ()) -> Answered:
+        """Every value as it is, with counterfeit values added."""
+        total = counts + np.bincount(np.asarray(fakes, np.int64), minlength=len(counts))
+        return cls(counts=total, groups=np.arange(len(counts)), slack=len(fakes) > 0)
+
+    @classmethod
+    def grouped(cls, counts: Ints, groups: Sequence[int]) -> Answered:
+        """Values told only up to their group."""
+        mapping = np.asarray(groups, np.int64)
+        return cls(counts=np.bincount(mapping, weights=counts).astype(np.int64), groups=mapping, slack=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """What the crowd would be after one more question."""
+
+    people: Ints
+    truth: Ints
+    """Atoms by values: how many people of the atom truly have the value."""
+    member: Flags
+    """Questions by atoms; the new question is the last row."""
+    parent: Ints
+    """Per atom, the atom it came out of."""
+    moved: dict[int, int]
+    """Old atom to the new atom that takes its people inside the question."""
+
+
+class Atoms:
+    """Everybody in the table, their secret values as codes, and the atoms that the answered questions make."""
+
+    def __init__(self, secrets: npt.ArrayLike, values: int) -> None:
+        codes = np.asarray(secrets)
+        if codes.ndim != 1 or codes.size == 0 or codes.dtype.kind not in "iu":
+            raise BadParameter("secret values are one whole-number code per person.")
+        if values < 1 or codes.min() < 0 or codes.max() >= values:
+            raise BadParameter(f"codes of secret values lie between 0 and {values - 1}.")
+        self.values = values
+        self._secrets = codes.astype(np.int32, copy=False)
+        self._atom = np.zeros(codes.size, np.int32)
+        self.truth: Ints = np.bincount(codes, minlength=values).astype(np.int64)[None, :]
+        self.member: Flags = np.zeros((0, 1), np.bool_)
+
+    @property
+    def people(self) -> int:
+        return int(self._atom.size)
+
+    @property
+    def atoms(self) -> int:
+        return len(self.truth)
+
+    def atom_of(self, person: int) -> int:
+        return int(self._atom[person])
+
+    def persons(self, atom: int) -> Ints:
+        """Row numbers of the people in an atom."""
+        return np.flatnonzero(self._atom == atom)
+
+    def select(self, people: npt.ArrayLike) -> Ints:
+        """Distinct row numbers from row numbers or a mask; what is outside the table is refused."""
+        given = np.asarray(people)
+        if given.dtype == np.bool_:
+            if given.shape != self._atom.shape:
+                raise BadParameter(f"a mask has one entry for each of the {self.people} people.")
+            return np.flatnonzero(given)
+        rows = np.unique(given.astype(np.int64)) if given.size else np.empty(0, np.int64)
+        if rows.size and (rows[0] < 0 or rows[-1] >= self.people):
+            raise BadParameter(f"people are rows 0 to {self.people - 1}.")
+        return rows
+
+    def count(self, people: Ints) -> Ints:
+        """The true multiset of secret values of these people."""
+        return np.bincount(self._secrets[people], minlength=self.values).astype(np.int64)
+
+    def split(self, people: Ints) -> Split:
+        """The crowd after a question about these people; nothing is changed yet."""
+        atoms, wide = self.atoms, self.values
+        key = self._atom[people].astype(np.int64) * wide + self._secrets[people]
+        inside = np.bincount(key, minlength=atoms * wide).reshape(atoms, wide).astype(np.int64)
+        size, part = self.truth.sum(axis=1), inside.sum(axis=1)
+        # Atom 0 stays the unasked people even when none are left, so that its number never changes its meaning.
+        broken = np.flatnonzero((part > 0) & ((part < size) | (np.arange(atoms) == 0)))
+        whole = (part > 0) & (part == size)
+        whole[0] = False
+        truth = np.concatenate([self.truth, inside[broken]])
+        truth[broken] -= inside[broken]
+        old = np.concatenate([self.member, self.member[:, broken]], axis=1)
+        new = np.concatenate([whole, np.ones(len(broken), np.bool_)])
+        moved = {int(atom): atoms + place for place, atom in enumerate(broken)}
+        parent = np.concatenate([np.arange(atoms), broken])
+        return Split(people=people, truth=truth, member=np.vstack([old, new]), parent=parent, moved=moved)
+
+    def commit(self, split: Split) -> None:
+        """Make a split the state."""
+        target = np.arange(self.atoms, dtype=np.int32)
+        for old, new in split.moved.items():
+            target[old] = new
+        self._atom[split.people] = target[self._atom[split.people]]
+        self.truth, self.member = split.truth, split.member

@@ -1,0 +1,99 @@
+"""The auditor's memory on disk: every decision is written before its answer is given, in the ledger's own database.
+
+A decision is made and written inside one exclusive transaction. A process that is killed before the commit has answered
+nothing and left nothing; one that is killed after it finds its decision again. Decisions depend on the questions, the
+data and the rules alone (searches are bounded by counted work, not by the clock), so a restarted auditor goes on
+exactly as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import Any
+
+from sfumato.dp.ledger import Store, Transaction
+from sfumato.errors import LedgerBroken
+from sfumato.query.auditing.auditor import Auditor, Decision
+
+__all__ = ["DurableAuditor"]
+
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS sfumato_audit (number INTEGER PRIMARY KEY, dataset TEXT NOT NULL, rules TEXT NOT NULL, "
+    "question TEXT NOT NULL, verdict TEXT NOT NULL, fakes TEXT NOT NULL, previous TEXT NOT NULL, "
+    "hash TEXT NOT NULL UNIQUE)"
+)
+_START = "0" * 64
+
+
+class DurableAuditor:
+    """An audit desk whose decisions outlive the process; several processes may share one database.
+
+    ``dataset`` names the table in the database. The decisions of another table or under other rules are not mixed: the
+    table's fingerprint and the rules are part of each entry, and an entry that does not fit is an error.
+    """
+
+    def __init__(self, desk: Auditor, store: Store, *, dataset: str) -> None:
+        self._desk, self._store, self._dataset = desk, store, dataset
+        seen = hashlib.sha256()
+        for name in desk.frame.columns:
+            seen.update(json.dumps([name, *map(str, desk.frame.get_column(name).to_list())]).encode())
+        seen.update(desk.beside.encode())
+        self._rules = json.dumps(
+            {**asdict(desk.rules), "secrets": desk.secrets, "data": seen.hexdigest()}, sort_keys=True
+        )
+        self._stopped = False
+        self._last = 0
+        self._previous = _START
+        with store.write() as transaction:
+            transaction.query(_TABLE)
+            self._catch_up(transaction)
+
+    def ask(self, question: str) -> Decision:
+        """Decide, write, commit; only then is there an answer."""
+        if self._stopped:
+            raise LedgerBroken(
+                "An earlier decision of this process was interrupted before it was written.",
+                fix="Open the audit again; it goes on from what is on disk.",
+            )
+        # Until the commit the desk in memory may be ahead of the disk; if it fails, this desk must not go on.
+        self._stopped = True
+        with self._store.write() as transaction:
+            self._catch_up(transaction)
+            made = self._desk.ask(question)
+            number = transaction.query("SELECT coalesce(max(number), 0) FROM sfumato_audit")[0][0] + 1
+            body = [number, self._dataset, self._rules, question, made.verdict, json.dumps(made.fakes), self._previous]
+            digest = _digest(body)
+            transaction.query("INSERT INTO sfumato_audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *body, digest)
+        self._last, self._previous = number, digest
+        self._stopped = False
+        return made
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        """Take in what other processes, or this one before it died, have decided."""
+        rows: list[tuple[Any, ...]] = transaction.query(
+            "SELECT number, dataset, rules, question, verdict, fakes, previous, hash FROM sfumato_audit "
+            "WHERE number > ? ORDER BY number",
+            self._last,
+        )
+        for *body, digest in rows:
+            number, dataset, rules, question, verdict, fakes, previous = body
+            if previous != self._previous or _digest(body) != digest:
+                raise LedgerBroken(
+                    f"Decision {number} of the audit was changed or does not follow from the one before it."
+                )
+            if dataset == self._dataset:
+                if rules != self._rules:
+                    raise LedgerBroken(
+                        f"Decision {number} was made about other data, or by other rules.",
+                        fix="Audit a changed table under a new name; earlier answers about the old one still count.",
+                    )
+                again = self._desk.ask(question)
+                if again.verdict != verdict or json.dumps(again.fakes) != fakes:
+                    raise LedgerBroken(f"Decision {number} cannot be repeated: software or data have changed.")
+            self._last, self._previous = number, digest
+
+
+def _digest(body: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()

@@ -1,0 +1,295 @@
+"""The auditor at the desk: questions in SQL, each answered, repaired or refused, with a memory that survives.
+
+Every secret column is audited by one family of questions: its values (and counts of them), its sums, or its extremes. A
+column that has been asked about in one family is closed to the others, because their answers together are not audited.
+Sums take values for real numbers without bounds; a column of 0 and 1 is not that, and its sums are audited as counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
+from sfumato.query.auditing.atoms import Ints
+from sfumato.query.auditing.extremes import Extreme, ExtremeAuditor
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.log_questions import Asked, understand
+from sfumato.query.auditing.repair import counterfeits
+from sfumato.query.auditing.simulatable import SimulatableAuditor
+from sfumato.query.auditing.sums import SumAuditor, pinned
+from sfumato.secret import Permit
+
+__all__ = ["Auditor", "Decision", "Rules"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """By what the auditor decides."""
+
+    k: int
+    """Fewest possible values everyone must keep."""
+    counterfeits: int = 0
+    """Most counterfeit values added to an answer to keep the rule."""
+    simulatable: bool = False
+    """Decide about values before looking at the answer, so that a refusal tells nothing; adds no counterfeits."""
+    allow: float = 0.05
+    """Simulatable: share of possible worlds whose answer may break the rule."""
+    effort: float = 30.0
+    """Bound on the search of one decision, in the solver's deterministic seconds."""
+
+    def __post_init__(self) -> None:
+        if self.simulatable and self.counterfeits:
+            raise BadParameter("counterfeits are chosen by looking at the answer; the simulatable mode does not look.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What became of a question."""
+
+    question: str
+    verdict: str
+    """"answered", "counterfeits" (answered with some) or "refused"."""
+    reason: str
+    people: int
+    """How many people the question is about."""
+    fakes: tuple[int, ...] = ()
+    """Codes of the counterfeit values."""
+    exposed: tuple[int, ...] = field(default=(), repr=False)
+    """Rows of those whom the plain answer would have exposed. For the owner's eyes only."""
+    answer: Any = field(default=None, repr=False)
+    """What the analyst gets: a list of values, a number, or None."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """For the owner: no value of the data."""
+        return {
+            "question": self.question, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
+            "reason": self.reason, "exposed": [row + 1 for row in self.exposed],
+        }  # fmt: skip
+
+
+class Auditor:
+    """Answers questions about a table, exactly or not at all."""
+
+    beside: str = ""
+    """A fingerprint of what else decides who is asked about; a memory of decisions belongs to it as to the table."""
+
+    def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: Rules) -> None:
+        from sfumato.engines.backends.duckdb.engine import Duckdb
+
+        missing = [name for name in secrets if name not in frame.columns]
+        if missing or not secrets:
+            raise BadParameter("an audit needs the secret columns of the table, at least one.")
+        nested = [name for name in secrets if frame.schema[name].is_nested()]
+        if nested:
+            raise BadParameter(f"secret column `{nested[0]}` holds lists or records, which are not audited.")
+        frame = frame.with_columns(pl.selectors.float().fill_nan(None))
+        self.frame, self.secrets, self.rules = frame, tuple(secrets), rules
+        self._engine = Duckdb(threads=1).start({"asked": frame.with_row_index("sfumato row").to_arrow()})
+        self._family: dict[str, str] = {}
+        self._labels: dict[str, list[Any]] = {}
+        self._values: dict[str, AssignAuditor] = {}
+        self._public: dict[str, SimulatableAuditor] = {}
+        self._sums: dict[str, SumAuditor] = {}
+        self._extremes: dict[str, ExtremeAuditor] = {}
+        self._totals: dict[str, list[float]] = {}
+        self._given: dict[tuple[Any, ...], Decision] = {}
+
+    def ask(self, question: str) -> Decision:
+        """Decide one question and remember it."""
+        try:
+            asked = self.read(question)
+            rows = self._people(asked.public)
+            return self._decide(question, asked, rows)
+        except QueryRefused as refusal:
+            return Decision(question=question, verdict="refused", reason=str(refusal), people=0)
+        except AnswerFailed:
+            return Decision(question=question, verdict="refused", reason="The condition cannot be computed.", people=0)
+
+    def read(self, question: str) -> Asked:
+        """What a question asks for; refused from its text alone if that is outside the language."""
+        return understand(question, columns=self.frame.columns, secrets=self.secrets)
+
+    def _people(self, condition: str) -> Ints:
+        sealed = self._engine.run(f'SELECT "sfumato row" FROM asked WHERE {condition} ORDER BY 1')
+        return np.array([row[0] for row in sealed.open(Permit("auditing"))], np.int64)
+
+    def _decide(self, question: str, asked: Asked, rows: Ints) -> Decision:
+        column = asked.column or asked.secret_column
+        if column not in self.secrets:
+            return Decision(
+                question=question, verdict="answered", reason="asks for nothing secret", people=len(rows),
+                answer=len(rows) if asked.kind == "count" else None,
+            )  # fmt: skip
+        key = (asked.kind, column, asked.secret, rows.tobytes())
+        if key in self._given:
+            return self._given[key]
+        families = {
+            "values": "values",
+            "count": "values",
+            "sum": "sums",
+            "avg": "sums",
+            "max": "extremes",
+            "min": "extremes",
+        }
+        family = families[asked.kind]
+        if family != "values" and not len(rows):
+            raise QueryRefused("The condition selects nobody.")
+        if family != "values" and self._yes_or_no(column):
+            if family == "extremes":
+                raise QueryRefused(f"`{column}` is 0 or 1, and the extreme of a few would tell on all of them.",
+                                   fix="Ask for its SUM, or COUNT(*).")  # fmt: skip
+            family = "values"
+        if self._family.get(column, family) != family:
+            raise QueryRefused(
+                f"`{column}` has been asked about as {self._family[column]}; that and this are not audited together."
+            )
+        made = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
+            question, asked, column, rows
+        )
+        self._given[key] = made
+        if made.verdict != "refused":
+            self._family[column] = family
+        return made
+
+    def _ask_values(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+        auditor = self._values.get(column) or self._open_values(column)
+        labels, rules = self._labels[column], self.rules
+        groups = self._groups(asked, column)
+        judgement = auditor.judge(rows, groups=groups)
+        safe, public = judgement.safe, self._public.get(column)
+        if public is not None:
+            # The judgement above is for the owner's list only; the decision does not depend on it.
+            safe = groups is None and public.allows(rows)
+        reason = f"everyone keeps {rules.k} values" if public is None else "most possible answers keep the rule"
+        exposed = judgement.exposed
+        if not judgement.safe and judgement.certain:
+            exposed = auditor.judge(rows, groups=groups, full=True).exposed
+        listed = asked.kind == "values"
+        if not safe and public is None and listed and rules.counterfeits and judgement.certain:
+            repair = counterfeits(auditor, rows, most=rules.counterfeits)
+            if repair is not None:
+                auditor.accept(repair.judgement)
+                return Decision(
+                    question=question, verdict="counterfeits", reason=reason, people=len(rows), fakes=repair.fakes,
+                    exposed=tuple(exposed.tolist()), answer=_told(labels, repair.judgement.answer.counts),
+                )  # fmt: skip
+        if not safe:
+            reason = f"somebody would keep fewer than {rules.k} values"
+            if public is not None:
+                reason = "too many possible answers would break the rule"
+            elif not judgement.certain:
+                reason = "the search ran out of effort, which is a no"
+            return Decision(
+                question=question, verdict="refused", reason=reason, people=len(rows),
+                exposed=tuple(exposed.tolist()),
+            )  # fmt: skip
+        auditor.accept(judgement)
+        if public is not None:
+            public.learn(rows, judgement.answer)
+        counts = judgement.answer.counts
+        answer: Any = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
+        if asked.kind in ("sum", "avg"):
+            answer = int(counts[1]) if asked.kind == "sum" else int(counts[1]) / len(rows)
+        return Decision(
+            question=question, verdict="answered", reason=reason, people=len(rows), answer=answer,
+            exposed=tuple(exposed.tolist()) if public is not None else (),
+        )  # fmt: skip
+
+    def _open_values(self, column: str) -> AssignAuditor:
+        series = self.frame.get_column(column)
+        labels = [0, 1] if self._yes_or_no(column) else series.unique().sort(nulls_last=True).to_list()
+        if len(labels) < self.rules.k:
+            raise QueryRefused(f"`{column}` has too few different values for this rule.")
+        place = {label: code for code, label in enumerate(labels)}
+        codes = np.array([place[value] for value in series.to_list()], np.int64)
+        auditor = AssignAuditor(codes, values=len(labels), k=self.rules.k, effort=self.rules.effort)
+        self._labels[column], self._values[column] = labels, auditor
+        if self.rules.simulatable:
+            self._public[column] = SimulatableAuditor(
+                people=len(codes), values=len(labels), k=self.rules.k, allow=self.rules.allow
+            )
+        return auditor
+
+    def _yes_or_no(self, column: str) -> bool:
+        series = self.frame.get_column(column)
+        numbers = series.dtype.is_numeric() and not series.null_count()
+        return numbers and bool(((series == 0) | (series == 1)).all())
+
+    def _groups(self, asked: Asked, column: str) -> list[int] | None:
+        """For a count with a condition on the secret column: which of its values meet it."""
+        if asked.kind != "count":
+            return None
+        hits = self._people(asked.secret or "TRUE")
+        series = self.frame.get_column(column)
+        met = set(series.gather(hits.tolist()).to_list())
+        return [int(label in met) for label in self._labels[column]]
+
+    def _ask_sum(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+        numbers = self._numbers(column, rows)
+        auditor = self._sums.setdefault(column, SumAuditor(self.frame.height))
+        safe, exposed, state = auditor.judge(rows)
+        if not safe:
+            return Decision(
+                question=question, verdict="refused", reason="the sums together would fix somebody's value",
+                people=len(rows), exposed=tuple(exposed.tolist()),
+            )  # fmt: skip
+        total = numbers.sum()
+        ends, told = self.bounds(column), self._totals.setdefault(column, [])
+        if ends is not None and not self.rules.simulatable:
+            known = pinned(state[0], [*told, float(total)], low=ends[0], high=ends[1])
+            if len(known):
+                return Decision(
+                    question=question, verdict="refused", people=len(rows),
+                    reason="the sums together would fix somebody's value within its bounds",
+                    exposed=tuple(auditor.persons(state[0], known).tolist()),
+                )  # fmt: skip
+        auditor.accept(state)
+        told.append(float(total))
+        answer = total if asked.kind == "sum" else total / len(rows)
+        return Decision(
+            question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=answer
+        )
+
+    def _ask_extreme(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+        numbers = self._numbers(column, rows)
+        auditor = self._extremes.get(column) or self._open_extremes(column)
+        kind: Any = asked.kind
+        people = tuple(rows.tolist())
+        told = Extreme(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
+        exposed = auditor.exposed(told)
+        safe = auditor.simulatable(kind, people) if self.rules.simulatable else exposed is not None and not len(exposed)
+        if not safe:
+            return Decision(
+                question=question, verdict="refused", reason="it would fix somebody's value", people=len(rows),
+                exposed=tuple(exposed.tolist()) if exposed is not None else (),
+            )  # fmt: skip
+        auditor.accept(told)
+        return Decision(
+            question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=told.value
+        )
+
+    def _open_extremes(self, column: str) -> ExtremeAuditor:
+        ends = None if self.rules.simulatable else self.bounds(column)
+        low, high = ends or (-np.inf, np.inf)
+        self._extremes[column] = ExtremeAuditor(self.frame.height, low=low, high=high)
+        return self._extremes[column]
+
+    def bounds(self, column: str) -> tuple[float, float] | None:
+        """Between which values everybody knows a secret number to lie, where that is declared."""
+        return None
+
+    def _numbers(self, column: str, rows: Ints) -> Any:
+        series = self.frame.get_column(column)
+        if not series.dtype.is_numeric() or series.null_count():
+            raise QueryRefused(f"`{column}` is not a column of numbers without gaps.")
+        return series.to_numpy()[rows]
+
+
+def _told(labels: Sequence[Any], counts: Ints) -> list[Any]:
+    """The multiset in the order of the values, which says nothing about who has which."""
+    return [label for label, count in zip(labels, counts.tolist(), strict=True) for _ in range(count)]

@@ -1,0 +1,88 @@
+"""The shortest ways to another solution: four atoms exchange two values and no answer notices.
+
+If the questions of atoms a and d together are those of b and c together (each counted as often), one person in a and
+one in d may take value s for value v while one in b and one in c take v for s: every question keeps its counts. People
+in no question count as an atom that can take part with any value. Such rectangles are found by hashing and then
+checked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sfumato.query.auditing.atoms import Flags, Ints
+from sfumato.query.auditing.linear_system import System
+from sfumato.query.auditing.possibilities import Possibilities
+
+__all__ = ["rectangle_moves"]
+
+_CHUNKS = ((24, 400), (256, None), (2048, None))
+"""How many atoms are tried as b and as d, nearest first; further ones only if these do not suffice."""
+
+
+class _Atoms:
+    """The questions of each atom, the atom of no question last, with a hash that adds up as they do."""
+
+    def __init__(self, member: Flags) -> None:
+        self.count = member.shape[1] + 1
+        self.columns = np.zeros((self.count, member.shape[0]), np.int8)
+        self.columns[:-1] = member.T
+        words = np.random.default_rng(20051).integers(0, 2**63, member.shape[0], dtype=np.uint64)
+        self.mark = self.columns.astype(np.uint64) @ words if member.shape[0] else np.zeros(self.count, np.uint64)
+        self.order = np.argsort(self.mark, kind="stable")
+        self.ranked = self.mark[self.order]
+
+    def near(self, atom: int) -> Ints:
+        """The other atoms, those that differ in the fewest questions first."""
+        apart = (self.columns != self.columns[atom]).sum(axis=1)
+        return np.argsort(apart, kind="stable")[1:]
+
+    def corners(self, atom: int, others: Ints, partners: Ints) -> Ints:
+        """All (b, c, d), b among ``others``, d among ``partners``: questions of ``atom`` + d = questions of b + c."""
+        # In the order of their hashes, so that the look-ups below walk through the table instead of jumping about.
+        ordered = partners[np.argsort(self.mark[partners])]
+        b, d = np.repeat(others, len(ordered)), np.tile(ordered, len(others))
+        target = self.mark[atom] + self.mark[d] - self.mark[b]
+        place = np.searchsorted(self.ranked, target)
+        hit = (place < self.count) & (d != atom) & (b != d)
+        hit[hit] = self.ranked[place[hit]] == target[hit]
+        b, c, d = b[hit], self.order[place[hit]], d[hit]
+        keep = (c != atom) & (c != d)
+        b, c, d = b[keep], c[keep], d[keep]
+        same = self.columns[atom][None, :] + self.columns[d] == self.columns[b] + self.columns[c]
+        true = same.all(axis=1)
+        return np.stack([b[true], c[true], d[true]], axis=1)
+
+
+def rectangle_moves(system: System, found: Possibilities, wanted: Flags, need: int | None) -> None:
+    """Prove wanted pairs by rectangles; what they do not prove stays open."""
+    wide = system.known.shape[1]
+    # People in no question may have any value; a rectangle takes two of them at most.
+    stock = np.vstack([system.known, np.full((1, wide), 2, np.int64)])
+    atoms = _Atoms(system.member)
+    for atom in np.flatnonzero(wanted.any(axis=1)):
+        near, tried = atoms.near(int(atom)), 0
+        for chunk, reach in _CHUNKS:
+            open_ = np.flatnonzero(wanted[atom] & ~found.yes[atom])
+            if not len(open_) or (need is not None and found.yes[atom].sum() >= need) or tried >= len(near):
+                break
+            corners = atoms.corners(int(atom), near[tried:chunk], near[:reach])
+            tried = chunk if reach is None or reach >= len(near) else 0
+            for value in open_:
+                _prove(system, found, stock, int(atom), int(value), corners)
+
+
+def _prove(system: System, found: Possibilities, stock: Ints, atom: int, value: int, corners: Ints) -> None:
+    if found.yes[atom, value] or not len(corners):
+        return
+    b, c, d = corners.T
+    gives = np.minimum(stock[b, value], stock[c, value]) >= 1 + (b == c)
+    for held in np.flatnonzero(system.known[atom]):
+        fit = np.flatnonzero(gives & (stock[d, held] >= 1))
+        if len(fit):
+            x = stock.copy()
+            for place, sign in ((atom, 1), (d[fit[0]], 1), (b[fit[0]], -1), (c[fit[0]], -1)):
+                x[place, value] += sign
+                x[place, held] -= sign
+            found.learn(x[:-1])
+            return

@@ -1,0 +1,208 @@
+"""k-assign anonymity: after all answers together, every person still has at least k possible secret values.
+
+The adversary knows who is in each question's result and sees the multiset of secret values returned. A value is
+possible for a person if *one* assignment of values to people agrees with *all* answers at once; looking at each
+answer alone would allow combinations that no assignment has. People whom no question has touched are not constrained
+at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import BadParameter
+from sfumato.query.auditing.atoms import Answered, Atoms, Flags, Ints, Split
+from sfumato.query.auditing.linear_system import System, connected
+from sfumato.query.auditing.search import Possibilities, search
+
+__all__ = ["AssignAuditor", "Judgement"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What one more answer would do. For the owner's eyes only: it depends on the true answer."""
+
+    safe: bool
+    certain: bool
+    """False when the effort ran out: then it is not safe to say yes, and the answer is no."""
+    worst: int
+    """The fewest values that a person is certain to keep."""
+    exposed: Ints
+    """Rows of people who would surely keep fewer than k values (all of them with ``full``); where the effort ran out,
+    of those for whom k values could not be proved."""
+    how: str
+    split: Split = field(repr=False)
+    answer: Answered = field(repr=False)
+    rows: Flags = field(repr=False)
+    atoms: Flags = field(repr=False)
+    found: Possibilities = field(repr=False)
+
+
+class AssignAuditor:
+    """Decides question after question, exactly, whether the true answer may be given.
+
+    ``secrets`` are codes 0..values-1, one per person. ``effort`` bounds the search of one decision in the solver's own
+    deterministic seconds; a decision that it cannot finish is a no.
+    """
+
+    def __init__(self, secrets: npt.ArrayLike, *, values: int, k: int, effort: float = 30.0) -> None:
+        if k < 2:
+            raise BadParameter("k is at least 2: with one possible value everything is known.")
+        if values < k:
+            raise BadParameter(f"there are only {values} secret values, so nobody can keep {k}.")
+        self.crowd = Atoms(secrets, values)
+        self.k = k
+        self.effort = effort
+        self.answers: list[Answered] = []
+        self._yes: Flags = np.zeros((1, values), np.bool_)
+        self._no: Flags = np.zeros((1, values), np.bool_)
+        self._witnesses: list[Ints] = []
+
+    def judge(
+        self,
+        people: npt.ArrayLike,
+        *,
+        fakes: Sequence[int] = (),
+        groups: Sequence[int] | None = None,
+        full: bool = False,
+    ) -> Judgement:
+        """What answering about these people would leave; ``full`` settles every pair, not only what k needs.
+
+        ``fakes`` are counterfeit values added to the answer; ``groups`` maps each value to the coarser one told.
+        """
+        if fakes and groups is not None:
+            raise BadParameter("an answer has counterfeits or coarser values, not both.")
+        rows = self.crowd.select(people)
+        true = self.crowd.count(rows)
+        answer = Answered.plain(true, fakes) if groups is None else Answered.grouped(true, groups)
+        split = self.crowd.split(rows)
+        last = np.zeros(len(split.member), np.bool_)
+        last[-1] = True
+        near, atoms = connected(split.member, last)
+        system = System(
+            member=split.member[near][:, atoms],
+            answers=[a for a, chosen in zip([*self.answers, answer], near, strict=True) if chosen],
+            sizes=split.truth[atoms].sum(axis=1),
+            known=split.truth[atoms],
+        )
+        made = (_extend(old, split, answer, atoms) for old in self._witnesses)
+        examples = (x for x in made if x is not None)
+        found = search(
+            system, need=None if full else self.k, effort=self.effort,
+            impossible=self._no[split.parent[atoms]], examples=examples,
+        )  # fmt: skip
+        sure = found.yes.sum(axis=1)
+        doomed = (~found.no).sum(axis=1) < self.k
+        few = doomed if doomed.any() else sure < self.k
+        safe = not few.any()
+        certain = safe or bool(doomed.any())
+        worst = int(sure.min()) if len(sure) else self.crowd.values
+        exposed = _people(self.crowd, split, np.flatnonzero(atoms)[few])
+        return Judgement(
+            safe=safe, certain=certain, worst=worst, exposed=exposed, how=found.how, split=split, answer=answer,
+            rows=near, atoms=atoms, found=found,
+        )  # fmt: skip
+
+    def accept(self, judgement: Judgement) -> None:
+        """Take the answer as given. A judgement is good for the state it was made in only."""
+        split, atoms = judgement.split, judgement.atoms
+        if len(split.member) != len(self.answers) + 1:
+            raise BadParameter("this judgement was made before another answer was given; judge again.")
+        yes, no = self._yes[split.parent].copy(), self._no[split.parent].copy()
+        yes[atoms], no[atoms] = judgement.found.yes, judgement.found.no
+        self._witnesses = _whole(judgement, split)
+        self.crowd.commit(split)
+        self.answers.append(judgement.answer)
+        self._yes, self._no = yes, no
+
+    def possible(self) -> Flags:
+        """People by values: what is possible for each, exactly. Untouched people may have any value."""
+        table = np.ones((self.crowd.atoms, self.crowd.values), np.bool_)
+        open_ = np.ones(len(self.answers), np.bool_)
+        while open_.any():
+            start = np.zeros_like(open_)
+            start[np.argmax(open_)] = True
+            near, atoms = connected(self.crowd.member, start)
+            near |= start
+            system = System(
+                member=self.crowd.member[near][:, atoms],
+                answers=[a for a, chosen in zip(self.answers, near, strict=True) if chosen],
+                sizes=self.crowd.truth[atoms].sum(axis=1),
+                known=self.crowd.truth[atoms],
+            )
+            found = search(system, need=None, effort=self.effort, impossible=self._no[atoms])
+            table[atoms] = found.yes
+            open_ &= ~near
+        return table[self.crowd._atom]
+
+
+def _people(crowd: Atoms, split: Split, atoms: Ints) -> Ints:
+    """Rows of the people who would be in these atoms."""
+    if not len(atoms):
+        return np.empty(0, np.int64)
+    inside = np.zeros(crowd.people, np.bool_)
+    inside[split.people] = True
+    back = {new: old for old, new in split.moved.items()}
+    rows = []
+    for atom in atoms.tolist():
+        if atom in back:
+            here = crowd.persons(back[atom])
+            rows.append(here[inside[here]])
+        else:
+            here = crowd.persons(atom)
+            rows.append(here[~inside[here]] if atom in split.moved else here)
+    return np.sort(np.concatenate(rows))
+
+
+def _extend(old: Ints, split: Split, answer: Answered, atoms: Flags) -> Ints | None:
+    """An earlier solution divided between inside and outside of the new question, by a flow; None if it cannot be.
+
+    The columns of each atom's old numbers are split so that the inside part has the right size and all inside parts
+    together give the new answer: a transportation problem.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    wide = old.shape[1]
+    before = np.zeros((split.parent.max() + 1, wide), np.int64)
+    before[: len(old)] = old
+    x = before[split.parent]
+    inside = split.member[-1]
+    pieces = np.flatnonzero(inside)
+    need = split.truth[pieces].sum(axis=1)
+    supply = x[pieces]
+    if answer.slack or not answer.fine or need.max(initial=0) >= 2**31:
+        return None
+    count = len(pieces)
+    source, sink = count + wide, count + wide + 1
+    a, s = np.nonzero(supply)
+    tail = np.concatenate([np.full(count, source), a, count + np.arange(wide)])
+    head = np.concatenate([np.arange(count), count + s, np.full(wide, sink)])
+    capacity = np.concatenate([need, supply[a, s], answer.counts]).astype(np.int32)
+    graph = coo_array((capacity, (tail, head)), shape=(sink + 1, sink + 1)).tocsr()
+    done = maximum_flow(graph, source, sink)
+    if done.flow_value != int(need.sum()):
+        return None
+    flow = done.flow.toarray()[:count, count : count + wide].astype(np.int64)
+    for atom, part in zip(pieces, flow, strict=True):
+        x[atom] = part
+        origin = split.parent[atom]
+        if origin != atom:
+            x[origin] = x[origin] - part
+    if (x[0] < 0).any():
+        return None
+    return x[atoms]
+
+
+def _whole(judgement: Judgement, split: Split, keep: int = 12) -> list[Ints]:
+    """The solutions worth keeping, over all atoms: those of this decision, the true numbers elsewhere."""
+    made = []
+    for x in judgement.found.witnesses[-keep:]:
+        full = split.truth.copy()
+        full[judgement.atoms] = x
+        made.append(full)
+    return made

@@ -1,0 +1,125 @@
+"""What the answers say together: whole numbers x[atom, value] with given sums, and the tests that need no search.
+
+x[atom, value] is how many people of the atom have the value. Each atom's numbers sum to its size; for each answered
+question and each group of values, the numbers of its atoms sum to the count returned (or to no more, where counterfeits
+were added). A value is possible for a person iff some solution has x[atom of the person, value] >= 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.query.auditing.atoms import Answered, Flags, Ints
+
+__all__ = ["System", "closed", "connected", "upper_bounds"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """Atoms of one connected set of questions, the answers, and one solution that is known (the true one)."""
+
+    member: Flags
+    """Questions by atoms."""
+    answers: Sequence[Answered]
+    sizes: Ints
+    known: Ints
+    """Atoms by values: a solution, by construction consistent with every answer."""
+
+    def fits(self, x: Ints) -> bool:
+        """Whether whole numbers solve the system; exact, so a proof by example can never be wrong."""
+        if (x < 0).any() or (x.sum(axis=1) != self.sizes).any():
+            return False
+        # Counts of people are far below 2**53, so sums in floating point are exact, and one matrix product does all.
+        sums = self.member.astype(np.float64) @ x.astype(np.float64)
+        for total, answer in zip(sums, self.answers, strict=True):
+            found = np.bincount(answer.groups, weights=total, minlength=len(answer.counts))
+            over = found > answer.counts if answer.slack else found != answer.counts
+            if over.any():
+                return False
+        return True
+
+
+def connected(member: Flags, start: Flags) -> tuple[Flags, Flags]:
+    """Questions and atoms that hang together with the questions marked in ``start``."""
+    rows = start.copy()
+    while True:
+        atoms = np.asarray(member[rows].any(axis=0))
+        more = np.asarray(member[:, atoms].any(axis=1))
+        if (more == rows).all():
+            return rows, atoms
+        rows = more
+
+
+def upper_bounds(system: System) -> Ints:
+    """For each atom and value, more than which it cannot be by any single answer."""
+    bounds = np.repeat(system.sizes[:, None], system.known.shape[1], axis=1)
+    for row, answer in zip(system.member, system.answers, strict=True):
+        bounds[row] = np.minimum(bounds[row], answer.counts[answer.groups][None, :])
+    return bounds
+
+
+def closed(system: System) -> npt.NDArray[np.bool_] | None:
+    """All possible pairs at once where the questions are nested or disjoint; None where some overlap.
+
+    Nested questions make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is
+    possible iff the known solution uses it or it lies on a cycle of the residual graph, that is, iff both of its ends
+    are in one strongly connected component: one pass decides every pair (the rule for edges of perfect matchings).
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    parent = _tree(system.member)
+    if parent is None or not all(answer.fine for answer in system.answers):
+        return None
+    questions, atoms = system.member.shape
+    wide = system.known.shape[1]
+    sizes = system.member.sum(axis=1)
+    home = np.array([min(np.flatnonzero(column), key=lambda q: sizes[q]) for column in system.member.T])
+    node = np.arange(questions)[:, None] * wide + np.arange(wide)[None, :] + atoms  # lane of a value at a question
+    sink = atoms + questions * wide
+    tails: list[Ints] = []
+    heads: list[Ints] = []
+
+    def arc(tail: Ints, head: Ints, forward: npt.NDArray[np.bool_], back: npt.NDArray[np.bool_]) -> None:
+        tails.extend([tail[forward], head[back]])
+        heads.extend([head[forward], tail[back]])
+
+    atom, value = np.divmod(np.arange(atoms * wide), wide)
+    used = system.known.ravel() > 0
+    arc(atom, node[home[atom], value], np.ones(len(atom), np.bool_), used)
+    flow = np.stack([system.known[row].sum(axis=0) for row in system.member])
+    for q, answer in enumerate(system.answers):
+        top = node[parent[q]] if parent[q] >= 0 else np.full(wide, sink)
+        room = flow[q] < answer.counts
+        # Without counterfeits the count is met exactly, so the lane upwards carries what it carries and no less.
+        arc(node[q], top, room, (flow[q] > 0) & np.bool_(answer.slack))
+    graph = coo_array(
+        (np.ones(sum(map(len, tails)), np.int8), (np.concatenate(tails), np.concatenate(heads))),
+        shape=(sink + 1, sink + 1),
+    ).tocsr()
+    _, label = connected_components(graph, directed=True, connection="strong")
+    same: Flags = (label[atom] == label[node[home[atom], value]]).reshape(atoms, wide)
+    return used.reshape(atoms, wide) | same
+
+
+def _tree(member: Flags) -> Ints | None:
+    """For each question the smallest one around it (-1: none), or None unless all are nested or disjoint."""
+    narrow = member.astype(np.float32)
+    common = narrow @ narrow.T
+    size = common.diagonal()
+    smaller = np.minimum(size[:, None], size[None, :])
+    if ((common > 0) & (common < smaller)).any():
+        return None
+    order = np.lexsort((np.arange(len(size)), size))
+    rank = np.empty(len(size), np.int64)
+    rank[order] = np.arange(len(size))
+    parent = np.full(len(size), -1, np.int64)
+    for q in range(len(size)):
+        around = np.flatnonzero((common[q] == size[q]) & (size > 0) & (rank > rank[q]))
+        if len(around):
+            parent[q] = around[np.argmin(rank[around])]
+    return parent

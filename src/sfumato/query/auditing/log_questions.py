@@ -1,0 +1,112 @@
+"""Questions of a log: one SELECT of a secret column or of an aggregate, about people chosen by public columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import QueryRefused
+
+__all__ = ["Asked", "read_log", "understand"]
+
+_AGGREGATES = {"Sum": "sum", "Avg": "avg", "Max": "max", "Min": "min", "Count": "count"}
+_QUOTED = r"""('(?:[^']|'')*'|"(?:[^"]|"")*")"""
+_PIECES = re.compile(_QUOTED + r"|(;|[^;'\"]+|.)", re.DOTALL)
+_BLANKS = re.compile(_QUOTED + r"|\s+")
+_CONDITIONS = frozenset(
+    {
+        "And", "Or", "Not", "Paren", "EQ", "NEQ", "GT", "GTE", "LT", "LTE", "Between", "In", "Like", "ILike", "Is",
+        "Null", "Boolean", "Literal", "Column", "Identifier", "Neg", "Add", "Sub", "Mul", "Div", "Mod", "Cast",
+        "TryCast", "DataType", "DataTypeParam",
+    }
+)  # fmt: skip
+"""All that a condition consists of. What is not here is refused: an expression that names columns in another way than
+by name (`COLUMNS('...')`, `#3`) would get past the check for secret ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a question asks for."""
+
+    kind: str
+    """"values" of a secret column, or sum, avg, max, min, count."""
+    column: str | None
+    """The column asked for; None for a count."""
+    public: str
+    """Condition on public columns, in DuckDB's dialect: who is asked about."""
+    secret: str | None
+    """Condition on a secret column, for counts only."""
+    secret_column: str | None
+
+
+def read_log(text: str) -> Iterator[str]:
+    """The questions of a log: one per line or ended by a semicolon; ``#`` and ``--`` start a remark."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "--"))]
+    # What stands in quotation marks is kept as it is: two blanks in a name are not one, and a semicolon ends nothing.
+    pieces, ended = [""], False
+    for quoted, other in _PIECES.findall("\n".join(lines)):
+        if other == ";":
+            pieces.append("")
+            ended = True
+        else:
+            pieces[-1] += quoted or other
+    for piece in pieces if ended else lines:
+        if piece.strip():
+            yield _BLANKS.sub(lambda found: found[1] or " ", piece).strip()
+
+
+def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> Asked:
+    """Read one question; what is outside the language is refused with the reason, from the question alone."""
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree: Any = sqlglot.parse_one(text, read="duckdb")
+    except sqlglot.errors.SqlglotError:
+        raise QueryRefused("This is not a SELECT that can be read.") from None
+    extra = {"group", "having", "joins", "distinct", "limit", "order", "with_", "qualify", "laterals", "windows"}
+    if not isinstance(tree, exp.Select) or any(tree.args.get(name) for name in extra):
+        raise QueryRefused("A question is SELECT one thing FROM the table WHERE a condition holds, nothing more.")
+    if len(tree.expressions) != 1:
+        raise QueryRefused("A question asks for one thing.", fix="Ask for each column by itself.")
+    known = {name.lower(): name for name in columns}
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() not in known:
+            raise QueryRefused(f"The table has no column `{column.name}`.")
+        column.this.set("this", known[column.name.lower()])
+        column.this.set("quoted", True)
+        column.set("table", None)
+    where = tree.args.get("where")
+    told: list[str] = []
+    hidden: list[str] = []
+    hidden_column: set[str] = set()
+    for part in where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else []:
+        if any(type(node).__name__ not in _CONDITIONS for node in part.walk()):
+            raise QueryRefused("A condition compares columns with constants; it has no functions and no subqueries.")
+        used = {column.name for column in part.find_all(exp.Column)} & set(secrets)
+        (hidden if used else told).append(part.sql(dialect="duckdb"))
+        if used and {column.name for column in part.find_all(exp.Column)} - used:
+            raise QueryRefused("One condition cannot compare a secret column with a public one.")
+        hidden_column |= used
+    public = " AND ".join(f"({part})" for part in told) or "TRUE"
+    item = tree.expressions[0].unalias()
+    kind = _AGGREGATES.get(type(item).__name__)
+    if kind == "count":
+        if not isinstance(item.this, exp.Star):
+            raise QueryRefused("Write COUNT(*).")
+        if len(hidden_column) > 1:
+            raise QueryRefused("A count has conditions on one secret column at most.")
+        return Asked(
+            kind="count", column=None, public=public, secret=" AND ".join(f"({p})" for p in hidden) or None,
+            secret_column=next(iter(hidden_column), None),
+        )  # fmt: skip
+    if hidden:
+        raise QueryRefused(
+            "Who is asked about is chosen by public columns; a condition on a secret one is for COUNT(*)."
+        )
+    inner = item.this if kind else item
+    if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
+        raise QueryRefused("A question asks for a column, or for SUM, AVG, MAX, MIN of a column, or COUNT(*).")
+    return Asked(kind=kind or "values", column=inner.name, public=public, secret=None, secret_column=None)

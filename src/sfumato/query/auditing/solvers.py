@@ -1,0 +1,180 @@
+"""The two solvers behind an exact decision: a linear program (SciPy's HiGHS) and an integer search (OR-tools CP-SAT).
+
+Both work on moves away from the known solution, so their numbers stay small however many people there are.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import ExtraMissing
+from sfumato.query.auditing.atoms import Flags, Ints
+from sfumato.query.auditing.linear_system import System, upper_bounds
+from sfumato.query.auditing.possibilities import Possibilities
+
+__all__ = ["Ended", "direction", "integer_search"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Ended(Enum):
+    """How an integer search ended."""
+
+    SOLVED = auto()
+    """A solution was found that proves something new."""
+    INFEASIBLE = auto()
+    """There is no solution with any of the wanted pairs (inside the box, where one was set)."""
+    GAVE_UP = auto()
+
+
+def direction(
+    system: System, no: Flags, wanted: Flags, *, box: int | None
+) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
+    """The move from the known solution that raises as many wanted pairs as possible, in real numbers.
+
+    Without a box the move may be of any length: what it does not raise, nothing raises. With a box it stays small and
+    inside the system, and short moves are preferred, so that it is usually whole and a solution itself.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, hstack, vstack
+
+    free = ~no
+    place = np.full(free.shape, -1, np.int64)
+    place[free] = np.arange(free.sum())
+    count, goals = int(free.sum()), int(wanted.sum())
+    fixed, limited, room = _sums(system, place, count, box)
+    goal = np.arange(goals)
+    up = coo_array((np.ones(goals), (goal, place[wanted])), shape=(goals, count)).tocsr()
+    mark = coo_array((np.ones(goals), (goal, goal)), shape=(goals, goals)).tocsr()
+    known = system.known[free].astype(float)
+    # A move is what it adds minus what it takes away: two non-negative parts, so that its length is linear.
+    takes = np.full(count, np.inf) if box is None else np.minimum(known, box)
+    takes[known == 0] = 0.0
+    adds = np.full(count, np.inf if box is None else float(box))
+
+    def wide(rows: Any) -> Any:
+        return hstack([rows, -rows, coo_array((rows.shape[0], goals))], format="csr")
+
+    upper = hstack([-up, up, mark], format="csr")
+    limits = np.zeros(goals)
+    if limited is not None:
+        upper, limits = vstack([upper, wide(limited)], format="csr"), np.concatenate([limits, room])
+    cost = np.concatenate([np.full(2 * count, 0.0 if box is None else 1e-3), -np.ones(goals)])
+    high = np.concatenate([adds, takes, np.ones(goals)])
+    solved = linprog(
+        cost, A_eq=wide(fixed), b_eq=np.zeros(fixed.shape[0]), A_ub=upper, b_ub=limits,
+        bounds=np.stack([np.zeros_like(high), high], axis=1), method="highs",
+    )  # fmt: skip
+    if solved.status != 0:
+        return None
+    move = np.zeros(free.shape)
+    move[free] = solved.x[:count] - solved.x[count : 2 * count]
+    return move, solved.x[2 * count :] > 0.5
+
+
+def _sums(system: System, place: Ints, width: int, box: int | None) -> tuple[Any, Any, Floats]:
+    """Sums that a move leaves alone, sums that it may raise only so far (answers with counterfeits), and how far."""
+    from scipy.sparse import coo_array
+
+    rows: tuple[list[Ints], list[Ints]] = ([], [])
+    columns: tuple[list[Ints], list[Ints]] = ([], [])
+    made, room = [0, 0], []
+
+    def add(kind: int, cells: Ints) -> None:
+        rows[kind].append(np.full(len(cells), made[kind]))
+        columns[kind].append(cells)
+        made[kind] += 1
+
+    for row in place:
+        add(0, row[row >= 0])
+    for inside, answer in zip(system.member, system.answers, strict=True):
+        block = place[inside]
+        now = np.bincount(answer.groups, weights=system.known[inside].sum(axis=0), minlength=len(answer.counts))
+        for group in np.unique(answer.groups):
+            cells = block[:, answer.groups == group].ravel()
+            cells = cells[cells >= 0]
+            spare = float(answer.counts[group] - now[group])
+            if len(cells) and not answer.slack:
+                add(0, cells)
+            elif len(cells) and (spare == 0 or box is not None):
+                add(1, cells)
+                room.append(spare)
+
+    def matrix(kind: int) -> Any:
+        where = (np.concatenate(rows[kind]), np.concatenate(columns[kind]))
+        return coo_array((np.ones(len(where[0])), where), shape=(made[kind], width)).tocsr()
+
+    return matrix(0), matrix(1) if made[1] else None, np.asarray(room)
+
+
+def integer_search(
+    system: System, found: Possibilities, wanted: Flags, *, effort: float, box: int | None, cells: Flags | None = None
+) -> Ended:
+    """Look for a solution with as many wanted pairs as possible; ``found`` learns from it.
+
+    ``box`` bounds how far each number may move from the known solution, ``cells`` restricts which may move at all.
+    """
+    try:
+        from ortools.sat.python import cp_model
+    except ImportError:
+        raise ExtraMissing(
+            "Overlapping questions are audited with OR-tools, which is not installed.",
+            fix="Install it with `pip install 'sfumato[audit]'`.",
+        ) from None
+
+    movable = ~found.no if cells is None else cells & ~found.no
+    wanted = wanted & movable
+    if not wanted.any():
+        return Ended.GAVE_UP
+    bounds, known = upper_bounds(system), system.known
+    model = cp_model.CpModel()
+    place = np.full(known.shape, -1, np.int64)
+    moves: list[Any] = []
+    for a, s in zip(*np.nonzero(movable), strict=True):
+        low, high = -int(known[a, s]), int(bounds[a, s] - known[a, s])
+        if box is not None:
+            low, high = max(low, -box), min(high, box)
+        place[a, s] = len(moves)
+        moves.append(model.new_int_var(low, high, ""))
+        model.add_hint(moves[-1], 0)
+
+    def total(where: Ints) -> Any:
+        return cp_model.LinearExpr.sum([moves[i] for i in where.ravel() if i >= 0])
+
+    for row in place:
+        if (row >= 0).any():
+            model.add(total(row) == 0)
+    for inside, answer in zip(system.member, system.answers, strict=True):
+        block = place[inside]
+        now = np.bincount(answer.groups, weights=known[inside].sum(axis=0), minlength=len(answer.counts))
+        for group in np.unique(answer.groups):
+            where = block[:, answer.groups == group]
+            if not (where >= 0).any():
+                continue
+            room = int(answer.counts[group] - now[group])
+            model.add(total(where) <= room if answer.slack else total(where) == 0)
+    marks = []
+    for i in place[wanted]:
+        mark = model.new_bool_var("")
+        model.add(moves[i] >= mark)
+        marks.append(mark)
+    model.add_bool_or(marks)
+    if len(marks) > 1:
+        model.maximize(cp_model.LinearExpr.sum(marks))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = 1
+    solver.parameters.max_deterministic_time = effort
+    state = solver.solve(model)
+    found.spent = max(float(solver.response_proto.deterministic_time), 1e-3)
+    if state == cp_model.INFEASIBLE:
+        return Ended.INFEASIBLE
+    if state not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Ended.GAVE_UP
+    x = known.copy()
+    x[movable] += np.array([solver.value(move) for move in moves], np.int64)
+    return Ended.SOLVED if system.fits(x) and found.learn(x) else Ended.GAVE_UP

@@ -1,0 +1,95 @@
+"""The audit desk behind the SQL front: questions are read like those of private answers, and decided by the auditor."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from sfumato.engines.engine import Running
+from sfumato.errors import MetadataMissing
+from sfumato.query.auditing.atoms import Ints
+from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.log_questions import Asked
+from sfumato.query.catalog import Catalog
+from sfumato.query.policy_query import inquire
+from sfumato.secret import Permit
+
+__all__ = ["SqlAuditor"]
+
+
+class SqlAuditor(Auditor):
+    """Decides questions in the language of private answers. Who is asked about is chosen by columns that are not
+    sensitive; a count may have conditions on one sensitive column as well."""
+
+    def __init__(
+        self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: Rules, catalog: Catalog, engine: Running
+    ) -> None:
+        super().__init__(frame, secrets=secrets, rules=rules)
+        self._catalog, self._engine = catalog, engine
+        for column in self.secrets:
+            self._require_bounds(column)
+        kinds = [(name, str(c.kind)) for table in catalog.private.values() for name, c in table.schema.columns.items()]
+        known = [(name, table.key, table.frame.write_csv()) for name, table in sorted(catalog.public.items())]
+        self.beside = hashlib.sha256(repr((kinds, known)).encode()).hexdigest()
+
+    def read(self, question: str) -> Asked:
+        asked = inquire(question, self._catalog)
+        secrets = {name.lower(): name for name in self.secrets}
+        if asked.joined & set(secrets):
+            raise asked.no(asked.node, "A join by a sensitive column is not audited.")
+        if asked.attached & set(secrets):
+            raise asked.no(asked.node, "A joined table has a column of the name of a sensitive one.", "Leave it out.")
+        hidden = [part for part in asked.conditions if part.columns & set(secrets)]
+        for part in hidden:
+            if len(part.columns & set(secrets)) > 1 or part.columns & self._ordinary():
+                raise asked.no(part.node, "One condition cannot compare a sensitive column with another column.",
+                               "Join conditions with AND, each about one column.")  # fmt: skip
+        told = asked.people(part for part in asked.conditions if part not in hidden)
+        if asked.kind == "count":
+            if asked.value is not None:
+                raise asked.no(asked.node, "The audit counts people, not values.", "Write COUNT(*).")
+            named = {name for part in hidden for name in part.columns & set(secrets)}
+            if len(named) > 1:
+                raise asked.no(hidden[1].node, "A count has conditions on one sensitive column at most.")
+            return Asked(
+                kind="count", column=None, public=told, secret=asked.holders(hidden) if hidden else None,
+                secret_column=secrets[named.pop()] if named else None,
+            )  # fmt: skip
+        if hidden:
+            raise asked.no(hidden[0].node, "Who is asked about is chosen by columns that are not sensitive.",
+                           "A condition on a sensitive column is for COUNT(*).")  # fmt: skip
+        column = secrets.get((asked.column or "").lower())
+        if column is None:
+            raise asked.no(asked.node, "The audit answers COUNT(*), and what is asked of a sensitive column itself.",
+                           f"Sensitive here: {', '.join(self.secrets)}.")  # fmt: skip
+        return Asked(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)
+
+    def bounds(self, column: str) -> tuple[float, float] | None:
+        """The declared bounds. All values keep to them, or the desk would not have opened."""
+        [table] = self._catalog.private.values()
+        domain = table.schema.columns[column].domain
+        if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
+            return None
+        return float(domain.low), float(domain.high)
+
+    def _require_bounds(self, column: str) -> None:
+        """Refuse bounds that are none: leaving them out in silence would audit less than was declared."""
+        ends, series = self.bounds(column), self.frame.get_column(column)
+        if ends is not None and series.dtype.is_numeric() and not series.is_between(*ends).all():
+            raise MetadataMissing(
+                f"Not every value of `{column}` lies within the bounds declared for it.",
+                fix="Declare bounds that hold for everybody, or clip the data to them.", column=column,
+            )  # fmt: skip
+
+    def _ordinary(self) -> set[str]:
+        """Columns that are not sensitive, of this table and of the public ones."""
+        names = {name.lower() for name in self.frame.columns}
+        names |= {name.lower() for table in self._catalog.public.values() for name in table.frame.columns}
+        return names - {name.lower() for name in self.secrets}
+
+    def _people(self, condition: str) -> Ints:
+        """The people whom a statement names."""
+        return np.array([row[0] for row in self._engine.run(condition).open(Permit("auditing"))], np.int64)

@@ -1,0 +1,185 @@
+"""What analysts may know of the data before they ask: tables, columns, bounds, keys, and what one person is.
+
+Everything in a catalog is public and declared by the owner. Nothing in it is measured from private tables: a bound
+taken from the data would give the largest value away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from sfumato.errors import BadParameter, MetadataMissing
+from sfumato.rationals import rational
+from sfumato.schema import Column, Kind, Schema
+
+__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "each_once"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTable:
+    """A table about people. Only declared columns can be named in a question."""
+
+    name: str
+    schema: Schema
+    """Kinds and domains by column; ``unit`` is the column that says whose row it is, None if each row is a person."""
+    rows: int | None = None
+    """How many rows of one unit count within one group; more are clipped. Always 1 when each row is a person."""
+    groups: int | None = None
+    """In how many groups one unit counts. Always 1 when each row is a person."""
+    typical: int | None = None
+    """In how many groups a unit usually is: public knowledge that helps to choose how contributions are bounded."""
+
+    def __post_init__(self) -> None:
+        for name, column in self.schema.columns.items():
+            if column.kind is None:
+                raise MetadataMissing(f"Column `{name}` of `{self.name}` has no kind.", fix="Declare it.", column=name)
+            if column.missing_codes:
+                raise MetadataMissing(
+                    f"Column `{name}` of `{self.name}` declares missing codes, which questions would read as values.",
+                    fix="Leave them out here and write NULLIF(column, code) in questions, or blank them in the data.",
+                    column=name,
+                )
+            try:
+                declared_values(column)
+            except (BadParameter, ValueError):
+                raise MetadataMissing(
+                    f"Not every declared value of column `{name}` of `{self.name}` is a {column.kind}.",
+                    fix="Change its kind or its values.", column=name,
+                ) from None  # fmt: skip
+        unit = self.schema.unit
+        if unit is not None and unit not in self.schema.columns:
+            raise MetadataMissing(f"The unit `{unit}` of `{self.name}` is not among its columns.", column=unit)
+        for limit in (self.rows, self.groups, self.typical):
+            if limit is not None and not 1 <= limit <= 1_000_000:
+                raise BadParameter("the rows and groups of one unit lie in 1 .. 1,000,000.")
+
+    @cached_property
+    def values(self) -> Mapping[str, tuple[Any, ...] | None]:
+        """The declared values of each column; worked out once, not for every question."""
+        return {name: declared_values(column) for name, column in self.schema.columns.items()}
+
+
+def declared_values(column: Column) -> tuple[Any, ...] | None:
+    """The declared values of a column as values of its kind, each once: two ways to write a value are one group."""
+    kind, domain = column.kind, column.domain
+    if domain is None or domain.values is None or kind is None:
+        return None
+    return each_once((_fitted(value, kind) for value in domain.values), kind)
+
+
+def each_once(values: Iterable[Any], kind: Kind) -> tuple[Any, ...]:
+    """Values that engines tell apart: as floats, neighbouring whole numbers above 2**53 are one.
+
+    >>> each_once((2**53, 2**53 + 1), Kind.NUMBER), each_once((2**53, 2**53 + 1), Kind.INTEGER)
+    ((9007199254740992,), (9007199254740992, 9007199254740993))
+    """
+    found: dict[Any, Any] = {}
+    for value in values:
+        found.setdefault(float(value) if kind is Kind.NUMBER else value, value)
+    return tuple(found.values())
+
+
+def _fitted(value: Any, kind: Kind) -> Any:
+    match kind:
+        case Kind.CATEGORY:
+            return str(value)
+        case Kind.INTEGER:
+            number = rational(value)
+            if number.denominator != 1:
+                raise ValueError("not whole")
+            return int(number)
+        case Kind.NUMBER:
+            number = rational(value)
+            return value if isinstance(value, int | float) else float(number)
+        case Kind.BOOLEAN:
+            if not isinstance(value, bool):
+                raise ValueError("neither true nor false")
+            return value
+        case Kind.DATE:
+            day = value if isinstance(value, date) else date.fromisoformat(str(value))
+            if isinstance(day, datetime):
+                raise ValueError("a time, not a date")
+            return day
+        case Kind.DATETIME:
+            if isinstance(value, date) and not isinstance(value, datetime):
+                return datetime(value.year, value.month, value.day)
+            moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+            return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicTable:
+    """A table anybody may see: regions of cities, prices of codes. Joined by its key, which is unique.
+
+    Times are kept to the microsecond and decimals as floats, as engines compare them, and the key is unique as such:
+    a join with it never makes two rows of one.
+    """
+
+    name: str
+    frame: pl.DataFrame
+    key: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.key or any(name not in self.frame.columns for name in self.key):
+            raise BadParameter(f"the key of public table `{self.name}` must name its columns.")
+        object.__setattr__(self, "frame", self.frame.with_columns(_compared(series) for series in self.frame))
+        keys = self.frame.select(self.key)
+        if keys.null_count().row(0) != (0,) * len(self.key) or keys.is_duplicated().any():
+            raise BadParameter(f"the key of public table `{self.name}` must be unique and without gaps.")
+
+    def kind(self, column: str) -> Kind:
+        return Kind.of(self.frame.schema[column])
+
+    def values(self, column: str) -> tuple[Any, ...]:
+        """All values of the column: they are public."""
+        return tuple(self.frame[column].drop_nulls().unique().sort().to_list())
+
+
+def _compared(series: pl.Series) -> pl.Series:
+    """A public column in the type in which engines compare its values."""
+    dtype = series.dtype
+    if isinstance(dtype, pl.Datetime):
+        moments = series.dt.cast_time_unit("us")
+        return moments if dtype.time_zone is None else moments.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if dtype.is_integer():
+        try:
+            return series.cast(pl.Int64)
+        except pl.exceptions.InvalidOperationError:
+            raise BadParameter(f"public column `{series.name}` has whole numbers beyond 64 bits.") from None
+    if dtype.is_numeric():
+        return series.cast(pl.Float64)
+    if dtype == pl.Categorical or isinstance(dtype, pl.Enum):
+        return series.cast(pl.String)
+    if dtype not in (pl.String, pl.Boolean, pl.Date, pl.Null):
+        raise BadParameter(
+            f"public column `{series.name}` holds neither numbers, text, dates nor true and false.",
+            fix="Convert it or leave it out.",
+        )
+    return series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalog:
+    """One data set: tables about the same people, and the public tables that go with them."""
+
+    dataset: str
+    """The name budgets are kept under."""
+    private: Mapping[str, PrivateTable]
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.dataset or not self.private:
+            raise BadParameter("a catalog has a name and at least one private table.")
+        clash = {name.lower() for name in self.private} & {name.lower() for name in self.public}
+        if clash:
+            raise BadParameter(f"`{sorted(clash)[0]}` is both a private and a public table.")
+        if len(self.private) > 1 and any(table.schema.unit is None for table in self.private.values()):
+            raise MetadataMissing(
+                "Several private tables need a unit column each.", fix="Name the column that says whose row it is."
+            )

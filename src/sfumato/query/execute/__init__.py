@@ -1,0 +1,1 @@
+"""Plans run on an engine: SQL generation, contribution bounding, noise."""

@@ -1,0 +1,265 @@
+"""The file an owner writes before questions can be asked: tables, columns, bounds, keys, and what one person is.
+
+.. code-block:: yaml
+
+    sfumato: 1
+    dataset: hospital                 # the name budgets are kept under
+    ledger: ledger.db                 # SQLite file or postgresql:// address
+    policy: differential-privacy      # or audit, consistent-sample, rounding, ...
+    tables:
+      visits:
+        data: visits.parquet
+        unit: person                  # the column that says whose row it is, or `row`
+        rows: 3                       # rows of one person that count within a group
+        groups: 2                     # groups in which one person counts
+        columns:
+          person: {kind: integer}
+          ward:   {kind: category, domain: {values: [east, west]}}
+          bill:   {kind: number, domain: {low: 0, high: 2000}}
+    public:
+      wards: {data: wards.csv, key: [ward]}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from sfumato.data.table import Table
+from sfumato.dp.ledger import Ledger
+from sfumato.engines.choice import is_address
+from sfumato.engines.engine import Engine
+from sfumato.errors import BadParameter, FileMissing, InvalidRecipe, Problem, UnknownColumn, did_you_mean
+from sfumato.params import plain_message
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.query.policy_choice import ChosenPolicy
+from sfumato.query.session import Session
+from sfumato.schema import Column, Kind, Role, Schema
+
+if TYPE_CHECKING:
+    from sfumato.query.policy_session import PolicySession
+
+__all__ = ["Metadata", "load", "propose"]
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class TableMetadata(_Declared):
+    """One private table."""
+
+    data: str
+    """Parquet or CSV file, relative to this file, or a table as ``postgresql://user@host/base#schema.table``."""
+    unit: str
+    """The column that says whose row it is, or ``row`` if each row is a person."""
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """How many rows of one unit count within one group."""
+    groups: Annotated[int, Field(ge=1)] | None = None
+    """In how many groups one unit counts."""
+    typical: Annotated[int, Field(ge=1)] | None = None
+    """In how many groups a unit usually is; helps to choose how contributions are bounded."""
+    columns: dict[str, Column]
+    """What may be asked about; columns left out cannot be named."""
+
+    @field_validator("unit", mode="before")
+    @classmethod
+    def _said(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("say whom a row is about: `row` if each is another person, or the column that tells")
+        return value
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _plain_role(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: {"role": "plain", **item} if isinstance(item, dict) else item for name, item in value.items()}
+
+
+class PublicMetadata(_Declared):
+    """One public table."""
+
+    data: str
+    """CSV or Parquet file, relative to this file. Anybody may see all of it."""
+    key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns it is joined on; unique together."""
+
+
+class Metadata(_Declared):
+    """The whole file."""
+
+    sfumato: Literal[1]
+    """Version of the file's language."""
+    dataset: Annotated[str, Field(min_length=1)]
+    """The name budgets are kept under."""
+    ledger: str
+    """SQLite file, relative to this file, or a postgresql:// address."""
+    version: str = ""
+    """A name for the present state of tables in a database. Until it changes, repeated questions are answered as
+    before, for free; files tell by themselves that they changed."""
+    policy: ChosenPolicy = None
+    """How questions are answered: by differential privacy, or by another policy with its parameters."""
+    tables: Annotated[dict[str, TableMetadata], Field(min_length=1)]
+    """The private tables."""
+    public: dict[str, PublicMetadata] = {}
+    """The public tables."""
+
+    def session(
+        self, *, base: Path, analyst: str, engine: Engine | str | None = None, pace: float | None = None
+    ) -> Session:
+        """Open the tables and the ledger for one analyst."""
+        if self.policy is not None:
+            raise BadParameter(
+                f"this data set is answered by policy `{self.policy.name}`.", fix="Use policy_session()."
+            )
+        catalog = self.catalog(base)
+        sources = {name: t.data if is_address(t.data) else base / t.data for name, t in self.tables.items()}
+        book = Ledger.open(self.ledger_place(base))
+        return Session(catalog, sources, ledger=book, analyst=analyst, engine=engine, pace=pace, version=self.version)
+
+    def policy_session(self, *, base: Path, pace: float | None = None) -> PolicySession:
+        """Open the table for questions by another policy than differential privacy."""
+        from sfumato.query.policy_session import PolicySession
+
+        if self.policy is None:
+            raise BadParameter("this data set is answered with differential privacy.", fix="Use session().")
+        [table] = self.tables.values()
+        store = Ledger.open(self.ledger_place(base)).store
+        return PolicySession(self.catalog(base), base / table.data, choice=self.policy, store=store, pace=pace)
+
+    def catalog(self, base: Path) -> Catalog:
+        """What analysts may know."""
+        private = {
+            name: PrivateTable(
+                name=name,
+                schema=Schema(columns=table.columns, unit=None if table.unit == "row" else table.unit),
+                rows=table.rows,
+                groups=table.groups,
+                typical=table.typical,
+            )
+            for name, table in self.tables.items()
+        }
+        public = {
+            name: PublicTable(name=name, frame=_frame(base / table.data), key=table.key)
+            for name, table in self.public.items()
+        }
+        return Catalog(dataset=self.dataset, private=private, public=public)
+
+    @field_validator("tables", mode="after")
+    @classmethod
+    def _fits_policy(cls, tables: dict[str, TableMetadata], info: ValidationInfo) -> dict[str, TableMetadata]:
+        choice = info.data.get("policy")
+        if choice is not None:
+            if len(tables) != 1 or any(t.unit != "row" or is_address(t.data) for t in tables.values()):
+                raise ValueError(f"policy {choice.name} answers about one table in a file, with `unit: row`")
+            columns = [column for table in tables.values() for column in table.columns.values()]
+            if choice.needs_sensitive and not any(column.role is Role.SENSITIVE for column in columns):
+                raise ValueError(f"policy {choice.name} needs a column with `role: sensitive`")
+        return tables
+
+    def ledger_place(self, base: Path) -> str | Path:
+        """Where the ledger is."""
+        return self.ledger if "://" in self.ledger else base / self.ledger
+
+
+def load(path: Path) -> Metadata:
+    """Read and check the file; every problem is told with its line."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise FileMissing(f"`{path}` cannot be read.", fix="Name the metadata file of the data set.") from None
+    try:
+        tree = YAML(typ="rt").load(text)
+    except YAMLError as failure:
+        mark = getattr(failure, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise InvalidRecipe([Problem(where="", line=line, message="this is not YAML")], source=path.name) from None
+    try:
+        return Metadata.model_validate(_bare(tree), context={"base": path.parent})
+    except ValidationError as failure:
+        problems = [
+            Problem(
+                where=".".join(map(str, e["loc"])),
+                line=_line(tree, e["loc"]),
+                message=plain_message(e, Metadata if len(e["loc"]) == 1 else None),
+            )
+            for e in failure.errors()
+        ]
+        raise InvalidRecipe(problems, source=path.name) from None
+
+
+def _bare(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {str(key): _bare(value) for key, value in tree.items()}
+    return [_bare(value) for value in tree] if isinstance(tree, list) else tree
+
+
+def _line(tree: Any, place: tuple[int | str, ...]) -> int | None:
+    line = None
+    for step in place:
+        if not isinstance(tree, dict | list):
+            break
+        try:
+            line = tree.lc.key(step)[0] + 1 if isinstance(tree, dict) else tree.lc.item(step)[0] + 1  # type: ignore
+            tree = tree[step]  # type: ignore[index]
+        except (KeyError, IndexError, AttributeError, TypeError):
+            break
+    return line
+
+
+def _frame(path: Path) -> Any:
+    import polars as pl
+
+    if not path.is_file():
+        raise FileMissing(f"There is no file `{path}`.", fix="Check the path in the metadata.")
+    return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+
+
+def propose(table: Table, *, data: str, dataset: str, unit: str | None = None) -> str:
+    """A first draft of the file for a table, to be reviewed by its owner before anybody asks.
+
+    Kinds are read from the table. Bounds and values are *not*: a bound taken from the data gives its largest value
+    away. They are left as questions for the owner, who knows what is possible without looking. Nor is it guessed whom
+    a row is about: without ``unit`` the file waits for its owner to say so, and nothing is answered until then.
+    """
+    if unit is not None and unit != "row" and unit not in table.columns:
+        raise UnknownColumn(f"There is no column `{unit}`.", fix=did_you_mean(unit, ["row", *table.columns]))
+    said, aside = "" if unit is None else _word(unit), "# " if unit in (None, "row") else ""
+    lines = [
+        "sfumato: 1",
+        f"dataset: {_word(dataset)}",
+        f"ledger: {_word(f'{dataset}-ledger.db')}",
+        "tables:",
+        f"  {_word(dataset)}:",
+        f"    data: {_word(data)}",
+        f"    unit: {said:<22}# `row` if each row is another person, or the column that tells",
+        f"    {aside}rows:     # where a column tells: rows of one person that count within one group",
+        f"    {aside}groups:   # and groups in which one person counts",
+        "    columns:                    # delete what nobody may ask about",
+    ]
+    for name in table.columns:
+        kind = Kind.of(table.column(name).dtype)
+        match kind:
+            case Kind.INTEGER | Kind.NUMBER:
+                hint = "  # add domain: {low: ..., high: ...} from what is possible, not from the data"
+            case Kind.CATEGORY:
+                hint = "  # add domain: {values: [...]} if it is to be grouped by"
+            case _:
+                hint = ""
+        lines.append(f"      {_word(name)}: {{kind: {kind}}}{hint}")
+    return "\n".join(lines) + "\n"
+
+
+def _word(text: str) -> str:
+    """A name as YAML reads it back, whatever it is."""
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./-]*", text)
+    special = text.lower() in ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
+    return text if plain and not special else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""Accuracy first: from the error an analyst can live with to the cost it takes.
+
+An absolute error (``ERROR 50``) is known beforehand, so the smallest epsilon is computed. A relative one (``ERROR 5%``)
+depends on the answer itself: the question is asked at doubling costs until the noisy answer shows that the error is
+small enough, and all of it is charged. The stopping rule looks at noisy answers only, and losses of an adaptive
+sequence add up, so the total is what the ledger says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from sfumato.dp.loss import PrivacyLoss, approximate, pure
+from sfumato.errors import BadParameter, QueryRefused
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import Question, Target
+
+__all__ = ["close_enough", "doubling", "for_error"]
+
+_STEPS = 7
+_DIRECT = ("count", "sum", "distinct")
+
+
+def _cost(epsilon: Fraction, delta: Fraction) -> PrivacyLoss:
+    return approximate(epsilon, delta) if delta else pure(epsilon)
+
+
+def _target(question: Question) -> Target:
+    """What is wanted; refused where it is wanted of something else than counts and sums."""
+    shown = [output for _, output in question.outputs if output.op != "key"]
+    if question.target is None or any(output.op not in _DIRECT for output in shown):
+        raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
+    return question.target
+
+
+def _error(strategy: Strategy, confidence: Fraction) -> float:
+    """The largest of the errors of what is shown."""
+    shown = [output for _, output in strategy.question.outputs if output.op != "key"]
+    return max(strategy.error(output.value, confidence) for output in shown)
+
+
+def for_error(question: Question, delta: Fraction, limits: dict[str, Any]) -> Strategy:
+    """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
+    target = _target(question)
+
+    def plan(epsilon: Fraction) -> Strategy:
+        return choose(question, _cost(epsilon, delta), **limits)
+
+    low, high = Fraction(1, 1 << 20), Fraction(1 << 10)
+    if _error(plan(high), target.confidence) > target.size:
+        raise QueryRefused("No reasonable epsilon gives so small an error.", fix="Allow a larger error.")
+    while high / low > Fraction(1001, 1000):
+        middle = Fraction(round(float(low * high) ** 0.5 * 2**30), 2**30)
+        low, high = (low, middle) if _error(plan(middle), target.confidence) <= target.size else (middle, high)
+    return plan(high)
+
+
+def doubling(question: Question, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Iterator[Strategy]:
+    """Strategies at doubling costs that add up to ``ceiling`` and ``delta`` if all are used."""
+    _target(question)
+    if question.keys or len(question.outputs) != 1:
+        raise QueryRefused(
+            "A relative error is about one number.", fix="Leave out GROUP BY, or write an absolute error: ERROR 50."
+        )
+    if ceiling <= 0:
+        raise BadParameter("a relative error needs an epsilon above 0 that it may cost at most.")
+    bare = replace(question, target=None)
+    for step in range(_STEPS):
+        yield choose(bare, _cost(ceiling * 2**step / (2**_STEPS - 1), delta / _STEPS), **limits)
+
+
+def close_enough(question: Question, strategy: Strategy, value: float) -> bool:
+    """Whether noise of this size around this noisy answer is within the wanted share of the true one.
+
+    The chance of being wrong is shared among the steps, since each of them is looked at.
+    """
+    target = _target(question)
+    radius = _error(strategy, 1 - (1 - target.confidence) / _STEPS)
+    return abs(value) > radius and radius <= float(target.size) * (abs(value) - radius)

@@ -1,0 +1,218 @@
+"""What is measured of the rows: exact whole numbers per group, to which noise is added.
+
+A measurement says how the engine computes one row's part of it and between which whole numbers that part lies.
+``reach`` is how far one unit can move it within one group when at most ``rows`` of its rows count.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log2
+
+from sfumato.query.plan.scalar import Scalar
+from sfumato.schema import Kind
+
+__all__ = [
+    "Aggregate",
+    "Cells",
+    "Count",
+    "Distinct",
+    "Moments",
+    "Share",
+    "Steps",
+    "Sum",
+    "cells_of",
+    "moments_of",
+    "present",
+    "sum_of",
+    "unfit_bounds",
+]
+
+_FINE = 20
+"""Sums are kept in at least 2**20 steps of the largest value, so rounding is a millionth of it."""
+_MOST_CELLS = 1 << 22
+"""A quantile is one of so many values: a four-millionth of the declared range apart."""
+
+
+class Aggregate(ABC):
+    """One whole number per group."""
+
+    @abstractmethod
+    def reach(self, rows: int) -> int:
+        """Most that one unit with up to ``rows`` rows in a group can add to or take from the number."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count(Aggregate):
+    """Rows for which a condition holds; with ``once``, units that have such a row."""
+
+    condition: str = "TRUE"
+    once: bool = False
+
+    def reach(self, rows: int) -> int:
+        return 1 if self.once else rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A bounded number in whole steps of a grid."""
+
+    sql: str
+    """Engine SQL for one row's steps, clipped; anything where there is no value."""
+    present: str
+    """The condition that there is one."""
+    low: int
+    high: int
+    grid: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sum(Aggregate):
+    """Sum of a value in whole steps of a grid, each row's clipped to ``low`` .. ``high`` steps."""
+
+    steps: str
+    """Engine SQL for one row's steps; 0 where there is no value."""
+    low: int
+    high: int
+    grid: Fraction
+    of: Steps | None = None
+    """The number by itself, and the condition of the rows that count; for sums that may share a measurement."""
+    condition: str = "TRUE"
+
+    def reach(self, rows: int) -> int:
+        return rows * max(abs(self.low), abs(self.high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(Aggregate):
+    """How many rows have a number, their sum and, in degree 2, the sum of their squares: measured as shares."""
+
+    of: Steps
+    condition: str
+    degree: int
+
+    def reach(self, rows: int) -> int:
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share(Sum):
+    """One of ``parts`` sums among which each row's weight of ``high`` steps is divided: see ``shares``.
+
+    Its steps are missing, not 0, for a row that has none, and are written over a column that the parts have in common.
+    """
+
+    parts: int
+    place: int
+    column: tuple[str, str] | None
+    """Name and engine SQL of that column; None where an earlier part has it already."""
+    ends: tuple[int, int] | None = None
+    """Smallest and largest value of a row, of which a unit's sum is kept as far as possible; else its mean is."""
+    degree: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distinct(Aggregate):
+    """Different values among the rows for which a condition holds."""
+
+    value: str
+    condition: str
+
+    def reach(self, rows: int) -> int:
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells(Aggregate):
+    """Rows per cell of a public range of values; a quantile is chosen from these."""
+
+    cell: str
+    condition: str
+    low: Fraction
+    grid: Fraction
+    cells: int
+    rank: Fraction
+
+    def reach(self, rows: int) -> int:
+        return rows
+
+
+def present(scalar: Scalar) -> str:
+    """The condition that a row has a value: neither missing nor "not a number"."""
+    if scalar.kind is Kind.NUMBER:
+        return f"({scalar.sql} IS NOT NULL AND NOT isnan({scalar.sql}))"
+    return f"({scalar.sql} IS NOT NULL)"
+
+
+_WIDEST = Fraction(10**15)
+_NARROWEST = Fraction(1, 10**100)
+
+
+def unfit_bounds(scalar: Scalar) -> str:
+    """Why a number cannot be measured within its bounds, or nothing.
+
+    Bounds beyond what floats can tell apart would make steps of width 0, and a division by those fails or not depending
+    on the rows.
+    """
+    if scalar.low is None or scalar.high is None:
+        return "This number has no public bounds, so no noise could hide a large value."
+    far = max(abs(scalar.low), abs(scalar.high))
+    if far > _WIDEST:
+        return "The bounds of this number are too wide to be of use."
+    if 0 < far < _NARROWEST or 0 < scalar.high - scalar.low < _NARROWEST:
+        return "The bounds of this number are too narrow to be of use."
+    return ""
+
+
+def _bounds(scalar: Scalar) -> tuple[Fraction, Fraction]:
+    if scalar.low is None or scalar.high is None:
+        raise AssertionError("only bounded numbers are summed")
+    return scalar.low, scalar.high
+
+
+def _grid(largest: Fraction, whole: bool) -> Fraction:
+    if whole and largest <= 1 << 40:
+        return Fraction(1)
+    return Fraction(2) ** (ceil(log2(largest)) - _FINE) if largest > 0 else Fraction(1)
+
+
+def _steps(scalar: Scalar) -> Steps:
+    low, high = _bounds(scalar)
+    grid = _grid(max(abs(low), abs(high)), scalar.kind is Kind.INTEGER)
+    bottom, top = (low / grid).__floor__(), (high / grid).__ceil__()
+    # A grid of 1 alone does not make numbers whole: bounds near a million have it too, and floats must not be summed.
+    whole = scalar.kind is Kind.INTEGER and grid == 1
+    x = scalar.sql if whole else scalar.as_double()
+    ends = [str(end) if whole else f"CAST({float(end * grid)!r} AS DOUBLE)" for end in (bottom, top)]
+    clipped = f"greatest(least({x}, {ends[1]}), {ends[0]})"
+    inside = clipped if whole else f"CAST(floor({clipped} / CAST({float(grid)!r} AS DOUBLE)) AS BIGINT)"
+    return Steps(sql=inside, present=present(scalar), low=bottom, high=top, grid=grid)
+
+
+def sum_of(scalar: Scalar, condition: str) -> Sum:
+    """The measurement of a bounded number's sum."""
+    of = _steps(scalar)
+    steps = f"(CASE WHEN {condition} AND {of.present} THEN {of.sql} ELSE 0 END)"
+    return Sum(steps=steps, low=of.low, high=of.high, grid=of.grid, of=of, condition=condition)
+
+
+def moments_of(scalar: Scalar, condition: str, degree: int) -> Moments:
+    """What a mean (degree 1) or a variance (degree 2) of a bounded number is worked out from."""
+    return Moments(of=_steps(scalar), condition=condition, degree=degree)
+
+
+def cells_of(scalar: Scalar, condition: str, rank: Fraction) -> Cells:
+    """The measurement a quantile is chosen from: up to four million cells over the declared range."""
+    low, high = _bounds(scalar)
+    if scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
+        low, high = Fraction(low.__floor__()), Fraction(high.__ceil__())
+        cells, grid = int(high - low) + 1, Fraction(1)
+        cell = f"greatest(least({scalar.sql}, {int(high)}), {int(low)}) - ({int(low)})"
+    else:
+        cells, grid = _MOST_CELLS + 1, (high - low) / _MOST_CELLS or Fraction(1)
+        share = f"(({scalar.as_double()} - CAST({float(low)!r} AS DOUBLE)) / CAST({float(grid)!r} AS DOUBLE))"
+        cell = f"CAST(greatest(least(round({share}), {_MOST_CELLS}), 0) AS BIGINT)"
+    condition = f"({condition} AND {present(scalar)})"
+    return Cells(cell=cell, condition=condition, low=low, grid=grid, cells=cells, rank=rank)

@@ -1,0 +1,254 @@
+"""Counts, sums, means and variances of the same rows out of few noisy numbers: each row's weight divided into shares.
+
+A value x between a and b divides a row's weight of 1 into two shares, (x - a)/(b - a) for the upper end and the rest
+for the lower. Neither is negative and together they are 1, so one row moves both sums by 1 *in all*: both can have the
+noise that a single count would need. The number of rows is the sum U + L of the shares and the sum of the values is
+b·U + a·L. With an end at 0 the sum is as exact as if nothing else had been asked, and the count's variance is twice
+that of a count asked alone; splitting the cost in two would give each four times its variance.
+
+The same in degree 2: (1-t)², 2t(1-t) and t² (Bernstein's polynomials, t = (x - a)/(b - a)) are not negative and add up
+to 1, and the sum of squares is among what they span. Rows without a value may form a further share, so that COUNT(*)
+and COUNT(x) come out of the same numbers. A sum without a mean treats them as zeros, which it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Moments, Share, Steps, Sum
+from sfumato.query.results.postprocess import Linear, Output, Ratio
+from sfumato.query.sql.parse import Question
+
+__all__ = ["arrange", "divide", "ranks_from"]
+
+_FINE = 20
+"""Squares of up to 2**20 steps are summed; a wider number is first put on a coarser grid."""
+_HOSTS = 2
+"""A count that several sums could give is the mean of this many at most."""
+
+
+def divide(width: int, degree: int, step: int) -> tuple[int, ...]:
+    """The shares of a row whose value lies ``step`` steps above the lower end, the upper end's last.
+
+    >>> divide(10, 1, 3), divide(10, 2, 3)
+    ((7, 3), (49, 42, 9))
+    """
+    rest = width - step
+    return (rest, step) if degree == 1 else (rest * rest, 2 * step * rest, step * step)
+
+
+@dataclass
+class _Block:
+    """A measurement being put together."""
+
+    of: Steps
+    condition: str
+    """Of the rows whose values count."""
+    degree: int
+    rows: str | None = None
+    """Of the rows that are counted, where values that are missing count as zeros; None: rows that have a value."""
+    missing: bool = False
+    first: int = 0
+    """Its place among the measurements; columns are named by it."""
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Lower end and width, in steps of ``grid``."""
+        if self.rows is not None:
+            low = min(self.of.low, 0)
+            return low, max(self.of.high, 0, low + 1) - low
+        width = max(self.of.high - self.of.low, 1)
+        return self.of.low, -(-width // self.coarse)
+
+    @property
+    def coarse(self) -> int:
+        width = max(self.of.high - self.of.low, 1)
+        return 1 << max(0, (width - 1).bit_length() - _FINE) if self.degree == 2 else 1
+
+    @property
+    def counted(self) -> str:
+        return self.rows if self.rows is not None else f"({self.condition} AND {self.of.present})"
+
+    def shares(self) -> list[Aggregate]:
+        low, width = self.ends
+        has = f"({self.condition} AND {self.of.present})"
+        inside = self.of.sql if self.rows is None else f"(CASE WHEN {has} THEN {self.of.sql} ELSE 0 END)"
+        up = f"({inside} - ({low}))"
+        up = f"({up} // {self.coarse})" if self.coarse > 1 else up
+        x, whole = f"x{self.first}", width**self.degree
+        down = f"({width} - {x})"
+        steps = [down, x] if self.degree == 1 else [f"({down} * {down})", f"(2 * {x} * {down})", f"({x} * {x})"]
+        columns: dict[int, tuple[str, str]] = {0: (x, f"(CASE WHEN {self.counted} THEN {up} END)")}
+        if self.missing:
+            none = f"(CASE WHEN {self.condition} AND NOT {self.of.present} THEN {whole} END)"
+            columns[len(steps)] = (f"x{self.first + len(steps)}", none)
+            steps.append(f"x{self.first + len(steps)}")
+        ends = None if self.rows is None else (low, low + width)
+        return [
+            Share(steps=sql, column=columns.get(place), low=0, high=whole, grid=Fraction(1, whole), parts=len(steps),
+                  place=place, ends=ends, degree=self.degree)
+            for place, sql in enumerate(steps)
+        ]  # fmt: skip
+
+    def _linear(self, weights: tuple[Fraction | int, ...], unit: Fraction, what: str) -> Linear:
+        terms = tuple((self.first + i, Fraction(weight)) for i, weight in enumerate(weights) if weight)
+        return Linear(terms=terms, unit=unit, what=what)
+
+    def count(self, *, all_rows: bool) -> Linear:
+        parts = self.degree + 1 + (all_rows and self.missing)
+        what = "Number of rows" if all_rows or self.rows is not None else "Number of values"
+        return replace(self._linear((1,) * parts, Fraction(1), what), whole=True)
+
+    def total(self) -> Linear:
+        low, width = self.ends
+        bottom, high = self.of.grid * low, self.of.grid * (low + width * self.coarse)
+        weights = (bottom, high) if self.degree == 1 else (bottom, (bottom + high) / 2, high)
+        unit = max(abs(self.of.low), abs(self.of.high)) * self.of.grid
+        return self._linear(weights, unit or Fraction(1), "Sum")
+
+    def spread(self) -> tuple[Linear, Linear]:
+        """The sums of squared and of plain distances from the middle of the range."""
+        span = self.ends[1] * self.coarse * self.of.grid
+        second = self._linear((span**2 / 4, -(span**2) / 4, span**2 / 4), span**2 / 4, "Sum of squares")
+        return second, self._linear((-span / 2, Fraction(0), span / 2), span / 2, "Sum of distances")
+
+
+def arrange(question: Question, *, sums: bool, counted: bool = False) -> Question:
+    """The same question with what can be measured together measured as shares.
+
+    Without ``sums``, sums and counts that no mean goes with are left as they are. With ``counted``, a sum that nothing
+    counts the rows of is measured as if something did: private keys can then be named by that count.
+    """
+    blocks: list[_Block] = []
+    for moments in (m for m in question.measurements if isinstance(m, Moments)):
+        block = next((b for b in blocks if (b.of, b.condition) == (moments.of, moments.condition)), None)
+        if block is None:
+            blocks.append(_Block(of=moments.of, condition=moments.condition, degree=moments.degree))
+        else:
+            block.degree = max(block.degree, moments.degree)
+    means = list(blocks)
+    counts = {m.condition for m in question.measurements if isinstance(m, Count) and not m.once}
+    if counted and not counts and not means:
+        counts = {"TRUE"}
+    hosted = {block.counted for block in means}
+    for block in means:
+        if block.condition in counts - hosted:
+            block.missing = True
+            hosted.add(block.condition)
+    alone: dict[Sum, _Block] = {}
+    for measurement in question.measurements:
+        if not isinstance(measurement, Sum) or measurement.of is None or not sums:
+            continue
+        of, condition = measurement.of, measurement.condition
+        if any((b.of, b.condition) == (of, condition) for b in means):
+            continue
+        fitting = (condition, f"({condition} AND {of.present})", "TRUE")
+        rows = next((c for c in fitting if c in counts - hosted), None)
+        if rows is not None:
+            alone[measurement] = _Block(of=of, condition=condition, degree=1, rows=rows)
+            blocks.append(alone[measurement])
+    families = [_family(m) for m in question.measurements if isinstance(m, Cells)]
+    if not blocks and len(set(families)) == len(families):
+        return question
+    return _rewritten(question, blocks, means, alone)
+
+
+def _family(cells: Cells) -> Cells:
+    """What quantiles of the same numbers have in common."""
+    return replace(cells, rank=Fraction(0))
+
+
+def _rewritten(question: Question, blocks: list[_Block], means: list[_Block], alone: dict[Sum, _Block]) -> Question:
+    def mean_of(of: Steps | None, condition: str) -> _Block | None:
+        return next((b for b in means if (b.of, b.condition) == (of, condition)), None)
+
+    def count_of(condition: str) -> Linear | None:
+        own = [b for b in blocks if b.counted == condition]
+        if not own:
+            found = next((b for b in means if b.missing and b.condition == condition), None)
+            return None if found is None else found.count(all_rows=True)
+        exact = [b.count(all_rows=False) for b in own[:_HOSTS]]
+        terms = tuple((index, weight / len(exact)) for one in exact for index, weight in one.terms)
+        return replace(exact[0], terms=terms)
+
+    measurements: list[Aggregate] = []
+    for block in blocks:
+        block.first = len(measurements)
+        measurements += block.shares()
+    places: dict[int, Any] = {}
+    for i, measurement in enumerate(question.measurements):
+        match measurement:
+            case Cells():
+                if i in places:
+                    continue
+                own = [(k, m) for k, m in enumerate(question.measurements)
+                       if isinstance(m, Cells) and _family(m) == _family(measurement)]  # fmt: skip
+                for k, m in sorted(own, key=lambda pair: pair[1].rank):  # together and ascending: one draw
+                    places[k] = len(measurements)
+                    measurements.append(m)
+                continue
+            case Moments():
+                places[i] = mean_of(measurement.of, measurement.condition)
+                continue
+            case Count(once=False) if (found := count_of(measurement.condition)) is not None:
+                places[i] = found
+                continue
+            case Sum():
+                shared = alone.get(measurement) or mean_of(measurement.of, measurement.condition)
+                if shared is not None:
+                    places[i] = shared.total()
+                    continue
+        places[i] = len(measurements)
+        measurements.append(measurement)
+    change = _changer(places)
+    return replace(
+        question,
+        measurements=tuple(measurements),
+        outputs=tuple((name, change(output)) for name, output in question.outputs),
+        having=None if question.having is None else change(question.having),
+        order=tuple((change(output), descending) for output, descending in question.order),
+    )
+
+
+def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
+    def leaf(value: Linear) -> Output:
+        return Output(op="linear", value=value)
+
+    def change(output: Output) -> Output:
+        match output.op:
+            case "count" | "sum" | "distinct" | "quantile":
+                place = places[output.value]
+                return leaf(place) if isinstance(place, Linear) else replace(output, value=place)
+            case "mean":
+                index, (low, high) = output.value
+                block = places[index]
+                ratio = Ratio(total=block.total(), count=block.count(all_rows=False), low=low, high=high)
+                return Output(op="mean", value=ratio)
+            case "variance" | "deviation":
+                index, extra = output.value
+                block = places[index]
+                second, first = block.spread()
+                args = (leaf(second), leaf(first), leaf(replace(block.count(all_rows=False), whole=False)))
+                return replace(output, args=args, value=extra)
+            case _:
+                return replace(output, args=tuple(change(arg) for arg in output.args))
+
+    return change
+
+
+def ranks_from(question: Question, index: int) -> tuple[Fraction, ...]:
+    """The ranks of the quantiles that are chosen together from this measurement on; none if an earlier one has it."""
+    cells = question.measurements[index]
+    assert isinstance(cells, Cells)
+    before = question.measurements[index - 1] if index else None
+    if isinstance(before, Cells) and _family(before) == _family(cells):
+        return ()
+    ranks = []
+    for other in question.measurements[index:]:
+        if not isinstance(other, Cells) or _family(other) != _family(cells):
+            break
+        ranks.append(other.rank)
+    return tuple(ranks)

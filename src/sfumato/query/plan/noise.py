@@ -1,0 +1,101 @@
+"""The plan of noise for a question: every use of a mechanism, what it costs, and what error it brings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sfumato.dp.loss import PrivacyLoss
+from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.dp.noise_sums import combined_error
+from sfumato.query.plan.aggregates import Aggregate, Sum
+from sfumato.query.results.postprocess import Linear, Ratio
+from sfumato.query.sql.parse import Question
+from sfumato.rationals import Number
+
+__all__ = ["Draw", "Strategy", "grid_of", "refinement"]
+
+_FINE = 20
+"""A unit's reach is kept in at least 2**19 steps before its vector is scaled down."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """One use of a mechanism: on one measurement over all groups, on the shares of one, or on the choice of keys."""
+
+    measurement: int | None
+    """Which one, the first where there are several; None for the choice of keys."""
+    mechanism: Mechanism
+    sensitivity: Fraction
+    """In the mechanism's own sense: L1 for Laplace, squared L2 for Gaussian, rows or keys of one unit otherwise."""
+    loss: PrivacyLoss
+    """What this draw costs over all groups together."""
+    parts: int = 1
+    """How many measurements it is of: the shares of one number, whose distances count together."""
+
+    @property
+    def covers(self) -> range:
+        """The measurements it is of."""
+        return range(0) if self.measurement is None else range(self.measurement, self.measurement + self.parts)
+
+    def error(self, confidence: Number) -> float:
+        """Expected error bound of one number, in the answer's own unit (rows of rank for a quantile)."""
+        return self.mechanism.error(confidence=confidence)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """The plan of noise for a question."""
+
+    question: Question
+    bounding: str
+    """"row" (each row is a unit), "sample" or "clip"."""
+    rows: int
+    groups: int
+    draws: tuple[Draw, ...]
+    parts: tuple[PrivacyLoss, ...]
+    """What is reserved, in parts that each cover some draws: pure ones, then Gaussian ones, then the choice of keys."""
+    cost: PrivacyLoss
+
+    def of(self, measurement: int) -> Draw:
+        return next(draw for draw in self.draws if measurement in draw.covers)
+
+    def error(self, value: int | Linear, confidence: Number) -> float:
+        """A bound on the noise of a measured number, or of a weighted sum of them."""
+        if isinstance(value, Linear):
+            parts = [(weight, self.of(index).mechanism) for index, weight in value.terms]
+            return combined_error(parts, confidence=confidence)
+        return self.of(value).error(confidence)
+
+    def shown(self) -> tuple[int | Linear, ...]:
+        """The measured numbers that the answer rests on, each once, in the order of the draws."""
+        question = self.question
+        outputs = [output for _, output in question.outputs] + [output for output, _ in question.order]
+        leaves = [leaf for output in [*outputs, *([question.having] if question.having else [])]
+                  for leaf in output.leaves()]  # fmt: skip
+        numbers = [n for leaf in leaves for n in ((leaf.total, leaf.count) if isinstance(leaf, Ratio) else (leaf,))]
+        places = {index: place for place, draw in enumerate(self.draws) for index in draw.covers}
+        return tuple(
+            sorted(dict.fromkeys(numbers), key=lambda n: places[n.terms[0][0] if isinstance(n, Linear) else n])
+        )
+
+    @property
+    def naming(self) -> Draw | None:
+        """The draw on whose noisy count it depends which private keys are named."""
+        return next((draw for draw in self.draws if isinstance(draw.mechanism, ThresholdedLaplace)), None)
+
+    @property
+    def selection(self) -> Draw | None:
+        return next((draw for draw in self.draws if draw.measurement is None), None)
+
+
+def grid_of(measurement: Aggregate, bounding: str) -> Fraction:
+    """Width of one whole step. Scaling a unit's vector down needs finer steps than counting, or it would all be cut."""
+    base = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+    return base / refinement(measurement) if bounding == "clip" else base
+
+
+def refinement(measurement: Aggregate) -> int:
+    """How many finer steps each step is split into before a vector is scaled down."""
+    return 1 << max(0, _FINE - measurement.reach(1).bit_length())

@@ -1,0 +1,272 @@
+"""How a question is answered at a given cost: which noise, which way to bound contributions, what error to expect.
+
+Everything here follows from the question and the cost; no data is touched. Two ways of bounding are weighed:
+
+* **sample**: of each unit, a few groups are kept (chosen by a keyed hash of unit and group), and within each group its
+  part is clipped. Laplace noise then hides groups·reach in L1 norm; Gaussian noise hides sqrt(groups)·reach in L2.
+* **clip**: all groups are kept, and each unit's whole vector over the groups is scaled down to the L2 norm
+  sqrt(groups)·reach. Same Gaussian noise as sampling, and much less of the data is lost; it needs a delta.
+
+The one with the smaller noise at 95 % is taken. Counts, sums and means of the same rows are measured together as
+``shares``; what is measured by itself has an equal part of the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, rho_for, sequential
+from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.mechanisms.partition_selection import PartitionSelection
+from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.mechanisms.quantiles import Quantiles
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.dp.rational_bounds import sqrt_up
+from sfumato.errors import BadParameter, QueryRefused
+from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Distinct, Moments, Share, Sum
+from sfumato.query.plan.joint_measurement import arrange, ranks_from
+from sfumato.query.plan.loss_check import recount
+from sfumato.query.plan.noise import Draw, Strategy, grid_of, refinement
+from sfumato.query.results.postprocess import Linear
+from sfumato.query.sql.parse import Question
+from sfumato.rationals import rational
+
+__all__ = ["choose"]
+
+_MOST = 1_000_000
+"""Rows and groups of one unit that count, at most: its sums then surely fit the engine's integers."""
+
+
+def choose(
+    question: Question,
+    cost: PrivacyLoss,
+    *,
+    rows: int | None = None,
+    groups: int | None = None,
+    bounding: str | None = None,
+) -> Strategy:
+    """The strategy with the smallest noise that keeps to ``cost``.
+
+    ``rows`` and ``groups`` override the declared; ``bounding`` ("sample" or "clip") overrides the choice. The choice
+    weighs the noise and, where the owner declared in how many groups a unit typically is, what either way would lose.
+    """
+    by_row = question.rows.by_row
+    r = question.limits[0] if by_row or rows is None else rows
+    g = question.limits[1] if by_row or groups is None else groups
+    needs_rows = any(not (isinstance(m, Count) and m.once) for m in question.measurements)
+    if not question.keys:
+        g = 1
+    if r is None and not needs_rows:
+        r = 1
+    if r is None or g is None:
+        what = "rows" if r is None else "groups"
+        raise QueryRefused(
+            f"How many {what} of one unit count is not declared.", fix=f"Declare `{what}` in the metadata, or pass it."
+        )
+    for limit in (r, g):
+        # A fraction would be rounded up where contributions are cut, and not where noise is sized.
+        if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:
+            raise BadParameter(f"rows and groups are whole numbers from 1 to {_MOST:,}.")
+    if question.groups is not None:
+        g = min(g, question.groups)  # nobody is in more groups than there are
+    if cost.size <= 0:
+        raise BadParameter("a question needs an epsilon above 0.")
+    selecting = not question.public_keys
+    if selecting and cost.delta == 0:
+        raise QueryRefused(
+            "The keys of GROUP BY are not public, and naming private keys needs a delta above 0.",
+            fix="Declare the column's values, join a public table that lists them, or ask with a delta such as 1e-6.",
+        )
+    if selecting and by_row and r > 1:
+        raise QueryRefused("Private keys cannot be chosen from a UNION ALL of one table.", fix="Declare the values.")
+    options = [_plan(question, cost, r, g, selecting, gaussian=False)]
+    if _additive(question) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
+        noisy = _plan(question, cost, r, g, selecting, gaussian=True)
+        if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.question)):
+            options.append(noisy)
+    if selecting and cost.measure is PrivacyMeasure.EPSILON:
+        options += _naming(options[0], _plan(question, cost, r, g, selecting, gaussian=False, by_count=True))
+    if bounding is not None:
+        options = [plan for plan in options if plan.bounding in (bounding, "row")]
+        if not options:
+            raise BadParameter(
+                f"contributions cannot be bounded by `{bounding}` here.",
+                fix="Use `sample`, or `clip` with a delta and public keys of more than one group.",
+            )
+    best = min(options, key=lambda plan: _noise(plan) / _kept(plan))
+    recount(best)
+    return best
+
+
+def _naming(apart: Strategy, by_count: Strategy) -> list[Strategy]:
+    """The plan that names keys by a count's own noise, unless choosing keys apart would name clearly smaller ones.
+
+    Apart, units are counted, and by a count, rows: a unit is taken to have half as many as may count.
+    """
+    naming, selection = by_count.naming, apart.selection
+    if naming is None or selection is None or not isinstance(naming.mechanism, ThresholdedLaplace):
+        return []
+    rows = (naming.mechanism.reach + 1) / 2
+    return [by_count] if naming.mechanism.limit <= rows * rational(selection.error("0.5")) else []
+
+
+def _additive(question: Question) -> list[int]:
+    """Counts and sums; of a number's shares the first stands for all."""
+    return [
+        i for i, m in enumerate(question.measurements)
+        if isinstance(m, Count | Sum | Moments) and not (isinstance(m, Share) and m.place)
+    ]  # fmt: skip
+
+
+def _noise(plan: Strategy) -> float:
+    """The largest noise among the counts and sums of an answer, each in units of what a row can add."""
+    errors = [plan.error(n, "0.95") / _unit(plan.question, n) for n in plan.shown()
+              if isinstance(n, Linear) or isinstance(plan.question.measurements[n], Count | Sum)]  # fmt: skip
+    return max(errors, default=0.0)
+
+
+def _small(plan: Strategy, index: int) -> bool:
+    """Whether sums of squares of a unit's steps surely fit the engine's integers."""
+    measurement = plan.question.measurements[index]
+    return plan.groups * (measurement.reach(plan.rows) * refinement(measurement)) ** 2 < 1 << 100
+
+
+def _kept(plan: Strategy) -> float:
+    """Share of a typical unit's contribution that survives bounding; 1 where nothing is declared."""
+    typical = plan.question.limits[2]
+    if typical is None or typical <= plan.groups or plan.bounding == "row":
+        return 1.0
+    return plan.groups / typical if plan.bounding == "sample" else (plan.groups / typical) ** 0.5
+
+
+def _unit(question: Question, value: int | Linear) -> float:
+    if isinstance(value, Linear):
+        return float(value.unit)
+    measurement = question.measurements[value]
+    return float(measurement.reach(1) * measurement.grid) if isinstance(measurement, Sum) else 1.0
+
+
+def _plan(
+    question: Question,
+    cost: PrivacyLoss,
+    rows: int,
+    groups: int,
+    selecting: bool,
+    *,
+    gaussian: bool,
+    by_count: bool = False,
+) -> Strategy:
+    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
+    # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
+    question = arrange(question, sums=bounding != "clip", counted=by_count)
+    additive = _additive(question)
+    special = [
+        i for i, m in enumerate(question.measurements)
+        if isinstance(m, Distinct) or (isinstance(m, Cells) and ranks_from(question, i))
+    ]  # fmt: skip
+    host = min((i for i in additive if _rank(question.measurements[i]) < 3), default=None,
+               key=lambda i: _rank(question.measurements[i])) if by_count else None  # fmt: skip
+    selecting = selecting and host is None
+    shares = len(additive) + len(special) + selecting
+    in_rho = cost.measure is PrivacyMeasure.RHO
+    each = cost.size / shares
+
+    def epsilon(parts: int) -> Fraction:
+        """Epsilon that pure mechanisms may use for that many shares together."""
+        return each * parts if not in_rho else Fraction(int(sqrt_up(2 * each) * 10**12) - 1, 10**12) * parts
+
+    draws: list[Draw] = []
+    reserved: list[PrivacyLoss] = []
+    pure_parts = special if gaussian else [*additive, *special]
+    for i in pure_parts:
+        naming = cost.delta if i == host else None
+        ranks = ranks_from(question, i) if isinstance(question.measurements[i], Cells) else ()
+        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups, naming, ranks))
+    if pure_parts:
+        reserved.append(sequential(draw.loss.to(cost.measure) for draw in draws))
+    key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if selecting else Fraction(0)
+    if gaussian:
+        noise_delta = cost.delta - key_delta
+        joint = approximate(each * len(additive), noise_delta)
+        if not in_rho and len(additive) == 1:
+            noise = partial(RoundedGaussian.or_discrete, each, noise_delta)
+        else:  # several draws add up in rho
+            rho = joint.size if in_rho else rho_for(joint.size, noise_delta)
+            noise = partial(Gaussian.for_rho, rho / len(additive))
+        for i in additive:
+            draws.append(_gaussian_draw(question.measurements[i], i, noise, rows, groups, bounding))
+        reserved.append(sequential(draw.loss for draw in draws[-len(additive) :]) if in_rho else joint)
+    if selecting:
+        mechanism = PartitionSelection(epsilon=epsilon(1) / groups, delta=key_delta / groups)
+        draw = Draw(measurement=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss(groups))
+        draws.append(draw)
+        reserved.append(draw.loss)
+    return Strategy(
+        question=question, bounding=bounding, rows=rows, groups=groups, draws=tuple(draws), parts=tuple(reserved),
+        cost=cost,
+    )  # fmt: skip
+
+
+def _rank(measurement: Aggregate) -> int:
+    """How well a measurement serves to name keys by: counts of all rows or units best, sums not at all."""
+    if isinstance(measurement, Count):
+        return 0 if measurement.condition == "TRUE" else 2
+    return 1 if isinstance(measurement, Share) else 3
+
+
+def _pure_draw(
+    measurement: Aggregate, index: int, epsilon: Fraction, rows: int, groups: int, naming: Fraction | None = None,
+    ranks: tuple[Fraction, ...] = (),
+) -> Draw:  # fmt: skip
+    reach = measurement.reach(rows)
+    if isinstance(measurement, Cells):
+        span = measurement.low + (measurement.cells - 1) * measurement.grid
+        place: dict[str, Fraction | int] = {
+            "low": measurement.low,
+            "high": span,
+            "grid": measurement.grid,
+            "sensitivity": reach,
+        }
+        mechanism: Mechanism = (
+            Quantiles.for_epsilon(epsilon / groups, ranks=ranks, **place)
+            if len(ranks) > 1
+            else Quantile.for_epsilon(epsilon / groups, rank=measurement.rank, **place)
+        )
+        # One unit may lie in several groups, and each group is asked on its own.
+        loss = mechanism.loss(reach).times(groups)
+        return Draw(
+            measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
+        )
+    grid = grid_of(measurement, "sample")
+    sensitivity = groups * reach * grid
+    if naming is None:
+        mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
+    else:
+        mechanism = ThresholdedLaplace.for_budget(
+            epsilon, naming, sensitivity=sensitivity, reach=reach * grid, keys=groups, grid=grid,
+            parts=_parts(measurement),
+        )  # fmt: skip
+    return Draw(
+        measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity),
+        parts=_parts(measurement),
+    )  # fmt: skip
+
+
+def _parts(measurement: Aggregate) -> int:
+    return measurement.parts if isinstance(measurement, Share) else 1
+
+
+def _gaussian_draw(
+    measurement: Aggregate, index: int, noise: Callable[..., Gaussian], rows: int, groups: int, bounding: str
+) -> Draw:  # fmt: skip
+    squared = groups * (measurement.reach(rows) * grid_of(measurement, "sample")) ** 2
+    mechanism = noise(squared=squared, grid=grid_of(measurement, bounding))
+    return Draw(
+        measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared),
+        parts=_parts(measurement),
+    )  # fmt: skip

@@ -1,0 +1,299 @@
+"""The plan of a question's rows: seven kinds of node, one invariant.
+
+**Invariant.** Every row a node gives belongs to exactly one privacy unit and is computed from that unit's own rows and
+public tables alone. Removing a unit therefore removes its rows and changes no other. Each node's docstring says why it
+keeps the invariant. Contributions are bounded once, at the top, by unit; no node below needs to be trusted with bounds.
+
+Where each row is a unit of its own, ``copies`` says how many rows of a node one original row can become.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sfumato.query.plan.scalar import Scalar, name_sql
+
+__all__ = ["Filter", "GroupByUnit", "Project", "PublicJoin", "Rows", "Scan", "UnionAll", "UnitJoin", "narrowed", "walk"]
+
+
+class Rows(ABC):
+    """A node of the plan. ``sql`` gives a SELECT whose column ``u`` is the unit, unless each row is a unit."""
+
+    @abstractmethod
+    def children(self) -> tuple[Rows, ...]: ...
+
+    @abstractmethod
+    def sql(self) -> str: ...
+
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Internal names of the columns given, without the unit."""
+
+    @property
+    def by_row(self) -> bool:
+        """Whether each row of the private table is a unit of its own."""
+        return self.children()[0].by_row
+
+    @property
+    def copies(self) -> int:
+        """How many rows one original row can become (of interest only where each row is a unit)."""
+        return self.children()[0].copies
+
+    @property
+    def max_row_multiplicity(self) -> int:
+        """How many rows one row of each table can become by being repeated."""
+        return self.children()[0].max_row_multiplicity
+
+    @property
+    def unbounded_joins(self) -> int:
+        """How many tables' rows of one unit are put side by side, each with each."""
+        return self.children()[0].unbounded_joins
+
+    @property
+    def ids(self) -> str:
+        """The table as whose ids the unit is stored; empty where it is a text, out of tables that may store it in
+        different ways."""
+        return self.children()[0].ids
+
+    def _unit(self, alias: str) -> str:
+        return "" if self.by_row else f"{alias}u, "
+
+
+def walk(node: Rows) -> Iterator[Rows]:
+    """The node and everything under it."""
+    yield node
+    for child in node.children():
+        yield from walk(child)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Rows):
+    """A private table. Each row belongs to the unit its unit column names; rows that name none are left out."""
+
+    table: str
+    unit: str | None
+    names: tuple[tuple[str, str, str], ...]
+    """(internal name, column, engine type). A value that does not fit its declared kind is read as missing."""
+
+    def children(self) -> tuple[Rows, ...]:
+        return ()
+
+    @property
+    def by_row(self) -> bool:
+        return self.unit is None
+
+    @property
+    def max_row_multiplicity(self) -> int:
+        return 1
+
+    @property
+    def unbounded_joins(self) -> int:
+        return 1
+
+    @property
+    def ids(self) -> str:
+        return self.table
+
+    @property
+    def copies(self) -> int:
+        return 1
+
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _, _ in self.names)
+
+    def sql(self) -> str:
+        unit = "" if self.unit is None else f"{name_sql(self.unit)} AS u, "
+        items = ", ".join(f"TRY_CAST({name_sql(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
+        where = "" if self.unit is None else f" WHERE {name_sql(self.unit)} IS NOT NULL"
+        return f"SELECT {unit}{items} FROM {name_sql(self.table)}{where}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(Rows):
+    """Rows for which a condition holds. The condition looks at the row alone."""
+
+    child: Rows
+    condition: Scalar
+
+    def children(self) -> tuple[Rows, ...]:
+        return (self.child,)
+
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns()
+
+    def sql(self) -> str:
+        return f"SELECT * FROM ({self.child.sql()}) WHERE {self.condition.sql}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project(Rows):
+    """Other columns for the same rows, each computed from the row alone."""
+
+    child: Rows
+    items: tuple[tuple[str, Scalar], ...]
+
+    def children(self) -> tuple[Rows, ...]:
+        return (self.child,)
+
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.items)
+
+    def sql(self) -> str:
+        items = ", ".join(f"{scalar.sql} AS {name}" for name, scalar in self.items)
+        return f"SELECT {self._unit('')}{items} FROM ({self.child.sql()})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicJoin(Rows):
+    """Columns of a public table, found by its unique key: at most one match, so rows are not multiplied."""
+
+    child: Rows
+    table: str
+    on: tuple[tuple[Scalar, str, str], ...]
+    """(value in the row, key column of the public table, its engine type)."""
+    names: tuple[tuple[str, str, str], ...]
+    """(internal name, public column, engine type)."""
+    outer: bool
+
+    def children(self) -> tuple[Rows, ...]:
+        return (self.child,)
+
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns(), *(name for name, _, _ in self.names))
+
+    def sql(self) -> str:
+        given = ", ".join(f"CAST({name_sql(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
+        keys = ", ".join(f"CAST({name_sql(key)} AS {kind}) AS key{i}" for i, (_, key, kind) in enumerate(self.on))
+        match = " AND ".join(f"{scalar.sql} = p.key{i}" for i, (scalar, _, _) in enumerate(self.on))
+        kept = ", ".join([f"{self._unit('r.')}r.{name}" if not i else f"r.{name}"
+                          for i, name in enumerate(self.child.columns())])  # fmt: skip
+        more = "".join(f", p.{name}" for name, _, _ in self.names)
+        how = "LEFT JOIN" if self.outer else "JOIN"
+        public = f"SELECT {keys}{', ' + given if given else ''} FROM {name_sql(self.table)}"
+        return f"SELECT {kept}{more} FROM ({self.child.sql()}) AS r {how} ({public}) AS p ON {match}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitJoin(Rows):
+    """Rows of two nodes that belong to the same unit, side by side: each pair is of that one unit."""
+
+    left: Rows
+    right: Rows
+
+    def children(self) -> tuple[Rows, ...]:
+        return (self.left, self.right)
+
+    @property
+    def max_row_multiplicity(self) -> int:
+        return self.left.max_row_multiplicity * self.right.max_row_multiplicity
+
+    @property
+    def unbounded_joins(self) -> int:
+        return self.left.unbounded_joins + self.right.unbounded_joins
+
+    def columns(self) -> tuple[str, ...]:
+        return (*self.left.columns(), *self.right.columns())
+
+    def sql(self) -> str:
+        assert not self.by_row
+        one = "".join(f", l.{name}" for name in self.left.columns())
+        two = "".join(f", r.{name}" for name in self.right.columns())
+        # Units of different tables may be stored in different types, and to convert text to a number can fail.
+        same = self.left.ids == self.right.ids
+        match = "l.u = r.u" if same else "CAST(l.u AS VARCHAR) = CAST(r.u AS VARCHAR)"
+        return f"SELECT l.u{one}{two} FROM ({self.left.sql()}) AS l JOIN ({self.right.sql()}) AS r ON {match}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnionAll(Rows):
+    """The rows of both nodes. A row keeps its unit; where each row is a unit, one original row may come twice.
+
+    Ids of different tables become texts: a type that an engine finds for both can fail to hold some, or make one of two
+    (whole numbers as floats), whose rows would then be bounded together and move more than one unit may.
+    """
+
+    first: Rows
+    second: Rows
+
+    def children(self) -> tuple[Rows, ...]:
+        return (self.first, self.second)
+
+    @property
+    def max_row_multiplicity(self) -> int:
+        return self.first.max_row_multiplicity + self.second.max_row_multiplicity
+
+    @property
+    def unbounded_joins(self) -> int:
+        return max(self.first.unbounded_joins, self.second.unbounded_joins)
+
+    @property
+    def ids(self) -> str:
+        return self.first.ids if self.first.ids == self.second.ids else ""
+
+    @property
+    def copies(self) -> int:
+        return self.first.copies + self.second.copies
+
+    def columns(self) -> tuple[str, ...]:
+        return self.first.columns()
+
+    def sql(self) -> str:
+        unit = self._unit("") if self.ids else "CAST(u AS VARCHAR) AS u, "
+        one, two = ", ".join(self.first.columns()), ", ".join(self.second.columns())
+        return f"SELECT {unit}{one} FROM ({self.first.sql()}) UNION ALL SELECT {unit}{two} FROM ({self.second.sql()})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupByUnit(Rows):
+    """Aggregates over each unit's own rows (and further keys): what is computed of one unit stays that unit's."""
+
+    child: Rows
+    keys: tuple[tuple[str, Scalar], ...]
+    items: tuple[tuple[str, str], ...]
+    """(internal name, aggregate in engine SQL that cannot raise)."""
+
+    def children(self) -> tuple[Rows, ...]:
+        return (self.child,)
+
+    @property
+    def max_row_multiplicity(self) -> int:
+        return self.child.max_row_multiplicity if self.keys else 1
+
+    @property
+    def unbounded_joins(self) -> int:
+        return self.child.unbounded_joins if self.keys else 0
+
+    def columns(self) -> tuple[str, ...]:
+        return (*(name for name, _ in self.keys), *(name for name, _ in self.items))
+
+    def sql(self) -> str:
+        assert not self.by_row
+        keys = "".join(f", {scalar.sql} AS {name}" for name, scalar in self.keys)
+        items = "".join(f", {sql} AS {name}" for name, sql in self.items)
+        groups = "".join(f", {i + 2}" for i in range(len(self.keys)))
+        return f"SELECT u{keys}{items} FROM ({self.child.sql()}) GROUP BY 1{groups}"
+
+
+def narrowed(node: Rows, text: str) -> Rows:
+    """The same rows with no more of a table's columns than ``text`` and the nodes' own conditions name.
+
+    An engine would leave the others out as well, after it has read and bound every one of them.
+    """
+    match node:
+        case Filter():
+            return replace(node, child=narrowed(node.child, f"{text} {node.condition.sql}"))
+        case PublicJoin():
+            child = narrowed(node.child, " ".join([text, *(scalar.sql for scalar, _, _ in node.on)]))
+            return replace(node, child=child, names=_named(node.names, text))
+        case Scan():
+            return replace(node, names=_named(node.names, text) or node.names[:1])
+        case _:
+            return node
+
+
+def _named(names: tuple[tuple[str, str, str], ...], text: str) -> tuple[tuple[str, str, str], ...]:
+    used = set(re.findall(r"\bc\d+\b", text))  # a word in a text constant can look like a name: one column too many
+    return tuple(item for item in names if item[0] in used)

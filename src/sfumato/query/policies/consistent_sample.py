@@ -1,0 +1,50 @@
+"""Random-sample queries: a sample that is the same whenever the same people are asked about."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sfumato.query.policies.exact import ExactResponder
+from sfumato.query.policy import Policy, Responder
+from sfumato.query.subsets import Bits, unpack
+from sfumato.rng import Rng
+
+__all__ = ["ConsistentSample"]
+
+
+class ConsistentSample(Policy):
+    """Each set of people has one random sample, chosen by a secret key and the set itself, so asking again is useless.
+
+    However the question is phrased, the same people give the same answer. Questions that differ in a few people get
+    independent samples, though, and their average still tells (``averaging`` with changing company).
+    """
+
+    main = "share"
+    examples = ({"share": 0.9},)
+    kept = True
+    reference = "Denning (1980), Secure statistical databases with random sample queries, doi:10.1145/320613.320616"
+
+    share: Annotated[float, Field(gt=0, le=1)]
+    """Chance of each person to be in the sample."""
+
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        return _Desk(np.asarray(values), self.share, rng.child("consistent-sample").generator.bytes(32))
+
+
+class _Desk(ExactResponder):
+    def __init__(self, values: npt.NDArray[np.float64], share: float, key: bytes) -> None:
+        super().__init__(values)
+        self._share, self._key = share, key
+
+    def ask(self, query: Bits) -> float | None:
+        digest = hashlib.blake2b(query.tobytes(), key=self._key, digest_size=16).digest()
+        drawn = np.random.default_rng(list(digest)).random(self.people, np.float32) < self._share
+        return float((unpack(query[None, :], self.people)[0] & drawn) @ self.values / self._share)
+
+    def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
+        return np.array([self.ask(query) for query in queries], np.float64)

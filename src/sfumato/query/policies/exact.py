@@ -1,0 +1,30 @@
+"""Exact answers to everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.query.policy import Policy, Responder, SubsetResponder, Values
+from sfumato.query.subsets import Bits, subset_sums
+from sfumato.rng import Rng
+
+__all__ = ["Exact", "ExactResponder"]
+
+
+class Exact(Policy):
+    """The true answer to every question: no protection, the yardstick for all others."""
+
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        return ExactResponder(np.asarray(values))
+
+
+class ExactResponder(SubsetResponder):
+    """Gives the true sums; other policies build on it."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__(len(values))
+        self.values = values
+
+    def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
+        return subset_sums(queries, self.values)

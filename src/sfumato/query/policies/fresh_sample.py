@@ -1,0 +1,47 @@
+"""Answers from a new random sample each time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sfumato.query.policies.exact import ExactResponder
+from sfumato.query.policy import Policy, Responder
+from sfumato.query.subsets import Bits, unpack
+from sfumato.rng import Rng
+
+__all__ = ["FreshSample"]
+
+
+class FreshSample(Policy):
+    """Each question is answered from its own random sample of the people asked about, scaled up.
+
+    Nobody can be sure that a person was in the sample, but asking again draws again, and the average of many answers is
+    the true one (``averaging``).
+    """
+
+    main = "share"
+    examples = ({"share": 0.9},)
+
+    share: Annotated[float, Field(gt=0, le=1)]
+    """Chance of each person to be in the sample."""
+
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        return _Desk(np.asarray(values), self.share, rng.child("fresh-sample").generator)
+
+
+class _Desk(ExactResponder):
+    def __init__(self, values: npt.NDArray[np.float64], share: float, generator: np.random.Generator) -> None:
+        super().__init__(values)
+        self._share, self._generator = share, generator
+
+    def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
+        out = np.empty(len(queries))
+        for first in range(0, len(queries), 256):
+            masks = unpack(queries[first : first + 256], self.people)
+            masks &= self._generator.random(masks.shape, np.float32) < self._share
+            out[first : first + 256] = masks @ self.values / self._share
+        return out

@@ -1,0 +1,29 @@
+"""Published totals, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.query.policies.exact import ExactResponder
+from sfumato.query.policy import Policy, Responder
+from sfumato.query.subsets import Bits, pack
+from sfumato.rng import Rng
+
+__all__ = ["SummaryOnly"]
+
+
+class SummaryOnly(Policy):
+    """Only the total over everybody is told; every question about fewer people is refused.
+
+    One number about all tells next to nothing of one person, unless the asker knows all the others.
+    """
+
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        return _Desk(np.asarray(values))
+
+
+class _Desk(ExactResponder):
+    def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
+        everybody = pack(np.ones((1, self.people), np.bool_))[0]
+        return np.where((queries == everybody).all(axis=1), float(np.sum(self.values)), np.nan)

@@ -1,0 +1,194 @@
+"""What a query asks of a policy that answers about sets of people: one number, or one column, about a table's rows.
+
+FROM, JOIN and WHERE are read by the same front as private answers, with the same refusals. What follows is narrower:
+one aggregate and no groups, because such policies answer one question about one set of people at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.errors import QueryRefused
+from sfumato.query.catalog import Catalog
+from sfumato.query.plan.aggregates import present
+from sfumato.query.plan.relational import Filter, PublicJoin, Rows, Scan, walk
+from sfumato.query.plan.scalar import Scalar
+from sfumato.query.sql.bind import Sources
+from sfumato.query.sql.parse import statement_of
+from sfumato.query.sql.refusal import refuse
+
+__all__ = ["ROW", "Condition", "Inquiry", "inquire"]
+
+ROW = "sfumato row"
+"""The column that numbers the people. It is in no catalog, so no query can name it."""
+_NUMBERED = "sfumato_row"
+_KINDS = {"Count": "count", "Sum": "sum", "Avg": "avg", "Max": "max", "Min": "min"}
+_MORE = {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "with_": "WITH"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """One part of a WHERE; all parts must hold."""
+
+    scalar: Scalar
+    columns: frozenset[str]
+    """Names in it, in lower case."""
+    node: Any
+    """Where it stands in the query."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inquiry:
+    """A query that was understood. Everything in it follows from the query and the public catalog."""
+
+    text: str
+    title: str
+    kind: str
+    """"count", "sum", "avg", "max", "min", or "values" for a column without an aggregate."""
+    column: str | None
+    """The column asked for, where it is a bare one of the private table."""
+    value: Scalar | None
+    """What is asked for; None for COUNT(*)."""
+    conditions: tuple[Condition, ...]
+    joined: frozenset[str]
+    """Columns that joins go by, in lower case."""
+    attached: frozenset[str]
+    """Columns of the public tables that are joined, in lower case."""
+    base: Rows
+    node: Any
+    """Where the aggregate stands in the query."""
+
+    def no(self, node: Any, reason: str, fix: str = "") -> QueryRefused:
+        """A refusal with the place of a part of the query."""
+        return refuse(node, self.text, reason, fix)
+
+    def people(self, conditions: Iterable[Condition]) -> str:
+        """A statement for the numbers of the people for whom conditions hold."""
+        return f"SELECT {_NUMBERED} FROM {_met(self.base, conditions)} ORDER BY 1"
+
+    def holders(self, conditions: Iterable[Condition]) -> str:
+        """The same among everybody in the table, whatever is joined: for conditions on the table's own columns."""
+        [table] = (node for node in walk(self.base) if isinstance(node, Scan))
+        return f"SELECT {_NUMBERED} FROM {_met(table, conditions)} ORDER BY 1"
+
+    def valued(self) -> str:
+        """A statement for the people asked about: number, value (0 where there is none), and whether there is one."""
+        if self.value is None:
+            return f"SELECT {_NUMBERED}, 1, TRUE FROM {_met(self.base, self.conditions)} ORDER BY 1"
+        there = present(self.value)
+        number = "1" if self.kind == "count" else self.value.sql
+        return (
+            f"SELECT {_NUMBERED}, CASE WHEN {there} THEN {number} ELSE 0 END, {there} "
+            f"FROM {_met(self.base, self.conditions)} ORDER BY 1"
+        )
+
+
+def inquire(sql: str, catalog: Catalog) -> Inquiry:
+    """Read a query; what is outside the language is refused with place, reason and suggestion."""
+    text, tree, target = statement_of(sql)
+    if target is not None:
+        raise QueryRefused("ERROR belongs to differential privacy, by which this data set is not answered.",
+                           fix="Leave it out.")  # fmt: skip
+    try:
+        return _read(text, tree, catalog)
+    except RecursionError:
+        raise QueryRefused("The query is nested too deeply.") from None
+
+
+def _read(text: str, tree: Any, catalog: Catalog) -> Inquiry:
+    if type(tree).__name__ != "Select":
+        raise refuse(tree, text, f"Only SELECT is answered, not {tree.key.upper()}.")
+    for name, words in _MORE.items():
+        if tree.args.get(name):
+            raise refuse(tree.args[name], text, f"{words} is answered with differential privacy only.",
+                         "Ask for one aggregate with a WHERE.")  # fmt: skip
+    if len(tree.expressions) != 1:
+        raise refuse(tree.expressions[1], text, "A question asks for one thing.", "Ask for each by itself.")
+    shown = tree.expressions[0]
+    item = shown.unalias()
+    if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
+        raise refuse(item, text, "SELECT * would show rows, and a row is about one person.", "Ask for an aggregate.")
+    sources = Sources(catalog, text)
+    relation, _ = sources.select_rows(tree, {})
+    where, base = tree.args.get("where"), relation.rows
+    if where is not None:
+        assert isinstance(base, Filter)
+        base = base.child
+    if not all(isinstance(node, Scan | PublicJoin) for node in walk(base)):
+        raise refuse(tree.args["from_"], text, "Subqueries are answered with differential privacy only.",
+                     "Ask about the table itself; a public table may be joined.")  # fmt: skip
+    reader = sources.reader(relation)
+    conditions = tuple(
+        Condition(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
+    )
+    kind = _KINDS.get(type(item).__name__)
+    if kind is None and type(item).__name__ != "Column":
+        raise refuse(item, text, f"`{item.key.upper()}` is not answered by this policy.",
+                     "Ask for COUNT(*), SUM(column) or AVG(column).")  # fmt: skip
+    inner = item.this if kind else item
+    star = kind == "count" and (inner is None or type(inner).__name__ == "Star")
+    if type(inner).__name__ == "Distinct" or (kind and item.args.get("expressions")):
+        raise refuse(item, text, "DISTINCT and several arguments are not answered by this policy.")
+    value = None if star else reader.read(inner) if kind in (None, "count") else reader.number(inner)
+    return Inquiry(
+        text=text,
+        title=str(shown.alias or (item.name if kind is None else item.sql(dialect="duckdb")[:80])),
+        kind=kind or "values",
+        column=None if value is None else _declared(base).get(value.sql),
+        value=value,
+        conditions=conditions,
+        joined=_names(
+            [join.args["on"] for join in tree.args.get("joins") or () if join.args.get("on") is not None]
+            + [name for join in tree.args.get("joins") or () for name in join.args.get("using") or ()]
+        ),
+        attached=frozenset(c.lower() for n in walk(base) if isinstance(n, PublicJoin) for _, c, _ in n.names),
+        base=_numbered(base),
+        node=item,
+    )
+
+
+def _met(rows: Rows, conditions: Iterable[Condition]) -> str:
+    where = " AND ".join(condition.scalar.sql for condition in conditions) or "TRUE"
+    return f"(SELECT * FROM ({rows.sql()}) WHERE {where})"
+
+
+def _parts(where: Any) -> list[Any]:
+    """The conditions that an AND puts together."""
+    if where is None:
+        return []
+    waiting, found = [where.this], []
+    while waiting:
+        node = waiting.pop()
+        if type(node).__name__ == "Paren":
+            waiting.append(node.this)
+        elif type(node).__name__ == "And":
+            waiting += [node.expression, node.this]
+        else:
+            found.append(node)
+    return found
+
+
+def _names(nodes: list[Any]) -> frozenset[str]:
+    """The columns named under the nodes; USING names them without more ado."""
+    plain = {node.name.lower() for node in nodes if type(node).__name__ == "Identifier"}
+    return frozenset(
+        plain.union(part.name.lower() for node in nodes for part in node.walk() if type(part).__name__ == "Column")
+    )
+
+
+def _declared(base: Rows) -> dict[str, str]:
+    """Columns of the private table by their internal names."""
+    return {name: column for node in walk(base) if isinstance(node, Scan) for name, column, _ in node.names}
+
+
+def _numbered(node: Rows) -> Rows:
+    """The same rows, each with the number of its person."""
+    match node:
+        case Scan():
+            return replace(node, names=(*node.names, (_NUMBERED, ROW, "BIGINT")))
+        case PublicJoin():
+            return replace(node, child=_numbered(node.child))
+        case _:
+            raise AssertionError("only tables and joins with public tables are numbered")

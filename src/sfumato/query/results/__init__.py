@@ -1,0 +1,1 @@
+"""What an analyst sees: post-processing, intervals, EXPLAIN and workloads."""

@@ -1,0 +1,125 @@
+"""What a question costs and how exact its answer will be, in words and numbers, before anything is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
+from sfumato.dp.noise_sums import combined_error
+from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Distinct, Share, Sum
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.results.postprocess import Linear
+
+__all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
+
+
+def digits(value: float, most: int) -> str:
+    """So many digits that count, and no powers of ten where a person would write the number out.
+
+    >>> digits(13012.4, 4), digits(0.012345, 4), digits(1.5e20, 4)
+    ('13,012', '0.01234', '1.5e+20')
+    """
+    return f"{value:,.0f}" if 10**most <= abs(value) < 1e15 else f"{value:,.{most}g}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseSummary:
+    """The noise on one measured number."""
+
+    what: str
+    mechanism: str
+    error: float
+    """Bound on the noise of one number at 95 %, in its own unit; for a quantile in rows of rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """The strategy, told."""
+
+    cost: str
+    groups: int | None
+    """How many groups the answer will have; None where keys are private and chosen."""
+    bounding: str
+    noises: tuple[NoiseSummary, ...]
+    needed: float | None = None
+    """Where keys are private: the count (or number of units) with which a key is named 95 times out of 100."""
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"Costs {self.cost}.", self.bounding]
+        lines += [f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} (95 %)." for noise in self.noises]
+        return "\n".join([*lines, *self.notes])
+
+    def to_plain(self) -> dict[str, Any]:
+        noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
+        return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
+                "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
+
+
+def _what(measurement: Aggregate) -> str:
+    match measurement:
+        case Count(once=True):
+            return "Number of units"
+        case Count():
+            return "Number of rows"
+        case Sum():
+            return "Sum"
+        case Distinct():
+            return "Number of different values"
+        case Cells(rank=rank):
+            return f"Quantile {float(rank):g} (error in rows of rank)"
+        case _:
+            raise AssertionError("no words for this measurement")
+
+
+def _needed(strategy: Strategy) -> tuple[float, str]:
+    """How much of a key is named 95 times out of 100, and that in words."""
+    if strategy.naming is None:
+        assert strategy.selection is not None
+        units = strategy.selection.error("0.95")
+        return units, f"of {units:,.0f} units"
+    mechanism = strategy.naming.mechanism
+    assert isinstance(mechanism, ThresholdedLaplace)
+    # Noise is below minus its bound at 90 % in 5 of 100 cases.
+    count = float(mechanism.limit) + combined_error([(1, mechanism)] * strategy.naming.parts, confidence="0.9")
+    return count, f"with a count of {ceil(count):,}"
+
+
+def explain(strategy: Strategy) -> Explanation:
+    """Tell the strategy."""
+    r, g = strategy.rows, strategy.groups
+    match strategy.bounding:
+        case "row":
+            bounding = "Each row is a unit of its own."
+        case "clip":
+            bounding = (
+                f"Each unit counts in all its groups, scaled down to what {r} row(s) in each of {g} group(s) would "
+                "weigh (L2 norm)."
+            )
+        case _:
+            bounding = f"Each unit counts with at most {r} row(s) in each of at most {g} group(s), chosen at random."
+    noises = []
+    for number in strategy.shown():
+        if isinstance(number, Linear):
+            what, draw = number.what, strategy.of(number.terms[0][0])
+        else:
+            what, draw = _what(strategy.question.measurements[number]), strategy.of(number)
+        name = draw.mechanism.part_name()
+        noises.append(NoiseSummary(what=what, mechanism=name, error=strategy.error(number, "0.95")))
+    needed = None
+    notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
+    if strategy.selection is not None or strategy.naming is not None:
+        needed, words = _needed(strategy)
+        notes.append(f"Keys are private: a key {words} is named 95 times out of 100, a smaller one less often.")
+    if any(isinstance(m, Share) for m in strategy.question.measurements):
+        notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")
+    if any(isinstance(m, Cells) for m in strategy.question.measurements):
+        notes.append("Quantiles have no interval: how far the value moves per row depends on the data.")
+    return Explanation(
+        cost=str(strategy.cost), groups=strategy.question.groups, bounding=bounding,
+        noises=tuple(dict.fromkeys(noises)),
+        needed=needed,
+        notes=tuple(notes),
+    )  # fmt: skip

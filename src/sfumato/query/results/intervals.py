@@ -1,0 +1,141 @@
+"""Noisy numbers with the intervals of their noise."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache
+from operator import mul
+from typing import Any
+
+from sfumato.query.execute.executor import Released
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.results.postprocess import LEAVES, Linear, Noisy, Output, Ratio, evaluate, finite
+from sfumato.rationals import Number
+
+__all__ = ["NoisyColumn"]
+
+_STEPS = 32
+_CHOICES = ("quantile", "quantiles")
+
+
+class NoisyColumn:
+    """What is shown of the groups; whatever is the same for all of them is computed once."""
+
+    def __init__(self, strategy: Strategy, released: Released) -> None:
+        self._strategy = strategy
+        self._released = released
+
+    def column(self, output: Output) -> list[Noisy]:
+        """One output of every group; an output that rests on several numbers shares its 5 % among them."""
+        keys = self._released.keys
+        if output.op == "key":
+            return [Noisy(value=key[output.value]) for key in keys]
+        parts = max(1, len(output.leaves()))
+        made = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
+        if output.op in LEAVES:
+            return made[id(output.value)]
+
+        def shown(place: int, key: tuple[Any, ...]) -> Noisy:
+            return evaluate(output, key, lambda value: made[id(value)][place])
+
+        return [shown(place, key) for place, key in enumerate(keys)]
+
+    def _measured(self, value: int | Linear | Ratio, parts: int) -> list[Noisy]:
+        if isinstance(value, Ratio):
+            return self._means(value, parts)
+        numbers, radius = self._numbers(value), self._radius(value, parts)
+        if radius is None:
+            made = [Noisy(value=number) for number in numbers]
+        elif isinstance(value, Linear) and value.whole and self._counts:
+            made = [Noisy(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
+                    for number, shown in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
+        else:
+            made = [Noisy(value=number, low=number - radius, high=number + radius) for number in numbers]
+        return made if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in made]
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the exact counts are whole numbers; contributions scaled down to a norm are not."""
+        return self._strategy.bounding != "clip"
+
+    def _numbers(self, value: int | Linear) -> Sequence[Any]:
+        values = self._released.values
+        if isinstance(value, int):
+            return values[value]
+        weights = [float(weight) for _, weight in value.terms]
+        columns = [values[index] for index, _ in value.terms]
+        return [sum(map(mul, weights, row)) for row in zip(*columns, strict=True)]
+
+    def _level(self, parts: int) -> Number:
+        return 1 - Fraction(1, 20) / parts
+
+    def _radius(self, value: int | Linear, parts: int) -> float | None:
+        quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() in _CHOICES
+        return None if quantile else self._strategy.error(value, self._level(parts))
+
+    def _means(self, ratio: Ratio, parts: int) -> list[Noisy]:
+        """Means, each with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
+
+        None where the noisy count is not positive; no interval where a count of 0 is within the noise.
+        """
+        line = _Line(ratio, self._strategy, self._level(parts))
+        pairs = zip(self._numbers(ratio.total), self._numbers(ratio.count), strict=True)
+        return [line.mean(float(total), float(count)) for total, count in pairs]
+
+
+class _Line:
+    """The noise of total - m·count as a function of m, in steps that are never too small.
+
+    The function falls and then rises (Proschan 1965, doi:10.1214/aoms/1177699797), so that between two of its points it
+    is below the larger. As a quantile of symmetric log-concave noise it is a norm of the weights and convex (Meyer and
+    Reisner 1991): total - m·count leaves it once at most, or is back at the end of the range; then all up to the end is
+    taken to be inside.
+    """
+
+    def __init__(self, ratio: Ratio, strategy: Strategy, level: Number) -> None:
+        self.low, self.high = ratio.low, ratio.high
+        self.points = [(ratio.low * (_STEPS - i) + ratio.high * i) / _STEPS for i in range(_STEPS + 1)]
+
+        @cache
+        def error(place: int) -> float:
+            return strategy.error(ratio.beside(Fraction(self.points[place])), level)
+
+        @cache
+        def radius(step: int) -> float:
+            return max(error(step - 1), error(step))
+
+        self.radius: Callable[[int], float] = radius
+        """Between point ``step`` - 1 and point ``step``."""
+
+    def mean(self, total: float, count: float) -> Noisy:
+        if count <= 0:
+            return Noisy(value=None)
+        value = min(max(total / count, self.low), self.high)
+        step = min(max(bisect_left(self.points, value), 1), _STEPS)
+        radius = self.radius(step)
+        if abs(total - value * count) > radius:  # far outside the range, which noise does once in twenty times at most
+            near = radius / count
+            return Noisy(value=value, low=max(self.low, value - near), high=min(self.high, value + near))
+        low, high = self._lower(total, count, step), self._upper(total, count, step)
+        return Noisy(value=value, low=min(low, value), high=max(high, value))
+
+    def _upper(self, total: float, count: float, step: int) -> float:
+        """The last value in the noise from ``step`` on; the end of the range where that is."""
+        if self.high * count - total <= self.radius(_STEPS):
+            return self.high
+        near, far = step - 1, _STEPS  # the end of step ``far`` is outside, that of ``near`` is not, or not looked at
+        while far - near > 1:
+            half = (near + far) // 2
+            near, far = (half, far) if self.points[half] * count - total <= self.radius(half) else (near, half)
+        return min((total + self.radius(far)) / count, self.points[far])
+
+    def _lower(self, total: float, count: float, step: int) -> float:
+        if total - self.low * count <= self.radius(1):
+            return self.low
+        near, far = step + 1, 1
+        while near - far > 1:
+            half = (near + far) // 2
+            near, far = (half, far) if total - self.points[half - 1] * count <= self.radius(half) else (near, half)
+        return max((total - self.radius(far)) / count, self.points[far - 1])

@@ -1,0 +1,273 @@
+"""Many counts at once: measure what answers all of them best, and work the answers out of that.
+
+The matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015, doi:10.1007/s00778-015-0398-x). All questions are sums
+over the cells of a public domain, rows of a matrix W. Some other set of sums A is measured with noise, the cells are
+estimated by least squares, and the questions are answered from the estimate. What A costs depends on how many of its
+sums one person is in; how exact the answers are, on how well A covers W. Three kinds of A are compared by their exact
+expected error, before anything is spent: every cell by itself, the questions themselves, and a tree of ranges.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, pure
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
+from sfumato.query.execute.executor import add_up
+from sfumato.query.execute.sqlgen import additive, value_sql
+from sfumato.query.plan.aggregates import Count
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.plan.relational import Filter, Rows, Scan
+from sfumato.query.plan.scalar import Scalar
+from sfumato.query.results.postprocess import Noisy
+from sfumato.query.sql.parse import Key, Question, parse_query
+from sfumato.secret import SecretValue
+
+if TYPE_CHECKING:
+    from sfumato.query.session import Session
+
+__all__ = ["Workload", "WorkloadAnswer", "answer_workload", "plan_workload"]
+
+Matrix = npt.NDArray[np.float64]
+_MOST_CELLS = 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Questions as a matrix, and the measurement chosen for them."""
+
+    question: Question
+    """The histogram over all cells, from which everything is measured."""
+    bounds: Strategy
+    """How contributions to the histogram are bounded."""
+    matrix: Matrix
+    """One row per question, one column per cell."""
+    name: str
+    """Which measurement was chosen: "cells", "questions" or a tree of ranges."""
+    measured: Matrix
+    solver: Matrix
+    """Turns the measured sums into answers: least squares."""
+    mechanism: Laplace | Gaussian
+    sensitivity: Fraction
+    """L1 distance, or squared L2 distance, over all measured sums."""
+    cost: PrivacyLoss
+    errors: dict[str, float]
+    """Root mean square error per question that each kind of measurement would have."""
+
+    def error(self) -> float:
+        return self.errors[self.name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadAnswer:
+    """Noisy counts, one per question, that agree with one another: all come from one estimate."""
+
+    values: tuple[Noisy, ...]
+    strategy: str
+    error: float
+    """Root mean square error per question."""
+    alternatives: dict[str, float]
+    loss: PrivacyLoss
+    cached: bool
+
+
+def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, **limits: Any) -> Workload:
+    """Read the questions, lay them over the cells of their columns, and choose what to measure. Costs nothing."""
+    if not queries:
+        raise BadParameter("a workload has at least one question.")
+    questions = [parse_query(sql, session.catalog) for sql in queries]
+    scans = [_scan(question) for question in questions]
+    if len({scan.sql() for scan, _ in scans}) != 1:
+        raise QueryRefused("All questions of a workload are about the same table.")
+    columns = _columns(session, scans[0][0], [condition for _, condition in scans])
+    keys = tuple(Key(scalar=scalar, values=scalar.keys()) for scalar in columns)
+    base = replace(questions[0], rows=scans[0][0], keys=keys, measurements=(Count(),), outputs=())
+    matrix = _over_cells(keys, [condition for _, condition in scans])
+    bounds = choose(base, pure(1), **limits)
+    options = {"cells": np.eye(matrix.shape[1]), "questions": np.unique(matrix[matrix.any(axis=1)], axis=0)}
+    if len(keys) == 1 and matrix.shape[1] > 2:
+        for branches in (2, 4, 16):
+            options[f"tree of ranges, {branches} to 1"] = _tree(matrix.shape[1], branches)
+    options = {name: measured for name, measured in options.items() if measured.size}
+    if not options:
+        raise QueryRefused("No question of the workload can count anybody.")
+    plans = {name: _noise(measured, bounds, cost) for name, measured in options.items()}
+    solvers = {name: _solver(matrix, measured, name) for name, measured in options.items()}
+    errors = {
+        name: float(np.sqrt((solver**2).sum() * _mean_square(plans[name][0]) / len(matrix)))
+        for name, solver in solvers.items()
+    }
+    best = min(errors, key=lambda name: errors[name])
+    mechanism, sensitivity = plans[best]
+    return Workload(
+        question=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best],
+        mechanism=mechanism, sensitivity=sensitivity, cost=cost, errors=errors,
+    )  # fmt: skip
+
+
+def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
+    """Reserve, measure, add noise, estimate, answer."""
+    parts = [session._key(replace(workload.bounds, cost=workload.cost)), workload.name]
+    parts.append(hashlib.sha256(workload.matrix.tobytes()).hexdigest())
+    key = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+    kept = session.ledger.recall(key)
+    cached = kept is not None
+    if kept is None:
+        session._engine.check(additive(workload.bounds, 0, session._engine.listed))
+        receipt = session.ledger.reserve(
+            workload.cost, dataset=session.catalog.dataset, analyst=session.analyst, query=key
+        )
+        try:
+            secret = int.from_bytes(os.urandom(7), "little")
+            rows = add_up(workload.bounds, session._engine, secret).open(receipt)
+            cells = np.zeros(workload.matrix.shape[1], dtype=np.int64)
+            for row in rows:
+                cells[int(row[0]) if workload.question.keys else 0] = int(row[-2])
+            exact = SecretValue(workload.measured.astype(np.int64) @ cells)
+            if isinstance(workload.mechanism, Gaussian):
+                noisy = workload.mechanism.release(exact, receipt=receipt, squared=workload.sensitivity)
+            else:
+                noisy = workload.mechanism.release(exact, receipt=receipt, sensitivity=workload.sensitivity)
+        except AnswerFailed:
+            raise
+        except Exception:
+            raise AnswerFailed("The question could not be computed. Its cost stays charged.") from None
+        kept = session.ledger.remember(key, json.dumps([int(value) for value in noisy]))
+    solver = workload.solver
+    values = solver @ np.array(json.loads(kept), dtype=np.float64)
+    reach = _intervals(solver, workload.mechanism)
+    cells_out = tuple(
+        Noisy(value=float(v), low=float(v - r), high=float(v + r)) for v, r in zip(values, reach, strict=True)
+    )
+    return WorkloadAnswer(
+        values=cells_out, strategy=workload.name, error=workload.error(), alternatives=workload.errors,
+        loss=workload.cost, cached=cached,
+    )  # fmt: skip
+
+
+def _scan(question: Question) -> tuple[Scan, str]:
+    """Table and condition of one counting question."""
+    conditions, rows = [], question.rows
+    while isinstance(rows, Filter):
+        conditions.append(rows.condition.sql)
+        rows = rows.child
+    bare = len(question.outputs) == 1 and question.outputs[0][1].op == "count" and question.measurements == (Count(),)
+    more = question.keys or question.having is not None or question.limit is not None or question.target is not None
+    if not isinstance(rows, Scan) or not bare or more:
+        raise QueryRefused(
+            "A workload is made of plain counts: SELECT COUNT(*) FROM table WHERE condition.",
+            fix="Ask other questions by themselves.",
+        )
+    return rows, " AND ".join(conditions) or "TRUE"
+
+
+def _columns(session: Session, scan: Rows, conditions: list[str]) -> list[Scalar]:
+    """The columns that the conditions look at; each needs publicly known values."""
+    used = set(re.findall(r"\bc\d+\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
+    relation_columns = _declared(session, scan)
+    found, cells = [], 1
+    for name, column in relation_columns:
+        if column.sql in used:
+            values = column.keys()
+            if values is None:
+                raise QueryRefused(
+                    f"A workload looks at columns with declared values only, and `{name}` has none.",
+                    fix="Declare its values, or ask the question by itself.",
+                )
+            cells *= len(values)
+            found.append(column)
+    if cells > _MOST_CELLS:
+        raise QueryRefused(f"The workload's columns have {cells} combinations; at most {_MOST_CELLS} are handled.")
+    return found
+
+
+def _declared(session: Session, scan: Rows) -> list[tuple[str, Scalar]]:
+    """Declared columns of the scanned table with their internal names."""
+    from sfumato.query.sql.bind import Sources
+
+    assert isinstance(scan, Scan)
+    relation = Sources(session.catalog, "")._scan(session.catalog.private[scan.table], scan.table)
+    return [(name, scalar) for _, name, scalar in relation.columns.items]
+
+
+def _over_cells(keys: tuple[Key, ...], conditions: list[str]) -> Matrix:
+    """Which cells each condition takes in: evaluated on the public values alone."""
+    if not keys:
+        return np.ones((len(conditions), 1))
+    import duckdb
+
+    cells = product(*(key.values or () for key in keys))
+    listed = ", ".join("(" + ", ".join([str(i), *map(value_sql, cell)]) + ")" for i, cell in enumerate(cells))
+    names = ", ".join(["place", *(key.scalar.sql for key in keys)])
+    tests = ", ".join(f"COALESCE(CAST({condition} AS INTEGER), 0)" for condition in conditions)
+    rows = duckdb.connect(":memory:").execute(f"SELECT {tests} FROM (VALUES {listed}) AS t({names}) ORDER BY place")
+    return np.array(rows.fetchall(), dtype=np.float64).T
+
+
+def _tree(cells: int, branches: int) -> Matrix:
+    """All ranges of a tree over the cells, from the single cells up to a handful that cover all.
+
+    Wide trees are shallow, and depth is what costs: around 16 branches is best for plain epsilon (Qardaji, Yang, Li
+    2013, doi:10.14778/2556549.2556576).
+    """
+    rows, width = [], 1
+    while True:
+        for start in range(0, cells, width):
+            row = np.zeros(cells)
+            row[start : start + width] = 1
+            rows.append(row)
+        width *= branches
+        if width >= cells:
+            return np.array(rows)
+
+
+def _noise(measured: Matrix, bounds: Strategy, cost: PrivacyLoss) -> tuple[Laplace | Gaussian, Fraction]:
+    """The smaller of the noises that the cost allows for one unit's ``groups`` cells with ``rows`` rows each."""
+    weight = bounds.groups * bounds.rows
+    deep = int(np.abs(measured).sum(axis=0).max())
+    squared = Fraction(weight * weight * int((measured**2).sum(axis=0).max()))
+    found: list[tuple[Laplace | Gaussian, Fraction]] = []
+    if cost.measure is PrivacyMeasure.EPSILON:
+        found.append((Laplace.for_epsilon(cost.size, sensitivity=weight * deep), Fraction(weight * deep)))
+        if cost.delta > 0:
+            found.append((RoundedGaussian.or_discrete(cost.size, cost.delta, squared=squared), squared))
+    else:
+        found.append((Gaussian.for_rho(cost.size, squared=squared), squared))
+    return min(found, key=lambda pair: _mean_square(pair[0]))
+
+
+def _mean_square(noise: Laplace | Gaussian) -> float:
+    return noise.mean_square if isinstance(noise, Gaussian) else noise.variance
+
+
+def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
+    """The matrix that gives the questions' least-squares answers from the measured sums."""
+    if name == "cells":
+        return matrix
+    if name == "questions":
+        # Each question is one of the measured sums (or counts nobody), and is answered by it.
+        return np.asarray((matrix[:, None, :] == measured[None, :, :]).all(axis=2), dtype=np.float64)
+    return np.asarray(matrix @ np.linalg.solve(measured.T @ measured, measured.T))
+
+
+def _intervals(solver: Matrix, mechanism: Laplace | Gaussian) -> Matrix:
+    """Half widths at 95 %: exact for Gaussian noise, by simulation of the (public) noise for Laplace."""
+    if isinstance(mechanism, Gaussian):
+        return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * mechanism.mean_square))
+    draws = np.random.default_rng(0).laplace(0.0, float(mechanism.scale), (5_000, solver.shape[1]))
+    return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0))

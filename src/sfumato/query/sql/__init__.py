@@ -1,0 +1,1 @@
+"""From SQL text to a plan: parsing, name binding, and the expressions and functions that are allowed."""

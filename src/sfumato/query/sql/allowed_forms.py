@@ -1,0 +1,58 @@
+"""Which forms of each piece of SQL are meant: what a parser knows beyond that is refused, never passed over.
+
+A parser keeps much of what is written as properties of a node: that a LIKE is negated, that BETWEEN is symmetric, that
+an alias renames columns. A rule that does not look at such a property would answer another question than the one asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfumato.query.sql.refusal import refuse
+
+__all__ = ["check_forms"]
+
+_ONE = frozenset({"this"})
+_PAIR = frozenset({"this", "expression"})
+_LIST = frozenset({"this", "expressions"})
+_FORMS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "And", "Or", "Add", "Sub", "Mul", "Mod", "Is", "Nullif",
+                     "Extract", "Filter", "WithinGroup", "PercentileCont", "PercentileDisc"), _PAIR),
+    **dict.fromkeys(("Paren", "Not", "Neg", "Abs", "Where", "Having", "Sum", "Avg", "Median", "Variance", "VariancePop",
+                     "Stddev", "StddevSamp", "StddevPop", "Year", "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek",
+                     "Hour", "Minute", "Week", "WeekOfYear", "Length", "TableAlias", "Min", "Max"), _ONE),
+    **dict.fromkeys(("Like", "ILike"), _PAIR | {"negate"}),
+    **dict.fromkeys(("Least", "Greatest"), _LIST | {"ignore_nulls"}),
+    "Anonymous": _LIST,
+    "Between": frozenset({"this", "low", "high"}),
+    "Case": frozenset({"this", "ifs", "default"}),
+    "Cast": frozenset({"this", "to"}),
+    "Coalesce": _LIST,
+    "Count": _LIST | {"big_int"},
+    "CTE": frozenset({"this", "alias", "materialized"}),
+    "Distinct": frozenset({"expressions"}),
+    "Div": _PAIR | {"typed", "safe"},
+    "If": frozenset({"this", "true", "false"}),
+    "Join": frozenset({"this", "on", "using", "side", "kind", "method"}),
+    "Limit": frozenset({"expression", "offset"}),
+    "Order": frozenset({"expressions"}),
+    "Ordered": frozenset({"this", "desc"}),
+    "Quantile": frozenset({"this", "quantile"}),
+    "Substring": frozenset({"this", "start", "length"}),
+    "TryCast": frozenset({"this", "to", "safe"}),
+}  # fmt: skip
+"""What may be set, by kind of node. Kinds that are not here have rules that look for themselves, or none."""
+_WORDS = {"TableAlias": "Columns are renamed in SELECT, not in FROM or WITH."}
+
+
+def check_forms(tree: Any, text: str) -> None:
+    """Refuse a statement in which something is written that no rule looks at."""
+    for node in tree.walk():
+        kind = type(node).__name__
+        known = _FORMS.get(kind)
+        if known is None:
+            continue
+        strange = [name for name, value in node.args.items() if value and name not in known]
+        if strange:
+            word = strange[0].rstrip("_").replace("_", " ").upper()
+            raise refuse(node, text, _WORDS.get(kind, f"{node.key.upper()} with {word} is not part of the language."))

@@ -1,0 +1,113 @@
+"""Arithmetic of the language: SQL that no data make fail, and the ends between which its values surely lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sfumato.query.plan.scalar import Scalar, literal
+from sfumato.schema import Kind
+
+if TYPE_CHECKING:
+    from sfumato.query.sql.expressions import Reader
+
+__all__ = ["ARITHMETIC_RULES"]
+
+
+def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) -> dict[str, Any]:
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return {}
+    ends = [f(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    return {"low": min(ends), "high": max(ends)}
+
+
+def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        a, b = reader.number(node.this), reader.number(node.expression)
+        return Scalar(sql=f"({a.as_double()} {sign} {b.as_double()})", kind=Kind.NUMBER, **_corners(a, b, f))
+
+    return rule
+
+
+def _divide(reader: Reader, node: Any) -> Scalar:
+    a, b = reader.number(node.this), reader.number(node.expression)
+    known: dict[str, Any] = {}
+    if isinstance(b.constant, Fraction) and b.constant != 0:
+        known = _corners(a, b, lambda x, y: x / y)
+    return Scalar(sql=f"({a.as_double()} / NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+
+
+def _modulo(reader: Reader, node: Any) -> Scalar:
+    """What is left of a division that cuts towards zero: it has the sign of the first number, as in standard SQL."""
+    a, b = reader.number(node.this), reader.number(node.expression)
+    known: dict[str, Any] = {}
+    if isinstance(b.constant, Fraction) and b.constant != 0:
+        far = abs(b.constant)
+        whole = a.kind is Kind.INTEGER and far.denominator == 1
+        most = far - 1 if whole else far
+        known = {"low": Fraction(0) if a.low is not None and a.low >= 0 else -most,
+                 "high": Fraction(0) if a.high is not None and a.high <= 0 else most}  # fmt: skip
+        if whole and far < 1 << 62:
+            # In whole numbers, which are exact at any size. The divisor's sign changes nothing but an overflow.
+            return Scalar(sql=f"({a.sql} % {literal(far).sql})", kind=Kind.INTEGER, **known)
+    return Scalar(sql=f"({a.as_double()} % NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+
+
+def _negative(reader: Reader, node: Any) -> Scalar:
+    a = reader.number(node.this)
+    if isinstance(a.constant, Fraction):
+        return literal(-a.constant)
+    known: dict[str, Any] = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
+    return Scalar(sql=f"(-{a.as_double()})", kind=Kind.NUMBER, **known)
+
+
+def _absolute(reader: Reader, node: Any) -> Scalar:
+    a = reader.number(node.this)
+    known: dict[str, Any] = {}
+    if a.low is not None and a.high is not None:
+        least = Fraction(0) if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
+        known = {"low": least, "high": max(abs(a.low), abs(a.high))}
+    return Scalar(sql=f"abs({a.as_double()})", kind=Kind.NUMBER, **known)
+
+
+def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        a = reader.number(node.this)
+        strange = {name for name, value in node.args.items() if value is not None} - {"this", "decimals"}
+        if strange or (function != "round" and node.args.get("decimals") is not None):
+            raise reader.no(node, f"{function.upper()} of this form is not part of the language.")
+        if node.args.get("decimals") is not None:
+            places = reader.read(node.args["decimals"])
+            if not isinstance(places.constant, Fraction) or places.constant not in range(10):
+                raise reader.no(node, "The number of decimals is written out, 0 to 9.")
+            if places.constant:
+                sql, unit = f"round({a.as_double()}, {int(places.constant)})", 10 ** int(places.constant)
+                ends: dict[str, Any] = {}
+                if a.low is not None and a.high is not None:
+                    ends = {"low": Fraction((a.low * unit).__floor__(), unit),
+                            "high": Fraction((a.high * unit).__ceil__(), unit)}  # fmt: skip
+                return Scalar(sql=sql, kind=Kind.NUMBER, **ends)
+        return _made(a)
+
+    def _made(a: Scalar) -> Scalar:
+        known: dict[str, Any] = {}
+        if a.low is not None and a.high is not None:
+            known = {"low": Fraction(f(a.low)), "high": Fraction(f(a.high))}
+        return Scalar(sql=f"TRY_CAST({function}({a.as_double()}) AS BIGINT)", kind=Kind.INTEGER, **known)
+
+    return rule
+
+
+ARITHMETIC_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
+    "Add": _arithmetic("+", lambda x, y: x + y),
+    "Sub": _arithmetic("-", lambda x, y: x - y),
+    "Mul": _arithmetic("*", lambda x, y: x * y),
+    "Div": _divide,
+    "Mod": _modulo,
+    "Neg": _negative,
+    "Abs": _absolute,
+    "Floor": _whole("floor", lambda x: x.__floor__()),
+    "Ceil": _whole("ceil", lambda x: x.__ceil__()),
+    "Round": _whole("round", lambda x: (x + Fraction(1, 2)).__floor__()),
+}

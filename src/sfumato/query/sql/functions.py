@@ -1,0 +1,134 @@
+"""Casts, date parts and text functions of the language: total, like all its expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sfumato.engines.text_patterns import reads_as, shaped
+from sfumato.query.plan.scalar import Scalar, literal, text_sql
+from sfumato.schema import Kind
+
+if TYPE_CHECKING:
+    from sfumato.query.sql.expressions import Reader
+
+__all__ = ["FUNCTION_RULES", "TYPES"]
+
+_PARTS = {"YEAR": None, "QUARTER": (1, 4), "MONTH": (1, 12), "DAY": (1, 31), "DOW": (0, 6), "DAYOFWEEK": (0, 6),
+          "HOUR": (0, 23), "MINUTE": (0, 59), "WEEK": (1, 53)}  # fmt: skip
+_CASTS = {
+    "TINYINT": Kind.INTEGER, "SMALLINT": Kind.INTEGER, "INT": Kind.INTEGER, "BIGINT": Kind.INTEGER,
+    "FLOAT": Kind.NUMBER, "DOUBLE": Kind.NUMBER, "DECIMAL": Kind.NUMBER, "VARCHAR": Kind.CATEGORY,
+    "TEXT": Kind.CATEGORY, "DATE": Kind.DATE, "TIMESTAMP": Kind.DATETIME,
+    "TIMESTAMPNTZ": Kind.DATETIME, "BOOLEAN": Kind.BOOLEAN,
+}  # fmt: skip
+TYPES = {
+    Kind.INTEGER: "BIGINT", Kind.NUMBER: "DOUBLE", Kind.CATEGORY: "VARCHAR", Kind.DATE: "DATE",
+    Kind.DATETIME: "TIMESTAMP", Kind.BOOLEAN: "BOOLEAN",
+}  # fmt: skip
+_SHAPED = {
+    Kind.INTEGER: ("int", "number such as 12 or -3"), Kind.NUMBER: ("float", "number such as 12, -0.5 or 1e6"),
+    Kind.DATE: ("date", "date of the form 2024-12-31"), Kind.DATETIME: ("time", "time of the form 2024-12-31 23:59:00"),
+    Kind.BOOLEAN: ("flag", "`true` or `false`"),
+}  # fmt: skip
+"""How the text that is cast must read, by its name among the engines' shapes and in words."""
+
+
+def _cast(reader: Reader, node: Any) -> Scalar:
+    kind = _CASTS.get(node.args["to"].this.name)
+    if kind is None:
+        raise reader.no(node, "A cast goes to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
+    a = reader.read(node.this)
+    if a.kind is kind:
+        return a.plain(a.sql) if a.constant is None else a
+    if isinstance(a.constant, str):
+        return _written(reader, node, a.constant, kind)
+    if a.family == "text":
+        return Scalar(sql=f"TRY_CAST({shaped(a.sql, _SHAPED[kind][0])} AS {TYPES[kind]})", kind=kind)
+    known: dict[str, Any] = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
+    return Scalar(sql=f"TRY_CAST({a.sql} AS {TYPES[kind]})", kind=kind, **known)
+
+
+def _written(reader: Reader, node: Any, text: str, kind: Kind) -> Scalar:
+    """A cast of text that stands in the question: read here, by the same rules."""
+    shape, words = _SHAPED[kind]
+    if not reads_as(text, shape):
+        raise reader.no(node, f"This text is no {words}.")
+    match kind:
+        case Kind.DATE:
+            return literal(date.fromisoformat(text))
+        case Kind.DATETIME:
+            return literal(datetime.fromisoformat(text))
+        case Kind.BOOLEAN:
+            return literal(text[0] in "tTyY1")
+    number = Fraction(text.strip())
+    if kind is Kind.NUMBER:
+        return Scalar(sql=f"CAST({float(number)!r} AS DOUBLE)", kind=kind, low=number, high=number)
+    whole = int(abs(number) + Fraction(1, 2)) * (1 if number >= 0 else -1)
+    if abs(whole) >= 1 << 62:
+        raise reader.no(node, "A number in the query is too large.")
+    return literal(whole)
+
+
+def _date_part(reader: Reader, node: Any) -> Scalar:
+    if type(node).__name__ == "Extract":
+        part, inner = node.this.name.upper(), node.expression
+    else:
+        part, inner = node.key.upper(), node.this
+    part = {"DAYOFMONTH": "DAY", "DAY_OF_WEEK": "DOW", "DAYOFWEEK": "DOW", "WEEKOFYEAR": "WEEK"}.get(part, part)
+    if part not in _PARTS:
+        raise reader.no(node, f"`{part}` is not a date part of the language.", "Known: " + ", ".join(_PARTS) + ".")
+    a = reader.read(_undone(inner))
+    if a.kind not in (Kind.DATE, Kind.DATETIME):
+        raise reader.no(node, f"A date is needed here, not a {a.family}.")
+    if part == "WEEK" and a.kind is Kind.DATE:
+        # Of the first year of all that a date can be, no week can be told; such a date is no time either.
+        a = Scalar(sql=f"TRY_CAST({a.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
+    ends = _PARTS[part]
+    known: dict[str, Any] = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
+    return Scalar(sql=f"CAST(date_part({text_sql(part.lower())}, {a.sql}) AS BIGINT)", kind=Kind.INTEGER, **known)
+
+
+def _undone(node: Any) -> Any:
+    """Some parsers wrap the argument of YEAR(...) in a conversion to a date; what was written is inside."""
+    return node.this if type(node).__name__ in ("TsOrDsToDate", "TsOrDsToTimestamp") else node
+
+
+def _text_function(function: str, *more: str) -> Callable[[Reader, Any], Scalar]:
+    def rule(reader: Reader, node: Any) -> Scalar:
+        if any(value for name, value in node.args.items() if name != "this"):
+            raise reader.no(node, f"{function.upper()} takes one text here.")
+        return Scalar(sql=f"{function}({', '.join([reader.text_value(node.this).sql, *more])})", kind=Kind.CATEGORY)
+
+    return rule
+
+
+def _length(reader: Reader, node: Any) -> Scalar:
+    return Scalar(sql=f"CAST(length({reader.text_value(node.this).sql}) AS BIGINT)", kind=Kind.INTEGER)
+
+
+def _substring(reader: Reader, node: Any) -> Scalar:
+    a = reader.text_value(node.this)
+    numbers = [reader.read(node.args[name]) for name in ("start", "length") if node.args.get(name) is not None]
+    if any(not isinstance(n.constant, Fraction) or n.constant not in range(1, 10_000) for n in numbers):
+        raise reader.no(node, "Start and length of SUBSTRING are written out, 1 to 9999.")
+    return Scalar(sql=f"substring({', '.join([a.sql, *(n.sql for n in numbers)])})", kind=Kind.CATEGORY)
+
+
+FUNCTION_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
+    "Cast": _cast,
+    "TryCast": _cast,
+    "Extract": _date_part,
+    **dict.fromkeys(
+        ("Year", "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek", "Hour", "Minute", "Week", "WeekOfYear"),
+        _date_part,
+    ),
+    "Lower": _text_function("lower"),
+    "Upper": _text_function("upper"),
+    "Trim": _text_function("trim", "' '"),  # blanks alone: what else is space differs between engines
+    "Length": _length,
+    "Substring": _substring,
+}
+"""Rule by the name of the syntax node."""

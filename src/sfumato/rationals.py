@@ -1,0 +1,42 @@
+"""Exact numbers: what a person writes as 0.05 is the rational 1/20, and shares of rows are counted in integers."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from sfumato.errors import BadParameter
+
+__all__ = ["Number", "floor_share", "rational"]
+
+Number = int | float | str | Decimal | Fraction
+_MOST_DIGITS = 400
+
+
+def rational(value: Number) -> Fraction:
+    """The rational number that was written, not the binary float nearest to it.
+
+    >>> rational(0.05), rational("1/3"), rational(2)
+    (Fraction(1, 20), Fraction(1, 3), Fraction(2, 1))
+    """
+    if isinstance(value, bool):
+        raise BadParameter("a number is needed, not true or false.")
+    try:
+        if isinstance(value, Decimal) or (isinstance(value, str) and "e" in value.lower()):
+            written = Decimal(value)
+            if written and not -_MOST_DIGITS < written.adjusted() < _MOST_DIGITS:
+                raise ValueError  # as a fraction, 1e999999999 would fill the memory, and 1e-999999999 as well
+            return Fraction(written) if written else Fraction(0)
+        return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
+        raise BadParameter("a finite number is needed, such as 0.05 or 1/3.") from None
+
+
+def floor_share(share: Number, total: int) -> int:
+    """The largest whole number of ``total`` that does not exceed ``share`` of it.
+
+    >>> floor_share(0.05, 30162), floor_share(0.1, 30), floor_share(1.0, 5)
+    (1508, 3, 5)
+    """
+    part = rational(share) * total
+    return part.numerator // part.denominator

@@ -1,0 +1,124 @@
+"""The recipe language as JSON Schema, put together from the parts that are registered right now.
+
+A field that names a part of another kind says so by ``json_schema_extra={"part": "metric"}``; the names that are
+registered, with their parameters, stand in the schema then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sfumato.errors import BadParameter
+from sfumato.params import Part
+from sfumato.recipe.recipe import VERSION, Limits
+from sfumato.recipe.validate import SECTIONS
+from sfumato.registry import registry
+from sfumato.schema import Column
+
+__all__ = ["json_schema"]
+
+
+_BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+"""Pydantic leaves a bound of ``int | float`` under its own name, which editors ignore."""
+
+
+def _inline(schema: dict[str, Any], prefix: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Move a model's own ``$defs`` to the top of the document under a name that no other model uses."""
+    local = schema.pop("$defs", {})
+
+    def move(node: Any) -> Any:
+        if isinstance(node, dict):
+            reference = node.get("$ref")
+            if isinstance(reference, str) and reference.startswith("#/$defs/"):
+                return {**node, "$ref": f"#/$defs/{prefix}.{reference.removeprefix('#/$defs/')}"}
+            if "part" in node and isinstance(node["part"], str):
+                told = {key: value for key, value in node.items() if key in ("default", "description", "title")}
+                return {**told, **_any_of(node["part"], definitions)}
+            return {_BOUNDS.get(k, k) if isinstance(v, int | float) else k: move(v) for k, v in node.items()}
+        return [move(item) for item in node] if isinstance(node, list) else node
+
+    for name, definition in local.items():
+        definitions[f"{prefix}.{name}"] = move(definition)
+    moved: dict[str, Any] = move(schema)
+    return moved
+
+
+def _named(kind: str, cls: type[Part], definitions: dict[str, Any]) -> dict[str, Any]:
+    """``{name: parameters}``, where the bare value of the main parameter is allowed too."""
+    key = f"{kind}.{cls.part_name()}"
+    schema = _inline(cls.model_json_schema(), key, definitions)
+    schema["description"] = cls.summary()
+    definitions[key] = schema
+    options: list[Any] = [{"$ref": f"#/$defs/{key}"}]
+    if cls.main is not None:
+        options.append(schema["properties"][cls.main])
+    if _stands_alone(cls):
+        options.append({"type": "null"})
+    value = options[0] if len(options) == 1 else {"anyOf": options}
+    return {
+        "type": "object",
+        "properties": {cls.part_name(): value},
+        "required": [cls.part_name()],
+        "additionalProperties": False,
+        "description": cls.summary(),
+    }
+
+
+def _stands_alone(cls: type[Part]) -> bool:
+    """Whether the part works without any parameter."""
+    try:
+        cls.build()
+    except BadParameter:
+        return False
+    return True
+
+
+def _any_of(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    named = [_named(kind, cls, definitions) for cls in registry(kind)]
+    bare = [cls.part_name() for cls in registry(kind) if _stands_alone(cls)]
+    return {"anyOf": [*named, *([{"enum": bare}] if bare else [])]}
+
+
+def json_schema() -> dict[str, Any]:
+    """The whole schema; an editor that knows it completes and checks ``sfumato.yaml`` while it is typed."""
+    definitions: dict[str, Any] = {}
+    column = _inline(Column.model_json_schema(), "column", definitions)
+    column["properties"]["hierarchy"] = {"anyOf": [_any_of("hierarchy", definitions), {"type": "null"}]}
+    definitions.pop("column.Hierarchy", None)
+    properties: dict[str, Any] = {
+        "sfumato": {"const": VERSION, "description": "Version of the recipe language."},
+        "title": {"type": "string", "description": "What the report is called."},
+        "data": {
+            "description": "File, database URL, or {file: ..., option: ...}.",
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "object", "anyOf": [{"required": ["file"]}, {"required": ["url"]}]},
+            ],
+        },
+        "seed": {"type": "integer", "minimum": 0, "description": "Repeats a run. A secret: never published."},
+        "unit": {"type": "string", "description": "`row`, or the column that identifies a person."},
+        "order": {"enum": ["shuffled", "kept"], "description": "Order of the released rows."},
+        "columns": {
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": {"anyOf": [column, column["properties"]["role"]]},
+            "description": "Role, kind, hierarchy and domain of each column.",
+        },
+        "limits": {
+            "type": "object",
+            "properties": {name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.names()},
+            "additionalProperties": False,
+        },
+    }
+    properties["study"] = {"type": "object", "description": "The grid of candidates; for `sfumato study` only."}
+    for section, kind in SECTIONS.items():
+        properties[section] = {"type": "array", "items": _any_of(kind, definitions)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "sfumato recipe",
+        "type": "object",
+        "properties": properties,
+        "required": ["sfumato", "columns"],
+        "additionalProperties": False,
+        "$defs": dict(sorted(definitions.items())),
+    }

@@ -1,0 +1,148 @@
+"""The recipe: one document that says what the data is, what is done to it, and what must hold afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from sfumato.attacks.base import Attack
+from sfumato.masking.base import Step
+from sfumato.masking.model import PrivacyModel
+from sfumato.measures.base import Measure
+from sfumato.params import Part
+from sfumato.schema import Column, Schema
+
+__all__ = ["Limits", "Recipe", "Source"]
+
+VERSION = 1
+"""The version of the recipe language, the value of the key ``sfumato``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the data is: a file or a database URL, and options of its format."""
+
+    location: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What must not be exceeded. A limit that is exceeded ends a command with exit code 1."""
+
+    risk: float | None = None
+    """The largest share of people whose row any attack may find, judged by the upper end of its interval."""
+    attribute: float | None = None
+    """The largest share of sensitive values that an attack may learn beyond what it gets right of people who are not
+    in the release (or, without such people, by the best blind guess)."""
+    membership: float | None = None
+    """The same for who is in the data at all."""
+    singling_out: float | None = None
+    """The same for descriptions that fit exactly one person; ``singling-out`` in a recipe."""
+
+    @classmethod
+    def names(cls) -> dict[str, str]:
+        """What each limit is called in a recipe, and the field that holds it."""
+        return {name.replace("_", "-"): name for name in cls.__dataclass_fields__}
+
+    def items(self) -> dict[str, float]:
+        """The limits that are set, by the names that a recipe gives them."""
+        named = {name: getattr(self, held) for name, held in self.names().items()}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Roles, models, steps, attacks, measures and limits: the same for the next month's file."""
+
+    schema: Schema
+    models: tuple[PrivacyModel, ...] = ()
+    steps: tuple[Step, ...] = ()
+    attacks: tuple[Attack, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    limits: Limits = Limits()
+    source: Source | None = None
+    seed: int | None = None
+    order: Literal["shuffled", "kept"] = "shuffled"
+    title: str | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Recipe:
+        """Read and validate a recipe file; all its problems are reported at once, with line numbers."""
+        from sfumato.recipe.validate import recipe_from_text
+        from sfumato.recipe.yaml_positions import read_document
+
+        file, text = Path(path), read_document(path, kind="recipe", fix="`sfumato init FILE` writes one.")
+        return recipe_from_text(text, base=file.parent, source=file.name)
+
+    @classmethod
+    def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None) -> Recipe:
+        """A recipe from YAML text or from plain data."""
+        from sfumato.recipe.validate import recipe_from_plain, recipe_from_text
+
+        if isinstance(document, str):
+            return recipe_from_text(document, base=base)
+        return recipe_from_plain(document, base=base)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The recipe as plain data; ``Recipe.parse`` gives it back."""
+        plain: dict[str, Any] = {"sfumato": VERSION}
+        if self.title:
+            plain["title"] = self.title
+        if self.source is not None:
+            location, options = self.source.location, dict(self.source.options)
+            plain["data"] = {"file": location, **options} if options else location
+        if self.seed is not None:
+            plain["seed"] = self.seed
+        if self.schema.unit is not None:
+            plain["unit"] = self.schema.unit
+        plain["order"] = self.order
+        plain["columns"] = {name: _column_to_plain(column) for name, column in self.schema.columns.items()}
+        for key in ("models", "steps", "attacks", "measures"):
+            parts: tuple[Part, ...] = getattr(self, key)
+            plain[key] = [{part.part_name(): part.to_plain()} for part in parts]
+        if self.limits.items():
+            plain["limits"] = self.limits.items()
+        return plain
+
+    def public(self) -> dict[str, Any]:
+        """What a release says of its recipe: everything but the seed, file locations and keys."""
+        return {
+            "sfumato": VERSION,
+            "columns": {name: _column_to_plain(column, public=True) for name, column in self.schema.columns.items()},
+            "models": [{model.part_name(): model.public()} for model in self.models],
+            "steps": [{step.part_name(): step.public()} for step in self.steps],
+            "order": self.order,
+        }
+
+    def to_yaml(self) -> str:
+        """The recipe as a YAML document."""
+        return yaml_text(self.to_plain())
+
+
+def _column_to_plain(column: Column, *, public: bool = False) -> dict[str, Any]:
+    plain = column.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    plain["role"] = str(column.role)
+    if not column.missing_codes:
+        plain.pop("missing_codes", None)
+    if column.hierarchy is not None:
+        hierarchy = column.hierarchy
+        plain["hierarchy"] = hierarchy.public() if public else {hierarchy.part_name(): hierarchy.to_plain()}
+    return plain
+
+
+def yaml_text(document: Any) -> str:
+    """Plain data as YAML 1.2 text."""
+    from io import StringIO
+
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe")
+    yaml.default_flow_style = None
+    yaml.width = 100
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    out = StringIO()
+    yaml.dump(document, out)
+    return out.getvalue()

@@ -1,0 +1,183 @@
+"""From plain data to a :class:`Recipe`: every problem is collected, none stops the search for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from sfumato.data.url import file_and_options
+from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean
+from sfumato.params import Part, plain_message
+from sfumato.recipe.recipe import VERSION, Limits, Recipe, Source
+from sfumato.recipe.yaml_positions import Located, parse
+from sfumato.registry import registry
+from sfumato.schema import Column, Schema
+
+__all__ = ["SECTIONS", "recipe_from_plain", "recipe_from_text"]
+
+M = TypeVar("M", bound=BaseModel)
+Path_ = tuple[str | int, ...]
+
+SECTIONS: dict[str, str] = {"models": "model", "steps": "method", "attacks": "attack", "measures": "measure"}
+"""The lists of parts in a recipe, and the registry each draws from."""
+
+KEYS = ("sfumato", "title", "data", "seed", "unit", "order", "columns", *SECTIONS, "limits")
+"""Every key of a recipe, in the order it is best read."""
+
+
+class _Collector:
+    def __init__(self, document: Located, base: Path | None) -> None:
+        self.document = document
+        self.base = base
+        self.problems: list[Problem] = []
+
+    def add(self, path: Path_, message: str) -> None:
+        where = ".".join(str(key) for key in path)
+        self.problems.append(Problem(where=where, line=self.document.line(path), message=message))
+
+    def model(self, kind: type[M], value: object, path: Path_) -> M | None:
+        try:
+            return kind.model_validate(value, context={"base": self.base})
+        except ValidationError as failure:
+            for error in failure.errors():
+                self.add((*path, *error["loc"]), plain_message(error, kind))
+        except SfumatoError as refusal:
+            self.add(path, str(refusal))
+        return None
+
+    def part(self, kind: str, value: object, path: Path_) -> Part | None:
+        """A part written as ``name``, ``{name: bare value}`` or ``{name: {parameter: value}}``."""
+        if isinstance(value, str):
+            name, setting = value, None
+        elif isinstance(value, Mapping) and len(value) == 1:
+            [(key, setting)] = value.items()
+            name, path = str(key), (*path, str(key))
+        else:
+            self.add(path, f"a {kind} is written as its name, or as one name with its parameters: {{name: {{...}}}}")
+            return None
+        try:
+            cls = registry(kind).get(name)
+        except SfumatoError as refusal:
+            self.add(path, str(refusal))
+            return None
+        return self.model(cls, setting, path)
+
+
+def recipe_from_text(
+    text: str, *, base: Path | None = None, source: str = "recipe", beside: tuple[str, ...] = ()
+) -> Recipe:
+    """Parse YAML and validate it. Keys named ``beside`` may stand in the file and are left to the caller."""
+    return _build(parse(text, source=source), base, beside)
+
+
+def recipe_from_plain(document: Mapping[str, Any], *, base: Path | None = None) -> Recipe:
+    """Validate plain data (no line numbers then)."""
+    return _build(Located(value=dict(document), tree=None, source="recipe"), base)
+
+
+def _build(document: Located, base: Path | None, beside: tuple[str, ...] = ()) -> Recipe:
+    collect = _Collector(document, base)
+    plain = document.value
+    if not isinstance(plain, dict):
+        collect.add((), "a recipe is a mapping that starts with `sfumato: 1`")
+        raise InvalidRecipe(collect.problems, source=document.source)
+    if "tables" in plain and "columns" not in plain:
+        collect.add(
+            ("tables",),
+            "these are the metadata of a data set, for `sfumato query`; `sfumato init FILE` writes a recipe",
+        )
+        raise InvalidRecipe(collect.problems, source=document.source)
+    for key in plain:
+        if key not in KEYS and key not in beside:
+            collect.add((key,), "unknown key. " + did_you_mean(str(key), KEYS))
+    if plain.get("sfumato") != VERSION:
+        collect.add(("sfumato",), f"the first key must be `sfumato: {VERSION}`, the version of the recipe language")
+    columns = _columns(collect, plain.get("columns"))
+    unit = plain.get("unit")
+    if unit is not None and not isinstance(unit, str):
+        collect.add(("unit",), "must be `row` or the name of the column that identifies a person")
+    parts: dict[str, list[Any]] = {}
+    for section, kind in SECTIONS.items():
+        listed = plain.get(section) or []
+        if not isinstance(listed, list):
+            collect.add((section,), f"must be a list of {kind}s")
+            listed = []
+        parts[section] = [collect.part(kind, item, (section, index)) for index, item in enumerate(listed)]
+    source = _source(collect, plain.get("data"), base)
+    limits = _limits(collect, plain.get("limits"))
+    seed = plain.get("seed")
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        collect.add(("seed",), "must be a whole number, 0 or larger")
+    order = plain.get("order", "shuffled")
+    if order not in ("shuffled", "kept"):
+        collect.add(("order",), "must be `shuffled` (default) or `kept`")
+    title = plain.get("title")
+    if title is not None and not isinstance(title, str):
+        collect.add(("title",), "must be text")
+    if collect.problems:
+        raise InvalidRecipe(collect.problems, source=document.source)
+    return Recipe(
+        schema=Schema(columns=columns, unit=None if unit == "row" else unit),
+        models=tuple(parts["models"]),
+        steps=tuple(parts["steps"]),
+        attacks=tuple(parts["attacks"]),
+        measures=tuple(parts["measures"]),
+        limits=limits,
+        source=source,
+        seed=seed,
+        order=order,
+        title=title,
+    )
+
+
+def _columns(collect: _Collector, value: object) -> dict[str, Column]:
+    if not isinstance(value, dict) or not value:
+        collect.add(("columns",), "must name the columns and their roles: `age: {role: quasi}`")
+        return {}
+    columns: dict[str, Column] = {}
+    for name, setting in value.items():
+        plain = {"role": setting} if isinstance(setting, str) else setting
+        column = collect.model(Column, plain, ("columns", name))
+        if column is not None:
+            columns[str(name)] = column
+    return columns
+
+
+def _source(collect: _Collector, value: object, base: Path | None) -> Source | None:
+    if value is None:
+        return None
+    options: dict[str, Any] = {}
+    if isinstance(value, dict):
+        options = {str(key): item for key, item in value.items() if key not in ("file", "url")}
+        value = value.get("file", value.get("url"))
+    if not isinstance(value, str) or not value:
+        collect.add(("data",), "must be a file name, a database URL, or {file: ..., option: ...}")
+        return None
+    location = value if base is None or "://" in value or value == "-" else str(Path(base, value))
+    try:
+        location, told = file_and_options(location)
+    except BadParameter as refusal:
+        collect.add(("data",), str(refusal))
+        return None
+    return Source(location=location, options={**told, **options})
+
+
+def _limits(collect: _Collector, value: object) -> Limits:
+    if value is None:
+        return Limits()
+    if not isinstance(value, dict):
+        collect.add(("limits",), "must be a mapping such as {risk: 0.09}")
+        return Limits()
+    known = Limits.names()
+    shares: dict[str, float] = {}
+    for key, share in value.items():
+        if key not in known:
+            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), tuple(known)))
+        elif isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            collect.add(("limits", key), "must be a share between 0 and 1")
+        else:
+            shares[known[key]] = share
+    return Limits(**shares)

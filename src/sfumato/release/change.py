@@ -1,0 +1,64 @@
+"""What one step did: the new table, where its rows came from, what may be said of it and what may not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.data.table import Table
+
+__all__ = ["Change", "Lineage"]
+
+Rows = npt.NDArray[np.int64]
+
+
+class Lineage:
+    """The secret row map: for each row of the release, the row of the original it came from (-1: none).
+
+    It never enters a release. Whoever has it can undo all protection of identity.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = np.array(rows, dtype=np.int64)
+        self.rows.setflags(write=False)
+
+    @classmethod
+    def identity(cls, count: int) -> Lineage:
+        return cls(np.arange(count, dtype=np.int64))
+
+    def then(self, rows: Rows | None) -> Lineage:
+        """The map after one more step, whose output row i came from its input row ``rows[i]``."""
+        if rows is None:
+            return self
+        return Lineage(np.where(rows >= 0, self.rows[rows], -1))
+
+    def release_row(self, original_rows: int) -> Rows:
+        """The inverse: for each row of the original its row in the release, or -1 when it was left out."""
+        inverse = np.full(original_rows, -1, dtype=np.int64)
+        known = self.rows >= 0
+        inverse[self.rows[known]] = np.flatnonzero(known)
+        return inverse
+
+    def __repr__(self) -> str:
+        return f"<Lineage of {len(self.rows)} rows>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The outcome of one step."""
+
+    table: Table
+    rows: Rows | None = None
+    """Output row i came from input row rows[i]; -1 for a made-up row; None when rows stayed as they were."""
+    public: Mapping[str, Any] = field(default_factory=dict)
+    """What the release may say of this step beyond its parameters, for example the chosen levels."""
+    private: Mapping[str, Any] = field(default_factory=dict)
+    """What only the owner may see, for example how many records were suppressed."""
+    touched: frozenset[str] = frozenset()
+    """Columns whose values this step made safe to keep, for example pseudonymized identifiers."""

@@ -1,0 +1,16 @@
+"""The account given to a person: one offline HTML file, its JSON twin, and the pictures in both."""
+
+from sfumato.reports.columns import column_pictures
+from sfumato.reports.page import report_html, report_json, write_report
+from sfumato.reports.report_data import Audience, Bar, ColumnPicture, ReportData
+
+__all__ = [
+    "Audience",
+    "Bar",
+    "ColumnPicture",
+    "ReportData",
+    "column_pictures",
+    "report_html",
+    "report_json",
+    "write_report",
+]

@@ -1,0 +1,227 @@
+"""From an account to its figures: what each picture shows, its specification, its words and the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from sfumato.reports import pictures
+from sfumato.reports.glossary import measure_title
+from sfumato.reports.report_data import ColumnPicture, ReportData
+from sfumato.reports.text import number, pairings, percent
+
+__all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
+
+WIDE, NARROW = 780, 360
+MOST = 20
+"""Bars of one picture; more are in the table below it."""
+SIZES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
+"""Class sizes that are shown together: first and last. They are the ranges of the measure ``class-sizes``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One picture with everything a reader needs who cannot see it."""
+
+    name: str
+    title: str
+    alternative: str
+    """The picture in words."""
+    spec: dict[str, Any]
+    narrow: dict[str, Any] | None = None
+    """The same for a narrow screen, where the wide one would shrink beyond reading."""
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+
+def risk_figure(account: ReportData) -> Figure | None:
+    """Risk of each attack before and after, with interval and baseline."""
+    drawn: list[dict[str, Any]] = []
+    rows: list[tuple[str, ...]] = []
+    for pair in pairings(account):
+        for when, attack in (("before", pair.before), ("after", pair.after)):
+            if attack is None:
+                continue
+            value = attack.get("risk")
+            drawn.append(
+                {"label": pair.label, "when": when, "risk": value, "words": percent(value)}
+                | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
+                | {"baseline": attack.get("baseline")}
+                | {"limit": pair.ceiling(account.limits) if when == "after" else None}
+            )
+            ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
+            shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
+            tried = attack.get("tried")
+            rows.append(
+                (pair.label, when, shown, ends, percent(attack.get("baseline")), percent(attack.get("control")))
+                + ((number(tried),) if account.audience == "internal" else ())
+            )
+    if not any(row["risk"] is not None for row in drawn):
+        return None
+    words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
+    caption = "Each dot is the share of people for whom an attack succeeded; the band around it is its interval."
+    caption += " The short grey tick is what guessing without the release achieves."
+    if any(row["limit"] is not None for row in drawn):
+        caption += " The long thin line is the limit"
+        beyond = any(limit.get("limit") != "risk" for limit in account.limits)
+        caption += "; where a secret is guessed, it counts from the guess on." if beyond else "."
+    return Figure(
+        name="risk",
+        title="What an intruder achieves",
+        alternative=f"Share of people for whom each attack succeeds. {words}.",
+        spec=pictures.risk(drawn, width=WIDE),
+        narrow=pictures.risk(drawn, width=NARROW),
+        head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control")
+        + (("People tried",) if account.audience == "internal" else ()),
+        rows=tuple(rows),
+        caption=caption,
+    )
+
+
+def class_size_figure(account: ReportData) -> Figure | None:
+    """How many records look alike, before and after."""
+    measure = _measure(account, "class-sizes")
+    detail = measure.get("detail", {}) if measure else {}
+    sides = {
+        when: _shares(detail[key])
+        for when, key in (("before", "histogram_before"), ("after", "histogram"))
+        if detail.get(key)
+    }
+    if not sides:
+        return None
+    labels = [_size_label(first, last) for first, last in SIZES]
+    drawn = [
+        {"size": label, "when": when, "share": shares[i], "words": percent(shares[i], digits=0)}
+        for i, label in enumerate(labels)
+        for when, shares in sides.items()
+    ]
+    rows = tuple((label, *(percent(shares[i]) for shares in sides.values())) for i, label in enumerate(labels))
+    alone = "; ".join(
+        f"{when}: {percent(shares[0])} stand alone, {percent(sum(shares[3:]))} share their values with four or "
+        "more others"
+        for when, shares in sides.items()
+    )
+    return Figure(
+        name="class-sizes",
+        title="How many records look alike",
+        alternative=f"Share of records by the size of their class. {alone}.",
+        spec=pictures.class_sizes(drawn, width=WIDE),
+        narrow=pictures.class_sizes([{**row, "words": ""} for row in drawn], width=NARROW),
+        head=("Class size", *(f"{when.capitalize()}: share of records" for when in sides)),
+        rows=rows,
+        caption="Records that agree in all quasi-identifying columns form a class. A class of one is a person alone.",
+    )
+
+
+def _shares(histogram: Sequence[Mapping[str, int]]) -> list[float]:
+    """Share of rows in each band of class sizes."""
+    rows = [0] * len(SIZES)
+    for held in histogram:
+        band = next(i for i, (_, last) in enumerate(SIZES) if last is None or held["low"] <= last)
+        rows[band] += held["rows"]
+    return [count / max(1, sum(rows)) for count in rows]
+
+
+def _size_label(first: int, last: int | None) -> str:
+    return f"{first}+" if last is None else str(first) if first == last else f"{first}–{last}"
+
+
+def column_figures(account: ReportData) -> tuple[Figure, ...]:
+    """Every released column, its values before and after."""
+    return tuple(_column_figure(i, picture) for i, picture in enumerate(account.columns) if picture.bars)
+
+
+def _column_figure(place: int, picture: ColumnPicture) -> Figure:
+    compared = any(bar.before is not None for bar in picture.bars)
+    rows = tuple(
+        (bar.label, percent(bar.before), percent(bar.after)) if compared else (bar.label, percent(bar.after))
+        for bar in picture.bars
+    )
+    top = max(picture.bars, key=lambda bar: bar.after)
+    caption = picture.note
+    values = "1 value" if len(picture.bars) == 1 else f"{len(picture.bars)} values"
+    alternative = f"Column {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
+    if compared:
+        moved = sum(abs((bar.before or 0) - bar.after) for bar in picture.bars) / 2
+        alternative += (
+            f" (before: {percent(top.before)}). {percent(moved)} of all records would have to change to move back"
+        )
+        caption = f"{caption} Distance between the two: {moved:.3f}.".strip()
+    return Figure(
+        name=f"column-{place + 1}",
+        title=picture.column,
+        alternative=alternative + ".",
+        spec=pictures.column(picture),
+        head=("Value", "Before", "After") if compared else ("Value", "Released"),
+        rows=rows,
+        caption=caption,
+    )
+
+
+def pair_figure(account: ReportData) -> Figure | None:
+    """How far each pair of columns moved."""
+    measure = _measure(account, "pairs")
+    values = measure.get("columns", {}) if measure else {}
+    if not values:
+        return None
+    names = [column.column for column in account.columns] or list(account.manifest.get("columns", {}))
+    cells = [
+        (one, other, values[key])
+        for one, other in combinations(names, 2)
+        for key in (f"{one} × {other}", f"{other} × {one}")
+        if key in values
+    ]
+    if not cells:
+        return None
+    used = [name for name in names if any(name in cell[:2] for cell in cells)]
+    drawn = [{"one": a, "other": b, "value": value, "words": f"{value:.2f}"} for a, b, value in cells]
+    worst = max(cells, key=lambda cell: cell[2])
+    return Figure(
+        name="pairs",
+        title="What happened between columns",
+        alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for "
+        f"{worst[0]} and {worst[1]}, {worst[2]:.2f}.",
+        spec=pictures.pairs(drawn, used, width=WIDE - 180),
+        narrow=pictures.pairs(drawn, used, width=NARROW - 130),
+        head=("Pair", "Distance"),
+        rows=tuple((f"{a} × {b}", f"{value:.3f}") for a, b, value in cells),
+        caption="Total variation distance of each pair of columns: 0 when the pair kept all its shares, 1 when none. "
+        "The further from the page's own colour, the worse.",
+    )
+
+
+def cost_figures(account: ReportData) -> tuple[Figure, ...]:
+    """Measures that speak of single columns, as bars."""
+    figures: list[Figure] = []
+    for measure in account.measures:
+        name, values = str(measure.get("measure")), measure.get("columns", {})
+        if name == "pairs" or not values or not all(0 <= value <= 1 for value in values.values()):
+            continue
+        drawn = [{"label": column, "value": value, "words": number(value)} for column, value in values.items()]
+        worst = max(drawn, key=lambda row: row["value"])
+        what = "pair of columns" if all(" × " in column for column in values) else "column"
+        largest = sorted(range(len(drawn)), key=lambda place: -drawn[place]["value"])[:MOST]
+        shown = [drawn[place] for place in sorted(largest)]
+        figures.append(
+            Figure(
+                name=f"cost-{len(figures) + 1}",
+                title=measure_title(name),
+                alternative=f"{_capital(measure_title(name))} by {what}. The largest is {worst['label']}, "
+                f"{worst['words']}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
+                spec=pictures.by_column(shown),
+                head=(_capital(what), "Value"),
+                rows=tuple((row["label"], row["words"]) for row in drawn),
+            )
+        )
+    return tuple(figures)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _measure(account: ReportData, name: str) -> Mapping[str, Any] | None:
+    return next((measure for measure in account.measures if measure.get("measure") == name), None)

@@ -1,0 +1,243 @@
+"""Everything a report says, as one value: what was done, what was tried, what was found, and who may read it.
+
+The pipeline fills an :class:`ReportData`; :meth:`ReportData.external` gives the copy that strangers may read. Whatever
+draws or prints works on the copy, so a private number cannot slip into an external report further down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from sfumato.errors import BadParameter
+from sfumato.reports.advice import Advice, advice
+
+__all__ = ["PUBLIC_MEASURES", "Audience", "Bar", "ColumnPicture", "ReportData"]
+
+Audience = Literal["internal", "external"]
+Plain = Mapping[str, Any]
+
+PUBLIC_MEASURES = frozenset({"class-sizes", "uniqueness", "prosecutor", "ncp", "marginals", "pairs"})
+"""Measures whose headline an external report shows: shares, distances, and what anyone can count in the release.
+
+A measure that is not listed stays out, because its number might be a count of the original.
+"""
+
+_ATTACK_KEYS = (
+    *("attack", "discloses", "risk", "low", "high", "baseline", "control", "level"),
+    *("knows", "secret", "setting", "threat", "truth", "outside", "stopped"),
+)
+_NO_REASON = "It does not apply to this release."
+"""Stands in for a reason given to the owner, which may count rows of the original."""
+
+_LIMIT_KEYS = ("limit", "wanted", "value", "met")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """One category or range of a column: its share of the original's rows and of the released ones."""
+
+    label: str
+    before: float | None
+    """None where the reader may not know."""
+    after: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnPicture:
+    """A column before and after, in at most about twenty bars."""
+
+    column: str
+    role: str
+    kind: str
+    bars: tuple[Bar, ...]
+    note: str = ""
+    """How the values were gathered into bars, in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportData:
+    """What the pipeline found, ready to be told. All of it is plain data; fields marked *owner* never go out.
+
+    It guarantees that :meth:`external` drops every owner's field. It does not check that the manifest and the public
+    recipe are themselves free of secrets, beyond refusing a seed: that is their makers' duty.
+    """
+
+    title: str
+    created: str
+    """When, in ISO 8601 with time zone."""
+    versions: Mapping[str, str]
+    """Library to version; ``sfumato`` and ``python`` first."""
+    manifest: Plain
+    """The public manifest of the release: columns, models, steps, verdicts, rows."""
+    files: Mapping[str, str]
+    """Released file to its SHA-256."""
+    recipe_public: Plain
+    """The recipe as it may be published."""
+    recipe: Plain | None = None
+    """Owner: the recipe as it was run, with seed and paths."""
+    original_rows: int | None = None
+    """Owner."""
+    original_columns: tuple[str, ...] | None = None
+    """Owner."""
+    outcomes: tuple[Plain, ...] = ()
+    """Owner: the private outcome of each step, for example ``{"step": "generalize", "suppressed": 1346}``."""
+    verdicts: tuple[Plain, ...] = ()
+    """Owner: the verdicts in full, as :meth:`sfumato.release.Verdict.to_plain` gives them; the manifest's when
+    empty."""
+    attacks_before: tuple[Plain, ...] = ()
+    """Owner: attack outcomes on the table without protection."""
+    attacks: tuple[Plain, ...] = ()
+    """Attack outcomes on the release, as :meth:`sfumato.attacks.evaluation.outcome.Outcome.to_plain` gives them."""
+    measures: tuple[Plain, ...] = ()
+    """What :meth:`sfumato.measures.base.Measurement.to_plain` gives."""
+    columns: tuple[ColumnPicture, ...] = ()
+    """Made by :func:`sfumato.reports.columns.column_pictures`."""
+    limits: tuple[Plain, ...] = ()
+    """``{"limit": "risk", "wanted": 0.09, "value": 0.02, "met": True}``: ``value`` is what was judged (the upper end
+    of the worst interval), ``met`` is None when nothing could be judged."""
+    riskiest: tuple[int, ...] | None = None
+    """Owner: row numbers (from 1) of the original's records that are easiest to find in the release."""
+    audience: Audience = "internal"
+
+    def __post_init__(self) -> None:
+        if "seed" in self.recipe_public:
+            raise BadParameter(
+                "The public recipe of a report names the seed.",
+                fix="Who knows method and seed can undo a masking: leave `seed` out of `recipe_public`.",
+            )
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change about attacks beyond their limits; for the owner, and nothing for others."""
+        return advice(self.attacks, self.limits, self.manifest) if self.audience == "internal" else ()
+
+    def told_to(self, audience: Audience) -> ReportData:
+        """The account as that reader may see it. What was left out once cannot come back."""
+        if audience == self.audience:
+            return self
+        if audience == "external":
+            return self.external()
+        if audience == "internal":
+            raise BadParameter(
+                "An external account cannot become an internal report: the owner's part is not in it.",
+                fix="Start from the internal account.",
+            )
+        raise BadParameter(f"A report is for `internal` or `external` readers, not for `{audience}`.")
+
+    def external(self) -> ReportData:
+        """The copy for strangers: no count, share or row number of the original, no suppressed count, no seed."""
+        return replace(
+            self,
+            audience="external",
+            title=self._public_title(),
+            recipe=None,
+            original_rows=None,
+            original_columns=None,
+            outcomes=(),
+            verdicts=(),
+            attacks_before=(),
+            attacks=tuple(_public_attack(attack) for attack in self.attacks),
+            measures=tuple(_public_measure(m) for m in self.measures if m.get("measure") in PUBLIC_MEASURES),
+            columns=tuple(_public_column(column) for column in self.columns),
+            limits=tuple(_public_limit(limit) for limit in self.limits),
+            riskiest=None,
+        )
+
+    def _public_title(self) -> str:
+        """The title that the owner gave; one made of the file's name tells what the file is called."""
+        return "Release" if self.recipe is not None and not self.recipe.get("title") else self.title
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for the JSON twin; :meth:`from_plain` is the way back."""
+        return _plain(asdict(self))  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_plain(cls, value: Plain) -> ReportData:
+        """The account that a JSON twin holds; keys that it does not know (pictures, words) are skipped."""
+        known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
+        for name in (
+            "original_columns",
+            "outcomes",
+            "verdicts",
+            "attacks_before",
+            "attacks",
+            "measures",
+            "limits",
+            "riskiest",
+        ):
+            if known.get(name) is not None:
+                known[name] = tuple(known[name])
+        known["columns"] = tuple(
+            ColumnPicture(**{**column, "bars": tuple(Bar(**bar) for bar in column["bars"])})
+            for column in known.get("columns", ())
+        )
+        return cls(**known)
+
+
+def _plain(value: Any) -> Any:
+    """Only what JSON knows: tuples become lists, numbers that are none become null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_plain(item) for item in value]
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "item"):  # a NumPy scalar
+        return _plain(value.item())
+    return str(value)
+
+
+def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"] = "near") -> float | None:
+    """Coarse enough that no count of the original can be worked out of it; an interval only ever grows."""
+    if value is None:
+        return None
+    scale = 10.0**digits
+    match how:
+        case "down":
+            return math.floor(value * scale + 1e-9) / scale
+        case "up":
+            return math.ceil(value * scale - 1e-9) / scale
+        case "near":
+            return round(value, digits)
+
+
+def _public_attack(attack: Plain) -> dict[str, Any]:
+    kept = {key: attack[key] for key in _ATTACK_KEYS if key in attack}
+    for key in ("risk", "baseline", "control"):
+        if key in kept:
+            kept[key] = _rounded(kept[key], 3)
+    kept["low"] = _rounded(kept.get("low"), 3, "down")
+    kept["high"] = _rounded(kept.get("high"), 3, "up")
+    if attack.get("reason"):
+        kept["reason"] = _NO_REASON
+    if attack.get("detail", {}).get("outsiders"):
+        kept["outside"] = True  # that there was an outside file, not how many people were in it
+    return kept
+
+
+def _public_measure(measure: Plain) -> dict[str, Any]:
+    name = measure["measure"]
+    kept: dict[str, Any] = {"measure": name, "value": _rounded(measure.get("value"), 2), "columns": {}}
+    kept |= {"low": _rounded(measure.get("low"), 2, "down"), "high": _rounded(measure.get("high"), 2, "up")}
+    # Class sizes of the release can be counted by whoever has it; those of the original can not.
+    if name == "class-sizes" and "histogram" in measure.get("detail", {}):
+        kept["detail"] = {"histogram": measure["detail"]["histogram"]}
+    if measure.get("reason"):
+        kept["reason"] = _NO_REASON
+    return kept
+
+
+def _public_limit(limit: Plain) -> dict[str, Any]:
+    kept = {key: limit[key] for key in _LIMIT_KEYS if key in limit}
+    return {**kept, "value": _rounded(kept.get("value"), 3, "up")}  # the upper end of an interval
+
+
+def _public_column(picture: ColumnPicture) -> ColumnPicture:
+    # A label that no released row carries exists only in the original.
+    bars = tuple(replace(bar, before=None) for bar in picture.bars if bar.after > 0)
+    return replace(picture, bars=bars)

@@ -1,0 +1,358 @@
+"""The sentences of a report: what the numbers mean to somebody who has to sign.
+
+Every function is pure: from an account (already cut down to its reader) to plain words. Nothing here is HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sfumato.reports.glossary import meaning, title_of
+
+if TYPE_CHECKING:
+    from sfumato.reports.report_data import ReportData
+
+__all__ = [
+    "Pairing",
+    "achieved",
+    "answer",
+    "attack_label",
+    "giveaway",
+    "headline",
+    "left_out",
+    "listed",
+    "number",
+    "of_hundred",
+    "pairings",
+    "percent",
+    "quasi",
+    "standing",
+    "value_words",
+    "verdicts",
+]
+
+Plain = Mapping[str, Any]
+
+
+def percent(share: float | None, *, digits: int = 1) -> str:
+    """A share as people read it; tiny ones are not rounded to nothing, nor almost all to all.
+
+    >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None)
+    ('87.1%', 'under 0.1%', '0%', 'over 99.9%', '–')
+    """
+    if share is None:
+        return "–"
+    least = 10.0**-digits / 100
+    if 0 < share < least / 2:
+        return f"under {least * 100:.{digits}f}%"
+    if 1 - least / 2 < share < 1:
+        return f"over {(1 - least) * 100:.{digits}f}%"
+    text = f"{share * 100:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
+def of_hundred(share: float) -> str:
+    """How many of a hundred people: whole from ten up, one decimal below.
+
+    >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001)
+    ('87', '2.1', 'none', 'fewer than 0.1')
+    """
+    if share == 0:
+        return "none"
+    if share < 0.0005:
+        return "fewer than 0.1"
+    if share >= 0.0995:
+        return "all" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
+    return f"{share * 100:.1f}".removesuffix(".0")
+
+
+def listed(names: Sequence[str], *, last: str = "and") -> str:
+    """
+    >>> listed(["ZIP", "birth", "sex"])
+    'ZIP, birth and sex'
+    """
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+# --- attacks before and after -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pairing:
+    """One attack on the table without protection and the same on the release; either may be missing."""
+
+    attack: str
+    discloses: str
+    before: Plain | None
+    after: Plain | None
+
+    @property
+    def label(self) -> str:
+        label = attack_label(self.after or self.before or {"attack": self.attack})
+        return f"{label}, outside file" if self.outside else label
+
+    @property
+    def outside(self) -> bool:
+        """Whether the intruder held a file of somebody else's, rather than the true values of everybody."""
+        attack = self.after or self.before or {}
+        return bool(attack.get("outside") or attack.get("detail", {}).get("outsiders"))
+
+    @property
+    def reference(self) -> float | None:
+        """What is achieved without the person's being in the release: the larger of control and baseline."""
+        attack = self.after or {}
+        return max((attack[key] for key in ("control", "baseline") if attack.get(key) is not None), default=None)
+
+    def ceiling(self, limits: Sequence[Plain]) -> float | None:
+        """The risk at which this attack reaches its limit; None without one.
+
+        Except for identity, only what exceeds the reference counts, as a share of what was left to learn.
+        """
+        name = "risk" if self.discloses == "identity" else self.discloses
+        wanted: float | None = next((limit.get("wanted") for limit in limits if limit.get("limit") == name), None)
+        if wanted is None or self.discloses == "identity":
+            return wanted
+        return (self.reference or 0) + wanted * (1 - (self.reference or 0))
+
+
+def attack_label(attack: Plain) -> str:
+    """What an attack is called in tables and pictures: its name, what it is after, which of several it is.
+
+    >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "worst case"})
+    'learned linkage, worst case'
+    """
+    secret = attack.get("secret")
+    aim = f": {secret}" if secret is not None and attack.get("discloses") == "attribute" else ""
+    setting = f", {attack['setting']}" if attack.get("setting") else ""
+    return f"{title_of(str(attack.get('attack')))}{aim}{setting}"
+
+
+def pairings(account: ReportData) -> tuple[Pairing, ...]:
+    """Attacks in the order they were run on the release, each with its run before protection."""
+    before: dict[tuple[str, str, str], list[Plain]] = {}
+    for attack in account.attacks_before:
+        before.setdefault(_key(attack), []).append(attack)
+    found = [
+        Pairing(attack=key[0], discloses=key[1], before=before[key].pop(0) if before.get(key) else None, after=attack)
+        for attack in account.attacks
+        for key in [_key(attack)]
+    ]
+    left = [Pairing(attack=k[0], discloses=k[1], before=a, after=None) for k, rest in before.items() for a in rest]
+    return (*found, *left)
+
+
+def _key(attack: Plain) -> tuple[str, str, str]:
+    return str(attack.get("attack")), str(attack.get("discloses")), str(attack.get("setting") or "")
+
+
+def achieved(attack: Plain) -> str:
+    """What an attack achieved, in a sentence: share, interval, and how many people it was tried on where told.
+
+    >>> achieved({"risk": 0.031, "low": 0.022, "high": 0.043, "level": 0.95, "hits": 31, "tried": 1000})
+    'It was right about 3.1 of every 100 people (2.2% to 4.3%, 95% interval; 31 of 1,000 sought).'
+    """
+    if attack.get("risk") is None:
+        return f"No risk can be given. {attack.get('reason') or ''}".rstrip()
+    counts = "" if attack.get("hits") is None else f"; {attack['hits']:,} of {attack['tried']:,} sought"
+    sentence = f"It was right about {of_hundred(attack['risk'])} of every 100 people{_interval(attack, counts)}."
+    if attack.get("stopped"):
+        planned = attack.get("planned")
+        rest = f" of {planned:,}" if isinstance(planned, int) else ""
+        sentence += f" Time was up before all{rest} had been sought; those who were are a random sample."
+    return sentence
+
+
+def giveaway(attack: Plain, most: int = 4) -> tuple[tuple[str, float], ...]:
+    """The columns that told most people apart in an attack that can tell, with their shares."""
+    credit = (attack.get("detail") or {}).get("columns")
+    if not isinstance(credit, Mapping):
+        return ()
+    held = {str(name): max(0.0, float(value)) for name, value in credit.items()}
+    total = sum(held.values())
+    ranked = sorted(held.items(), key=lambda item: -item[1])
+    return tuple((name, value / total) for name, value in ranked[:most] if total > 0 and value > 0.01 * total)
+
+
+def headline(account: ReportData) -> Pairing | None:
+    """The attack that stands for all: the one that finds most people in the release, identity before the rest."""
+    known = [p for p in pairings(account) if p.after is not None and p.after.get("risk") is not None]
+    known = [p for p in known if p.discloses == "identity"] or known
+    return max(known, key=lambda p: p.after["risk"] if p.after else 0.0, default=None)
+
+
+# --- the answer ---------------------------------------------------------------------------------------------------
+
+
+def standing(account: ReportData) -> str:
+    """``met``, ``not met`` or ``not checked``: all verdicts and limits together. Silence is never "met"."""
+    states = [str(verdict.get("state")) for verdict in verdicts(account)]
+    states += [_judged(limit, "holds", "fails") for limit in account.limits]
+    if "fails" in states:
+        return "not met"
+    return "not checked" if "not checked" in states or not states else "met"
+
+
+def _judged(limit: Plain, yes: str, no: str) -> str:
+    met = limit.get("met")
+    return "not checked" if met is None else yes if met else no
+
+
+def verdicts(account: ReportData) -> tuple[Plain, ...]:
+    return tuple(account.verdicts or account.manifest.get("verdicts", ()))
+
+
+def quasi(account: ReportData) -> tuple[str, ...]:
+    """The released columns that an intruder is assumed to know."""
+    return tuple(n for n, column in account.manifest.get("columns", {}).items() if column.get("role") == "quasi")
+
+
+def answer(account: ReportData) -> tuple[str, ...]:
+    """The whole report in a few sentences: released, found, guaranteed, not guaranteed."""
+    return (_released(account), _found(account), _guaranteed(account), _not_guaranteed(account))
+
+
+def _released(account: ReportData) -> str:
+    rows = account.manifest.get("rows")
+    records = f"{rows:,} records" if isinstance(rows, int) else "The records"
+    if account.original_rows is None or not isinstance(rows, int):
+        return f"{records} were released."
+    lost = account.original_rows - rows
+    share = f" ({percent(lost / account.original_rows)} left out)" if lost > 0 and account.original_rows else ""
+    return f"{records} of {account.original_rows:,} were released{share}."
+
+
+def _found(account: ReportData) -> str:
+    pair = headline(account)
+    if pair is None or pair.after is None:
+        return "No attack was run on the release, so nothing is known here about what an intruder finds in it."
+    after, before = pair.after, pair.before
+    name = f"the strongest attack that was run ({attack_label(pair.after)})"
+    found = {
+        "identity": "found {n} of every 100 people it looked for",
+        "attribute": "learned the secret of {n} of every 100 people it looked for",
+        "membership": "told rightly for {n} of every 100 people whether they are in the data",
+    }.get(pair.discloses, "succeeded for {n} of every 100 people")
+    now = f"{of_hundred(after['risk'])} of every 100{_interval(after)}"
+    guess = "" if after.get("baseline") is None else f"; guessing alone gets {of_hundred(after['baseline'])}"
+    if before is not None and before.get("risk") is not None:
+        then = found.format(n=of_hundred(before["risk"]))
+        return f"Before protection, {name} {then}; on the release it is {now}{guess}."
+    return f"On the release, {name} {found.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
+
+
+def _interval(attack: Plain, more: str = "") -> str:
+    if attack.get("low") is None or attack.get("high") is None:
+        return ""
+    ends = f"{percent(attack['low'])} to {percent(attack['high'])}"
+    return f" ({ends}, {percent(attack.get('level', 0.95))} interval{more})"
+
+
+_ESTIMATES = frozenset({"population-uniqueness"})
+"""Models that judge by a statistical estimate: that they hold is likely, not certain."""
+
+
+def _guaranteed(account: ReportData) -> str:
+    holding = [verdict for verdict in verdicts(account) if verdict.get("state") == "holds"]
+    sure = [_promise(account, verdict) for verdict in holding if verdict.get("model") not in _ESTIMATES]
+    likely = [_promise(account, verdict) for verdict in holding if verdict.get("model") in _ESTIMATES]
+    sentence = "No privacy model was shown to hold, so nothing is guaranteed."
+    if sure:
+        sentence = f"Guaranteed, whatever method an intruder uses on these columns: {'; '.join(sure)}."
+    return f"{sentence} Estimated, not guaranteed: {'; '.join(likely)}." if likely else sentence
+
+
+_PROMISES = {
+    "k-anonymity": "every released combination of {known} belongs to at least {worst} records",
+    "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented sensitive values",
+    "t-closeness": "no group of records alike in {known} differs from the whole by more than {worst} in its sensitive "
+    "values",
+}
+
+
+def _promise(account: ReportData, verdict: Plain) -> str:
+    name = str(verdict.get("model"))
+    worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
+    if name in _PROMISES and worst is not None:
+        known = listed([f"“{column}”" for column in quasi(account)]) or "the known columns"
+        return f"{_PROMISES[name].format(known=known, worst=number(worst))} ({name})"
+    said = meaning("model", name).rstrip(".")
+    return f"{title_of(name)} holds{f', that is: {said}' if said else ''}"
+
+
+_OF_IDENTITY = frozenset(
+    {"k-anonymity", "k-map", "average-risk", "maximum-risk", "population-uniqueness", "delta-presence"}
+)
+"""Models that hide which record is whose and say nothing about what a group of records has in common."""
+
+
+def _not_guaranteed(account: ReportData) -> str:
+    failing = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
+    open_ = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
+    holding = {str(v.get("model")) for v in verdicts(account) if v.get("state") == "holds"}
+    secrets = tuple(n for n, c in account.manifest.get("columns", {}).items() if c.get("role") == "sensitive")
+    known = listed(quasi(account)) or "no column at all"
+    shared = (
+        f"that records which look alike differ in {listed(secrets)}; " if secrets and holding <= _OF_IDENTITY else ""
+    )
+    sentence = (
+        f"Not guaranteed: {shared}protection from an intruder who knows more of a person than {known}, from attacks "
+        "that were not run, and from conclusions about a whole group of people, which hold for those who are not in "
+        "the data too"
+    )
+    if failing:
+        sentence = f"{_capital(listed(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
+    if open_:
+        sentence += f". {_capital(listed(open_))} {'was' if len(open_) == 1 else 'were'} not checked"
+    return sentence + "."
+
+
+def _capital(text: str) -> str:
+    """
+    >>> _capital("k-anonymity"), _capital("class sizes")
+    ('k-anonymity', 'Class sizes')
+    """
+    return text if text[1:2] == "-" else text[:1].upper() + text[1:]
+
+
+def number(value: float | int | None) -> str:
+    """
+    >>> number(5), number(0.241932), number(5.0), number(None), number(20000), number(0.0002)
+    ('5', '0.242', '5', '–', '20,000', 'under 0.001')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    if abs(value) >= 1:
+        return f"{value:,.2f}"
+    return f"{value:.3f}".rstrip("0") if abs(value) >= 0.0005 else "under 0.001" if value > 0 else f"{value:.1g}"
+
+
+def value_words(measure: Plain, value: float | None) -> str:
+    """The number of a measure as it is best read: shares of people in percent, distances and sizes as they are."""
+    return percent(value) if measure.get("measure") in ("uniqueness", "prosecutor") else number(value)
+
+
+def left_out(account: ReportData) -> tuple[tuple[str, str], ...]:
+    """What an external report leaves out, and why."""
+    if account.audience != "external":
+        return ()
+    return (
+        (
+            "How many records the original had, and how many were suppressed",
+            "Their number tells how rare the people left out are.",
+        ),
+        (
+            "Risk before protection, and every picture of the original",
+            "They describe the original, which is not released.",
+        ),
+        (
+            "How many people each attack looked for and how many it found",
+            "With the shares they would be counts of the original.",
+        ),
+        ("Losses by column and by pair of columns", "Fine differences to the original add up to facts about it."),
+        ("The riskiest records", "Their row numbers would point at people."),
+        ("The seed and the names of files in the owner's recipe", "Who knows method and seed can undo a masking."),
+    )

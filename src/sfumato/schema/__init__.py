@@ -1,0 +1,7 @@
+"""Roles, kinds, domains, hierarchies: what the columns of a table mean."""
+
+from sfumato.schema.column import Column, Domain, Kind, Role
+from sfumato.schema.dataset import Dataset, Schema
+from sfumato.schema.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level
+
+__all__ = ["ROOT", "BoundHierarchy", "Column", "Dataset", "Domain", "Hierarchy", "Kind", "Level", "Role", "Schema"]

@@ -1,0 +1,220 @@
+"""A hierarchy laid over concrete values: for every value its label at every level."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.errors import HierarchyGap, HierarchyNotNested
+
+__all__ = ["ROOT", "BoundHierarchy", "Codes", "Level", "root_only", "with_missing"]
+
+ROOT = "*"
+"""The label of "any value"."""
+
+Codes = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Level:
+    """One level of a ladder: for each leaf the number of its group, and the groups' labels."""
+
+    codes: Codes
+    labels: pl.Series
+    """Label per code. Level 0 keeps the column's own type; higher levels are text."""
+    low: Floats | None = None
+    """Smallest number of each group, where groups are ranges of numbers."""
+    high: Floats | None = None
+    """Largest number of each group (not reached, if the column is not integer)."""
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.labels)
+
+    @cached_property
+    def leaves_under(self) -> npt.NDArray[np.int64]:
+        """How many leaves each group holds."""
+        return np.bincount(self.codes, minlength=self.size)
+
+    @cached_property
+    def text(self) -> pl.Series:
+        """The label of each leaf at this level, as text."""
+        return self.labels.gather(self.codes).cast(pl.String)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundHierarchy:
+    """Leaves and levels that fit each other. Level 0 is the value itself; codes of level 0 number the leaves.
+
+    Guaranteed: no leaf stands twice, no label stands for two groups of a level, and values that share a group share
+    every group above it.
+
+    >>> ladder = BoundHierarchy.from_labels("sex", pl.Series(["f", "m"]), [["*", "*"]])
+    >>> ladder.generalize(pl.Series("sex", ["m", "m", "f"]), 1).to_list()
+    ['*', '*', '*']
+    """
+
+    column: str
+    leaves: pl.Series
+    levels: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        self._refuse_repeated_leaves()
+        for number, (finer, coarser) in enumerate(zip(self.levels, self.levels[1:], strict=False)):
+            assert coarser.labels.n_unique() == coarser.size, "two groups of a level share a label"
+            parent = np.full(finer.size, -1, dtype=np.int64)
+            parent[finer.codes] = coarser.codes
+            split = np.flatnonzero(parent[finer.codes] != coarser.codes)
+            if len(split):
+                raise HierarchyNotNested(
+                    f"The hierarchy of `{self.column}` merges values at level {number} and splits them again at level "
+                    f"{number + 1} (see line {int(split[0]) + 1} of the hierarchy).",
+                    fix="Values that share a label must share every label above it.",
+                    column=self.column,
+                    level=number,
+                    lines=tuple(int(i) + 1 for i in split[:10]),
+                )
+
+    def _refuse_repeated_leaves(self) -> None:
+        if self.leaves.n_unique() == len(self.leaves):
+            return
+        twice = self.leaves.is_duplicated().arg_true()
+        raise HierarchyNotNested(
+            f"The hierarchy of `{self.column}` lists a value twice (line {twice[0] + 1} and a later one).",
+            fix="Keep one line per value.",
+            column=self.column,
+            lines=tuple(int(i) + 1 for i in twice.head(10)),
+        )
+
+    @property
+    def height(self) -> int:
+        """The highest level; 0 is the value itself."""
+        return len(self.levels) - 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundHierarchy) and (
+            self.column == other.column
+            and self.height == other.height
+            and self.leaves.dtype == other.leaves.dtype
+            and all(a.text.equals(b.text) for a, b in zip(self.levels, other.levels, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _find(self, series: pl.Series) -> pl.Series:
+        """Leaf number of each value, null where there is none."""
+        code = np.arange(len(self.leaves), dtype=np.int32)
+        leaves = pl.DataFrame({"leaf": self.leaves, "code": code})
+        values = series.alias("leaf").to_frame()
+        if series.dtype != self.leaves.dtype:
+            # Only the distinct values are turned into text; the rows are then joined in their own type.
+            distinct = series.unique().alias("leaf")
+            text = distinct.cast(pl.String).to_frame()
+            leaves = leaves.with_columns(self.leaves.cast(pl.String).alias("leaf"))
+            leaves = text.join(leaves, on="leaf", how="left", nulls_equal=True, maintain_order="left")
+            leaves = leaves.with_columns(distinct)
+        return values.join(leaves, on="leaf", how="left", nulls_equal=True, maintain_order="left")["code"]
+
+    def encode(self, series: pl.Series) -> Codes:
+        """Number of the leaf of each value; a value without a leaf is an error that names its row."""
+        codes = self._find(series)
+        if codes.null_count():
+            self._refuse_gaps(series, codes.is_null().arg_true())
+        return codes.to_numpy().astype(np.int32, copy=False)
+
+    def check(self, series: pl.Series) -> None:
+        """Refuse a column with a value that has no leaf. An empty cell is no value."""
+        rows = (self._find(series).is_null() & series.is_not_null()).arg_true()
+        if len(rows):
+            self._refuse_gaps(series, rows)
+
+    def _refuse_gaps(self, series: pl.Series, rows: pl.Series) -> NoReturn:
+        absent = series.gather(rows)
+        what = f"{absent.n_unique()} of the column's values"
+        raise HierarchyGap(
+            f"The hierarchy of `{self.column}` has no line for "
+            f"{'empty cells' if absent.null_count() == len(absent) else what} "
+            f"({len(rows)} rows, first in row {rows[0] + 1}).",
+            fix="Add the missing lines; `sfumato hierarchy check` lists the values for the data's owner.",
+            column=self.column,
+            rows=tuple(rows.head(10).to_list()),
+        )
+
+    def gaps(self, series: pl.Series) -> pl.Series:
+        """The distinct values that have no leaf. These are data: for the owner's eyes only."""
+        distinct = series.drop_nulls().unique(maintain_order=True)
+        return distinct.filter(self._find(distinct).is_null())
+
+    def decode(self, codes: npt.NDArray[np.integer[Any]], level: int) -> pl.Series:
+        """The labels of leaf numbers at a level."""
+        chosen = self.levels[level]
+        return chosen.labels.gather(chosen.codes[codes]).alias(self.column)
+
+    def generalize(self, series: pl.Series, level: int) -> pl.Series:
+        """Every value of the column replaced by its label at that level."""
+        return series if level == 0 else self.decode(self.encode(series), level)
+
+    def rows(self) -> list[list[str]]:
+        """One line per leaf: the value, then its label at each level. The form a hierarchy file has."""
+        columns = [level.text.fill_null("").to_list() for level in self.levels]
+        return [list(line) for line in zip(*columns, strict=True)]
+
+    def to_csv(self, path: Path) -> None:
+        """Write the ladder as a hierarchy file: no header, one line per leaf, last column the root."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, delimiter=";", lineterminator="\n").writerows(self.rows())
+
+    @classmethod
+    def from_labels(
+        cls,
+        column: str,
+        leaves: pl.Series,
+        labels: Sequence[Sequence[str | None] | pl.Series],
+    ) -> BoundHierarchy:
+        """Build from one list of labels per level above the leaves."""
+        leaves = leaves.alias(column)
+        levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
+        for names in labels:
+            series = pl.Series("label", names, dtype=pl.String)
+            distinct = series.unique(maintain_order=True)
+            index = pl.DataFrame({"label": distinct, "code": np.arange(len(distinct), dtype=np.int32)})
+            joined = series.to_frame().join(index, on="label", how="left", nulls_equal=True, maintain_order="left")
+            codes = joined["code"].to_numpy()
+            levels.append(Level(codes=codes, labels=distinct.alias(column)))
+        return cls(column=column, leaves=leaves, levels=tuple(levels))
+
+
+def with_missing(ladder: BoundHierarchy) -> BoundHierarchy:
+    """The same ladder with one more leaf for "no value", which stays missing up to the root.
+
+    Where groups are ranges, "no value" is a group of its own whose range is everything.
+    """
+    if ladder.leaves.null_count():
+        return ladder
+    leaves = ladder.leaves.extend_constant(None, 1)
+    levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
+    for number, level in enumerate(ladder.levels[1:], start=1):
+        top = number == ladder.height and level.size == 1
+        labels = level.labels if top else level.labels.extend_constant(None, 1)
+        own = np.int32(0 if top else level.size)
+        low, high = level.low, level.high
+        if not top and low is not None and high is not None:
+            low, high = np.append(low, min(low, default=0.0)), np.append(high, max(high, default=0.0))
+        levels.append(Level(codes=np.append(level.codes, own), labels=labels, low=low, high=high))
+    return BoundHierarchy(column=ladder.column, leaves=leaves, levels=tuple(levels))
+
+
+def root_only(column: str, values: pl.Series) -> BoundHierarchy:
+    """The hierarchy of a column that has none: the value itself, or ``*``."""
+    leaves = values.unique().sort()
+    return BoundHierarchy.from_labels(column, leaves, [[ROOT] * len(leaves)])

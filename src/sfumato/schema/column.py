@@ -1,0 +1,178 @@
+"""What a column is: its role in a disclosure, its kind of values, its domain and its hierarchy."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from enum import StrEnum
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_serializer, field_validator, model_validator
+
+from sfumato.data.missing import is_missing
+from sfumato.errors import WrongKind
+from sfumato.schema.casting import fit
+from sfumato.schema.hierarchy import Hierarchy, hierarchy_from_plain
+
+__all__ = ["Column", "Domain", "Kind", "Role"]
+
+
+class Role(StrEnum):
+    """What a column means to somebody who wants to find a person."""
+
+    IDENTIFIER = "identifier"
+    """Names the person alone: name, social security number, e-mail. Removed or replaced by a pseudonym."""
+    QUASI = "quasi"
+    """Known to outsiders and, together with others, singles a person out: ZIP, birth date, sex."""
+    SENSITIVE = "sensitive"
+    """What must not become known of a person: diagnosis, salary."""
+    WEIGHT = "weight"
+    """Sampling weight: how many people of the population a row stands for."""
+    HOUSEHOLD = "household"
+    """Groups rows that belong together; who finds one finds all."""
+    PLAIN = "plain"
+    """Everything else; released as it is."""
+
+
+class Kind(StrEnum):
+    """What values a column holds."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    NUMBER = "number"
+    DATE = "date"
+    DATETIME = "datetime"
+    CATEGORY = "category"
+
+    @classmethod
+    def of(cls, dtype: pl.DataType) -> Kind:
+        """The kind of a Polars type."""
+        if dtype == pl.Boolean:
+            return cls.BOOLEAN
+        if dtype.is_integer():
+            return cls.INTEGER
+        if dtype.is_numeric():
+            return cls.NUMBER
+        if dtype == pl.Date:
+            return cls.DATE
+        if dtype == pl.Datetime:
+            return cls.DATETIME
+        return cls.CATEGORY
+
+
+class Domain(BaseModel):
+    """The values a column can take, declared by its owner and therefore public.
+
+    A column without one has only its *observed* values, which are private: they may be used inside a release method
+    but never as bounds or keys of a differentially private answer.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        json_schema_extra={"anyOf": [{"required": ["values"]}, {"required": ["low", "high"]}]},
+    )
+
+    values: tuple[Any, ...] | None = None
+    """All values of a category."""
+    low: float | None = None
+    """Smallest value of a number."""
+    high: float | None = None
+    """Largest value of a number."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Domain:
+        if self.values is None and (self.low is None or self.high is None):
+            raise ValueError("a domain is either {values: [...]} or {low: ..., high: ...}")
+        if self.low is not None and self.high is not None and not -math.inf < self.low <= self.high < math.inf:
+            raise ValueError("low and high must be finite numbers, low not above high")
+        return self
+
+
+_MARKS = (
+    "Numbers are read as 1234.5, 1234,5, 1.234,5 or 1,234.5, all of a column alike and so that no mark can mean two"
+)
+_DAYS = (
+    "Dates are read as 1990-01-31, 31.01.1990, 31/01/1990 or 01/31/1990, all of a column alike and with day and month"
+)
+_WRITTEN = {
+    **dict.fromkeys(("integer", "number"), f"{_MARKS} things. "),
+    **dict.fromkeys(("date", "datetime"), f"{_DAYS} told apart by some value. "),
+}
+"""What a text has to look like to be of a kind."""
+
+
+class Column(BaseModel):
+    """One column of the schema, as a recipe declares it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    role: Role
+    """What the column means to an intruder."""
+    kind: Kind | None = None
+    """What values it holds; as found in the file when left out."""
+    hierarchy: SerializeAsAny[Hierarchy] | None = None
+    """How its values become coarser; only the step from the value to ``*`` when left out."""
+    domain: Domain | None = None
+    """Declared, public set of values; observed and private when left out."""
+    missing: Literal["category", "wildcard", "suppressed"] = "category"
+    """What an empty cell means for classes: a value of its own, one that matches all, or one already suppressed."""
+
+    missing_codes: tuple[int | float | str | tuple[int | float, int | float], ...] = ()
+    """Values that mean "no answer" (-9, 999, ``n/a``; a pair is a range) and are read as empty cells."""
+
+    @field_validator("missing_codes", mode="before")
+    @classmethod
+    def _written(cls, value: object) -> object:
+        if not isinstance(value, list | tuple):
+            return value
+        if any(isinstance(code, bool) for code in value):
+            raise ValueError("true and false are no missing codes")
+        # YAML reads 9999-12-31 as a date
+        return [code.isoformat() if isinstance(code, date) else code for code in value]
+
+    @field_validator("missing_codes")
+    @classmethod
+    def _sound(cls, codes: tuple[Any, ...]) -> tuple[Any, ...]:
+        for code in codes:
+            if isinstance(code, str) and not code.strip():
+                raise ValueError("an empty cell is missing already")
+            if isinstance(code, int | float) and not math.isfinite(code):
+                raise ValueError("a missing code is a finite number, a word, or a pair [low, high]")
+            if isinstance(code, tuple) and not code[0] <= code[1]:
+                raise ValueError("a range of missing codes is a pair [low, high], low not above high")
+        return codes
+
+    @field_serializer("missing_codes", when_used="json")
+    def _plain_codes(self, codes: tuple[Any, ...]) -> list[Any]:
+        """JSON has no infinity, which SPSS has at the end of a range."""
+        return [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in codes]
+
+    @field_validator("hierarchy", mode="before")
+    @classmethod
+    def _named_part(cls, value: object, info: Any) -> object:
+        return hierarchy_from_plain(value, base=(info.context or {}).get("base"))
+
+    def cast(self, series: pl.Series) -> pl.Series:
+        """The column in the type of its declared kind, its missing codes blank.
+
+        A value that does not fit is counted, not shown.
+        """
+        if self.missing_codes:
+            series = series.set(is_missing(series, self.missing_codes), None)
+        if self.kind is None or Kind.of(series.dtype) == self.kind:
+            return series
+        fitted = fit(series, self.kind)
+        bad = (fitted.is_null() & series.is_not_null()).arg_true()
+        if len(bad):
+            raise WrongKind(
+                f"Column `{series.name}` is declared {self.kind}, but {len(bad)} of its {len(series)} values are not "
+                f"(first in row {bad[0] + 1}).",
+                fix=f'{_WRITTEN.get(self.kind.value, "")}Values that mean "no answer" belong into missing_codes; else'
+                " change its kind in the recipe, or clean the file.",
+                column=series.name,
+                rows=tuple(bad.head(10).to_list()),
+            )
+        return fitted

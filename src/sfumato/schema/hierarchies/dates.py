@@ -1,0 +1,72 @@
+"""Dates made coarser by the calendar."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, ClassVar, Literal
+
+import polars as pl
+from pydantic import Field, field_validator
+
+from sfumato.errors import WrongKind
+from sfumato.schema.hierarchy import ROOT, BoundHierarchy, Hierarchy
+
+__all__ = ["DatesHierarchy"]
+
+Unit = Literal["hour", "day", "week", "month", "quarter", "year", "decade", "century"]
+_ORDER: tuple[str, ...] = ("hour", "day", "week", "month", "quarter", "year", "decade", "century")
+_FORMATS = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
+
+
+class DatesHierarchy(Hierarchy):
+    """Calendar units from fine to coarse: 1965-07-31, then 1965-07, 1965-Q3, 1965, 1960s, 1900-1999.
+
+    Weeks are ISO weeks; they cross the borders of months and years and therefore do not go with those.
+
+    >>> DatesHierarchy.build(["month", "year", "decade"]).ladder("birth", pl.Series([date(1965, 7, 31)])).rows()
+    [['1965-07-31', '1965-07', '1965', '1960s', '*']]
+    """
+
+    main: ClassVar[str | None] = "units"
+    examples = ({"units": ["month", "year", "decade"]}, {"units": ["quarter", "century"]}, {"units": ["week"]})
+    sample = (date(1899, 12, 31), date(1900, 1, 1), date(1965, 7, 31), date(1965, 8, 1), date(1966, 1, 2))
+
+    units: Annotated[tuple[Unit, ...], Field(min_length=1)]
+    """The levels above the date itself, from fine to coarse; ``*`` follows by itself. A column of days skips units that
+    are no coarser than a day."""
+
+    @field_validator("units")
+    @classmethod
+    def _nested(cls, units: tuple[str, ...]) -> tuple[str, ...]:
+        ranks = [_ORDER.index(unit) for unit in units]
+        if ranks != sorted(set(ranks)):
+            raise ValueError(f"must go from fine to coarse: {', '.join(_ORDER)}")
+        if "week" in units and ranks[-1] > _ORDER.index("week"):
+            raise ValueError("weeks cross the borders of months and years; leave out `week` or all that follows it")
+        return units
+
+    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+        if not isinstance(values.dtype, pl.Date | pl.Datetime):
+            raise WrongKind(
+                f"The hierarchy of `{column}` is made of dates, but the column is not.",
+                fix=f"Declare it in the recipe: `{column}: {{kind: date, ...}}`.",
+                column=column,
+            )
+        leaves = values.unique().sort()
+        # a day cannot become an hour, and is itself already
+        units = [unit for unit in self.units if unit not in ("hour", "day") or not isinstance(values.dtype, pl.Date)]
+        return BoundHierarchy.from_labels(column, leaves, [*(_labels(leaves, u) for u in units), [ROOT] * len(leaves)])
+
+
+def _labels(leaves: pl.Series, unit: str) -> pl.Series:
+    year = leaves.dt.year()
+    match unit:
+        case "quarter":
+            return year.cast(pl.String) + "-Q" + leaves.dt.quarter().cast(pl.String)
+        case "decade":
+            return (year // 10 * 10).cast(pl.String) + "s"
+        case "century":
+            first = year // 100 * 100
+            return first.cast(pl.String) + "-" + (first + 99).cast(pl.String)
+        case _:
+            return leaves.dt.strftime(_FORMATS[unit])

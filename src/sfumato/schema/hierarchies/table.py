@@ -1,0 +1,35 @@
+"""A hierarchy written out in the recipe."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import polars as pl
+from pydantic import Field
+
+from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy
+from sfumato.schema.hierarchy_rows import Scalar, as_text, ladder_of_rows
+
+__all__ = ["TableHierarchy"]
+
+
+class TableHierarchy(Hierarchy):
+    """One line per value: the value, then its label at each level, the last being the root.
+
+    The same lines as in a hierarchy file, kept in the recipe itself. Values need not occur in the data; a value that
+    occurs and has no line is refused when the hierarchy is used.
+
+    >>> rule = TableHierarchy.build([["Berlin", "Germany", "*"], ["Paris", "France", "*"]])
+    >>> rule.ladder("city", pl.Series(["Paris"])).generalize(pl.Series("city", ["Paris"]), 1).to_list()
+    ['France']
+    """
+
+    main: ClassVar[str | None] = "rows"
+    examples = ({"rows": [["Berlin", "Germany", "*"], ["Bonn", "Germany", "*"], ["Paris", "France", "*"]]},)
+    sample = ("Bonn", "Paris")
+
+    rows: Annotated[tuple[tuple[Scalar, ...], ...], Field(min_length=1)]
+    """The lines. An empty first cell is the line of "no value"."""
+
+    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+        return ladder_of_rows(column, values, [[as_text(cell) for cell in row] for row in self.rows])

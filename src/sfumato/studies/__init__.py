@@ -1,0 +1,7 @@
+"""Risk against utility: many candidate releases of one table, attacked, measured, and put on one map."""
+
+from sfumato.studies.frontier import Point, Study
+from sfumato.studies.plan import Candidate, StudyPlan
+from sfumato.studies.run import run_study
+
+__all__ = ["Candidate", "Point", "Study", "StudyPlan", "run_study"]

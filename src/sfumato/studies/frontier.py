@@ -1,0 +1,186 @@
+"""The map of risk and utility: points, the Pareto frontier, and a recommendation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.studies.plan import Candidate, StudyPlan
+
+__all__ = ["Point", "Study", "points_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A candidate on the map, averaged over its seeds."""
+
+    candidate: Candidate
+    risk: float | None
+    """Mean over the seeds of the risk on the risk axis; None when it could not be judged."""
+    risk_high: float | None
+    """The largest upper end of its interval over the seeds: what a limit is held against."""
+    risk_by: str
+    """Which attack or measure gave the risk (the worst one, most often, where none was named)."""
+    loss: float | None
+    """Mean over the seeds of the utility loss: the measure itself, or one minus it where high values are good."""
+    loss_low: float | None
+    loss_high: float | None
+    """Smallest and largest over the seeds."""
+    holds: bool
+    """Whether every privacy model of the recipe held in every run."""
+    seconds: float
+    attacks: Mapping[str, float]
+    """Mean risk of every attack that applied."""
+    measures: Mapping[str, float]
+    """Mean value of every measure that applied."""
+    reason: str = ""
+    """Why the candidate is not on the map."""
+    efficient: bool = False
+    """Whether no other candidate has both less risk and less loss."""
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "candidate": self.candidate.name,
+            "steps": self.candidate.to_plain(),
+            **{
+                name: getattr(self, name)
+                for name in (
+                    "risk", "risk_high", "risk_by", "loss", "loss_low", "loss_high", "holds", "efficient", "seconds",
+                )
+            },
+            "attacks": dict(self.attacks),
+            "measures": dict(self.measures),
+            **({"reason": self.reason} if self.reason else {}),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """All candidates with what came of them."""
+
+    plan: StudyPlan
+    points: tuple[Point, ...]
+    resumed: int = 0
+    """Runs that were found finished from before."""
+
+    @property
+    def frontier(self) -> tuple[Point, ...]:
+        """Efficient candidates, least risk first."""
+        chosen = [point for point in self.points if point.efficient]
+        return tuple(sorted(chosen, key=lambda point: (point.risk or 0.0, point.loss or 0.0)))
+
+    def recommend(self, *, risk: float | None = None, loss: float | None = None) -> Point | None:
+        """The best candidate under a limit, or None when none keeps it.
+
+        With ``risk``: least loss among those whose risk stays below it at the upper end of its interval. With
+        ``loss``: least risk among those that lose no more. Candidates whose privacy models fail are never recommended.
+        """
+        usable = [p for p in self.points if p.risk is not None and p.loss is not None and p.holds]
+        if risk is not None:
+            usable = [p for p in usable if p.risk_high is not None and p.risk_high <= risk]
+        if loss is not None:
+            usable = [p for p in usable if p.loss is not None and p.loss <= loss]
+        if not usable or (risk is None and loss is None):
+            return None
+        first, second = ("loss", "risk") if risk is not None else ("risk", "loss")
+        return min(usable, key=lambda p: (getattr(p, first), getattr(p, second)))
+
+    def to_plain(self) -> dict[str, Any]:
+        """The document that ``sfumato study --json`` prints."""
+        limit = self.plan.recipe.limits.risk
+        best = self.recommend(risk=limit) if limit is not None else None
+        return {
+            "risk": self.plan.risk or "worst attack on identity",
+            "utility": self.plan.utility,
+            "seeds": len(self.plan.seeds),
+            "resumed": self.resumed,
+            "candidates": [point.to_plain() for point in self.points],
+            "frontier": [point.candidate.name for point in self.frontier],
+            "limit": limit,
+            "recommended": best.candidate.name if best is not None else None,
+        }
+
+
+def points_of(plan: StudyPlan, cells: Mapping[tuple[int, int], Mapping[str, Any]]) -> tuple[Point, ...]:
+    """Average the cells of each candidate and mark the efficient ones."""
+    points = [
+        _point(plan, candidate, [cells[number, seed] for seed in plan.seeds])
+        for number, candidate in enumerate(plan.candidates)
+    ]
+    placed = [(p.risk, p.loss) for p in points if p.risk is not None and p.loss is not None]
+    return tuple(
+        Point(**{**{f: getattr(p, f) for f in Point.__dataclass_fields__}, "efficient": _efficient(p, placed)})
+        for p in points
+    )
+
+
+def _efficient(point: Point, placed: list[tuple[float, float]]) -> bool:
+    if point.risk is None or point.loss is None:
+        return False
+    here = (point.risk, point.loss)
+    return not any(r <= here[0] and u <= here[1] and (r, u) != here for r, u in placed)
+
+
+def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]) -> Point:
+    refused = [str(cell["reason"]) for cell in cells if "refused" in cell]
+    risks = [_risk(plan, cell) for cell in cells]
+    losses = [_loss(plan, cell) for cell in cells]
+    judged = [found for found in risks if found is not None]
+    lost = [found for found in losses if found is not None]
+    complete = not refused and len(judged) == len(lost) == len(cells)
+    reason = refused[0] if refused else ""
+    if not complete and not reason:
+        if len(judged) < len(cells):
+            who = "no attack on identity applies" if plan.risk is None else f"{plan.risk} does not apply"
+            reason = f"The risk could not be judged: {who}."
+        else:
+            reason = f"The measure {plan.utility} did not apply."
+    names = [name for _, _, name in judged]
+    return Point(
+        candidate=candidate,
+        risk=float(np.mean([value for value, _, _ in judged])) if complete else None,
+        risk_high=float(max(high for _, high, _ in judged)) if complete else None,
+        risk_by=max(set(names), key=names.count) if names else "",
+        loss=float(np.mean(lost)) if complete else None,
+        loss_low=float(min(lost)) if complete else None,
+        loss_high=float(max(lost)) if complete else None,
+        holds=all(v["state"] == "holds" for cell in cells for v in cell["verdicts"]) and not refused,
+        seconds=float(sum(cell["seconds"] for cell in cells)),
+        attacks=_means(cells, "attacks", "attack", "risk"),
+        measures=_means(cells, "measures", "measure", "value"),
+        reason=reason,
+    )
+
+
+def _means(cells: list[Mapping[str, Any]], key: str, name: str, value: str) -> dict[str, float]:
+    seen: dict[str, list[float]] = {}
+    for cell in cells:
+        for entry in cell[key]:
+            if entry.get(value) is not None:
+                seen.setdefault(entry[name], []).append(entry[value])
+    return {label: float(np.mean(values)) for label, values in seen.items()}
+
+
+def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, str] | None:
+    """Value, upper end and name of the risk of a cell."""
+    found = []
+    for attack in cell["attacks"]:
+        wanted = attack["attack"] == plan.risk if plan.risk is not None else attack["discloses"] == "identity"
+        if wanted and attack["risk"] is not None:
+            found.append((float(attack["risk"]), float(attack["high"]), str(attack["attack"])))
+    for measure in cell["measures"]:
+        if plan.risk is not None and measure["measure"] == plan.risk and measure["value"] is not None:
+            high = measure["high"] if measure["high"] is not None else measure["value"]
+            found.append((float(measure["value"]), float(high), str(measure["measure"])))
+    return max(found, default=None)
+
+
+def _loss(plan: StudyPlan, cell: Mapping[str, Any]) -> float | None:
+    for measure in cell["measures"]:
+        if measure["measure"] == plan.utility and measure["value"] is not None:
+            value = float(measure["value"])
+            return value if measure["better"] == "low" else 1 - value
+    return None

@@ -1,0 +1,237 @@
+"""What a study tries: a recipe, and a grid of candidate steps.
+
+A study file is a recipe with one more key. Values to try stand in ``{try: [...]}``; every combination is a candidate::
+
+    study:
+      candidates:
+        - rank-swap: {p: {try: [2, 5, 10]}, variant: {try: [classic, p-buckets]}}
+        - microaggregate: {k: {try: [3, 5, 10]}}
+        - [{top-bottom-code: {top_percent: 2}}, {noise: {variance_ratio: 0.1}}]
+      seeds: 3
+      utility: correlations
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from sfumato.attacks import Attack
+from sfumato.errors import InvalidRecipe, Problem, SfumatoError, did_you_mean
+from sfumato.masking.base import Step
+from sfumato.measures import About, Measure
+from sfumato.recipe import Recipe
+from sfumato.recipe.recipe import yaml_text
+from sfumato.recipe.validate import recipe_from_text
+from sfumato.recipe.yaml_positions import Located, parse, read_document
+from sfumato.registry import registry
+
+__all__ = ["Candidate", "StudyPlan"]
+
+_KEYS = ("candidates", "seeds", "risk", "utility", "tries")
+_MOST = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Steps that may become the release, with a name that tells them from the other candidates."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        return [{step.part_name(): step.to_plain()} for step in self.steps]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyPlan:
+    """Recipe, candidates and seeds, and which attack and measure span the map."""
+
+    recipe: Recipe
+    """Everything that the candidates share; its own steps run before theirs."""
+    candidates: tuple[Candidate, ...]
+    seeds: tuple[int, ...] = (1,)
+    risk: str | None = None
+    """The attack or disclosure measure on the risk axis; None: the worst of all attacks on identity."""
+    utility: str = "marginals"
+    """The utility measure on the other axis."""
+    tries: int = 2000
+    """Most people each attack looks for."""
+
+    def recipe_of(self, candidate: Candidate, seed: int | None = None) -> Recipe:
+        """The recipe that makes this candidate, ready to run."""
+        steps = (*self.recipe.steps, *candidate.steps)
+        return replace(self.recipe, steps=steps, seed=seed if seed is not None else self.seeds[0])
+
+    @classmethod
+    def load(cls, path: str | Path) -> StudyPlan:
+        """Read and validate a study file; all problems of the recipe part are reported with their lines."""
+        file, text = Path(path), read_document(path, kind="study", fix="A study is a recipe with a `study:` key.")
+        return cls.parse(text, base=file.parent, source=file.name)
+
+    @classmethod
+    def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None, source: str = "study") -> StudyPlan:
+        """A plan from YAML text or from plain data."""
+        text = document if isinstance(document, str) else yaml_text(dict(document))
+        recipe = recipe_from_text(text, base=base, source=source, beside=("study",))
+        located = parse(text, source=source)
+        return _plan(recipe, located)
+
+
+def _plan(recipe: Recipe, document: Located) -> StudyPlan:
+    problems: list[Problem] = []
+
+    def add(path: tuple[str | int, ...], message: str) -> None:
+        problems.append(Problem(where=".".join(map(str, path)), line=document.line(path), message=message))
+
+    plain = document.value.get("study")
+    if not isinstance(plain, dict):
+        add(("study",), "must be a mapping with `candidates`: what to try")
+        raise InvalidRecipe(problems, source=document.source)
+    for key in plain:
+        if key not in _KEYS:
+            add(("study", key), "unknown key. " + did_you_mean(str(key), _KEYS))
+    candidates: list[tuple[str, Candidate]] = []
+    listed = plain.get("candidates")
+    if not isinstance(listed, list) or not listed:
+        add(("study", "candidates"), "must be a list of steps to try")
+        listed = []
+    for number, entry in enumerate(listed):
+        try:
+            candidates.extend(_expand(entry))
+        except (SfumatoError, ValueError) as refusal:
+            add(("study", "candidates", number), str(refusal))
+    seeds = plain.get("seeds", 1)
+    if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 1000:
+        start = 1 if recipe.seed is None else recipe.seed
+        seeds = list(range(start, start + seeds))
+    if not isinstance(seeds, list) or not all(isinstance(s, int) and s >= 0 for s in seeds) or not seeds:
+        add(("study", "seeds"), "must be a count from 1 to 1000, or a list of whole numbers")
+        seeds = [1]
+    tries = plain.get("tries", 2000)
+    if not isinstance(tries, int) or tries < 1:
+        add(("study", "tries"), "must be a whole number, 1 or larger")
+        tries = 2000
+    recipe, utility = _with_utility(recipe, plain.get("utility"), add)
+    recipe, risk = _with_risk(recipe, plain.get("risk"), add)
+    if len(candidates) * len(seeds) > _MOST:
+        add(("study",), f"asks for {len(candidates) * len(seeds)} runs; {_MOST} is the most")
+    if problems:
+        raise InvalidRecipe(problems, source=document.source)
+    return StudyPlan(
+        recipe=recipe, candidates=_named(candidates), seeds=tuple(seeds), risk=risk, utility=utility, tries=tries
+    )
+
+
+def _with_utility(recipe: Recipe, wanted: object, add: Any) -> tuple[Recipe, str]:
+    """The utility axis is always measured: the one named, else the recipe's first, else the marginals."""
+    useful = [m.part_name() for m in recipe.measures if m.about is About.UTILITY]
+    if wanted is None:
+        wanted = useful[0] if useful else "marginals"
+    if wanted in useful:
+        return recipe, str(wanted)
+    try:
+        part = registry("measure").get(str(wanted)).build()
+    except SfumatoError as refusal:
+        add(("study", "utility"), str(refusal))
+        return recipe, "marginals"
+    assert isinstance(part, Measure)
+    if part.about is not About.UTILITY:
+        add(("study", "utility"), f"`{wanted}` measures disclosure, not utility")
+    return replace(recipe, measures=(*recipe.measures, part)), str(wanted)
+
+
+def _with_risk(recipe: Recipe, wanted: object, add: Any) -> tuple[Recipe, str | None]:
+    if wanted is None:
+        return recipe, None
+    name = str(wanted)
+    if name in {a.part_name() for a in recipe.attacks} | {m.part_name() for m in recipe.measures}:
+        return recipe, name
+    for kind in ("attack", "measure"):
+        if name in registry(kind):
+            try:
+                part = registry(kind).get(name).build()
+            except SfumatoError as refusal:
+                add(("study", "risk"), f"{refusal} List it with its parameters under `{kind}s`.")
+                return recipe, None
+            if isinstance(part, Attack):
+                return replace(recipe, attacks=(*recipe.attacks, part)), name
+            assert isinstance(part, Measure)
+            return replace(recipe, measures=(*recipe.measures, part)), name
+    add(("study", "risk"), f"there is no attack or measure `{name}`. {did_you_mean(name, registry('attack').names())}")
+    return recipe, None
+
+
+def _expand(entry: object) -> list[tuple[str, Candidate]]:
+    """All combinations of the values to try in one entry (a step, or a list of steps that run in order), each with a
+    longer name for the case that the short one is not its own."""
+    steps = entry if isinstance(entry, list) else [entry]
+    options: list[list[tuple[str, Any, str, str]]] = []
+    for step in steps:
+        if isinstance(step, str):
+            step = {step: None}
+        if not isinstance(step, Mapping) or len(step) != 1:
+            raise ValueError("a candidate is a step such as {rank-swap: {p: {try: [2, 5]}}}, or a list of steps")
+        [(name, setting)] = step.items()
+        options.append([(str(name), value, *words) for value, *words in _combinations(str(name), setting)])
+    candidates = []
+    for chosen in product(*options):
+        parts = []
+        for name, setting, _, _ in chosen:
+            part = registry("method").get(name).build(setting)
+            assert isinstance(part, Step)
+            parts.append(part)
+        short, full = (" + ".join(f"{names[0]} {names[at]}".strip() for names in chosen) for at in (2, 3))
+        candidates.append((full, Candidate(name=short, steps=tuple(parts))))
+    return candidates
+
+
+def _combinations(name: str, setting: object) -> list[tuple[Any, str, str]]:
+    """Every setting that the values to try span, with the words that tell it from the others, and with all words.
+
+    Lists that are not tried, such as the columns to mask, are mostly the same for all.
+    """
+    main = registry("method").get(name).main
+    if _is_try(setting) and main is not None:
+        setting = {main: setting}
+    if not isinstance(setting, Mapping):
+        words = "" if setting is None else _short(setting)
+        return [(setting, words, words)]
+    varied = {key: value["try"] for key, value in setting.items() if _is_try(value)}
+    fixed = {key: value for key, value in setting.items() if key not in varied}
+    made = []
+    for values in product(*varied.values()):
+        tried = dict(zip(varied, values, strict=True))
+        plain = {key: value for key, value in fixed.items() if not isinstance(value, list | Mapping)}
+        short, full = (", ".join(f"{k}={_short(v)}" for k, v in (known | tried).items()) for known in (plain, fixed))
+        made.append(({**fixed, **tried}, short, full))
+    return made
+
+
+def _is_try(value: object) -> bool:
+    if isinstance(value, Mapping) and "try" in value:
+        if len(value) != 1 or not isinstance(value["try"], list) or not value["try"]:
+            raise ValueError("values to try are written as {try: [value, value, ...]}")
+        return True
+    return False
+
+
+def _short(value: object) -> str:
+    text = f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _named(candidates: list[tuple[str, Candidate]]) -> tuple[Candidate, ...]:
+    short = Counter(candidate.name for _, candidate in candidates)
+    told = [replace(c, name=full) if short[c.name] > 1 else c for full, c in candidates]
+    seen: dict[str, int] = {}
+    named = []
+    for candidate in told:
+        seen[candidate.name] = seen.get(candidate.name, 0) + 1
+        count = seen[candidate.name]
+        named.append(candidate if count == 1 else replace(candidate, name=f"{candidate.name} ({count})"))
+    return tuple(named)

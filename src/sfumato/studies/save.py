@@ -1,0 +1,68 @@
+"""A study as a folder: document, table, page, and the recipe of every candidate ready to run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.atomic import replacing
+from sfumato.recipe.recipe import yaml_text
+from sfumato.studies.frontier import Study
+from sfumato.studies.page import page
+
+__all__ = ["recipe_name", "save_study"]
+
+
+def recipe_name(number: int, name: str) -> str:
+    """The file name of a candidate's recipe.
+
+    >>> recipe_name(3, "rank-swap p=5, variant=p-buckets")
+    '03-rank-swap-p-5-variant-p-buckets.yaml'
+    """
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()[:80]
+    return f"{number:02d}-{plain}.yaml"
+
+
+def save_study(study: Study, folder: str | Path) -> Path:
+    """Write everything; the study's own earlier files are replaced, finished cells stay."""
+    target = Path(folder)
+    recipes = target / "recipes"
+    recipes.mkdir(parents=True, exist_ok=True)
+    _write(target / "study.json", json.dumps(study.to_plain(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    _write(target / "study.csv", _table(study).write_csv())
+    _write(target / "study.html", page(study))
+    for number, point in enumerate(study.points, start=1):
+        recipe = anchored(study.plan.recipe_of(point.candidate).to_plain())
+        _write(recipes / recipe_name(number, point.candidate.name), yaml_text(recipe))
+    return target
+
+
+def anchored(node: Any) -> Any:
+    """The same plain data with every file that exists named by its full path, so that it runs from any folder."""
+    if isinstance(node, dict):
+        return {key: anchored(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [anchored(value) for value in node]
+    if isinstance(node, str) and len(node) < 1000 and ("." in node or "/" in node) and Path(node).is_file():
+        return str(Path(node).resolve())
+    return node
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path, force=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _table(study: Study) -> pl.DataFrame:
+    rows = []
+    for point in study.points:
+        plain = point.to_plain()
+        kept = {key: value for key, value in plain.items() if key not in ("steps", "attacks", "measures")}
+        attacks = {f"attack {name}": value for name, value in point.attacks.items()}
+        measures = {f"measure {name}": value for name, value in point.measures.items()}
+        rows.append({**kept, **attacks, **measures})
+    return pl.DataFrame(rows, infer_schema_length=None)

@@ -1,0 +1,96 @@
+"""Population uniques estimated once more, by other routes than :mod:`sfumato.masking.population_uniques` takes.
+
+Zayatz's estimate is a sum of products. Pitman's likelihood is not climbed but its two score equations are solved: for
+each α the θ at which the one vanishes, and then the α at which the other does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["unique_share"]
+
+_STEPS = 200
+_ENDS = (-13.0, 20.0)
+"""α between 0 and 1, as its logit; nearer to an end the estimate means nothing."""
+
+
+def unique_share(sizes: Sequence[int], fraction: float, estimator: str) -> float:
+    """The share of the population that is unique, by "pitman", "zayatz" or "dankar"; 1 if it cannot be estimated.
+
+    >>> round(unique_share([1, 1, 1, 2, 2, 3, 10], 0.5, "zayatz"), 4)
+    0.0772
+    """
+    counts = Counter(sizes)
+    if not counts[1]:
+        return 0.0
+    chosen = ("pitman" if fraction <= 0.1 else "zayatz") if estimator == "dankar" else estimator
+    return {"pitman": _pitman, "zayatz": _zayatz}[chosen](counts, fraction)
+
+
+def _zayatz(counts: Mapping[int, int], fraction: float) -> float:
+    rows, classes = sum(size * n for size, n in counts.items()), sum(counts.values())
+    people = round(rows / fraction)
+
+    def one_of(size: int) -> float:
+        """The probability that a sample of that many rows holds just one of a class of so many people."""
+        if rows - 1 > people - size:
+            return 0.0
+        ways = math.log(size) + _choose(people - size, rows - 1) - _choose(people, rows)
+        return math.exp(ways)
+
+    seen_alone = sum(n / classes * one_of(size) for size, n in counts.items())
+    alone_there = counts[1] / classes * one_of(1) / seen_alone
+    return counts[1] / rows * min(1.0, alone_there)
+
+
+def _choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _pitman(counts: Mapping[int, int], fraction: float) -> float:
+    from scipy.special import digamma
+
+    rows, classes = sum(size * n for size, n in counts.items()), sum(counts.values())
+    if max(counts) == 1 or classes < 2:
+        return 1.0
+
+    def new_classes(theta: float, alpha: float) -> float:
+        """The sum of 1 / (θ + iα) over the classes but the first."""
+        return float(digamma(theta / alpha + classes) - digamma(theta / alpha + 1)) / alpha
+
+    def by_theta(theta: float, alpha: float) -> float:
+        return new_classes(theta, alpha) - float(digamma(theta + rows) - digamma(theta + 1))
+
+    def theta_at(alpha: float) -> float:
+        return math.exp(_root(lambda log: by_theta(math.exp(log), alpha), -30.0, 25.0))
+
+    def by_alpha(alpha: float) -> float:
+        theta = theta_at(alpha)
+        grown = (classes - 1 - theta * new_classes(theta, alpha)) / alpha
+        held = sum(n * float(digamma(size - alpha) - digamma(1 - alpha)) for size, n in counts.items())
+        return grown - held
+
+    logit = _root(lambda point: by_alpha(1 / (1 + math.exp(-point))), *_ENDS)
+    if logit in _ENDS:
+        return 1.0  # the likelihood has no peak
+    alpha = 1 / (1 + math.exp(-logit))
+    theta = theta_at(alpha)
+    share = math.lgamma(theta + 1) - math.lgamma(theta + alpha) + (alpha - 1) * math.log(rows / fraction)
+    return min(1.0, math.exp(share))
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function falls from above zero to below, by halving; an end where it does not."""
+    if function(low) <= 0:
+        return low
+    if function(high) >= 0:
+        return high
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if function(middle) > 0 else (low, middle)
+    return (low + high) / 2

@@ -1,7 +1,0 @@
-"""A first look at a table: what the columns are, and which of them together single people out."""
-
-from tacit.profile.proposal import ColumnProposal, Proposal, propose
-from tacit.profile.recipe_text import to_yaml
-from tacit.profile.singling import Combination, Singling, single_out, unique_share
-
-__all__ = ["ColumnProposal", "Combination", "Proposal", "Singling", "propose", "single_out", "to_yaml", "unique_share"]

@@ -1,5 +1,0 @@
-"""The recipe: one file that is the truth about how a release was made."""
-
-from tacit.recipe.recipe import Limits, Recipe, Source
-
-__all__ = ["Limits", "Recipe", "Source"]

@@ -1,6 +1,0 @@
-"""Checks of the contracts, for our tests and for yours: ``check_step(MyStep(...))``."""
-
-from tacit.testing.sample import sample
-from tacit.testing.steps import check_step
-
-__all__ = ["check_step", "sample"]
