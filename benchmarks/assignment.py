@@ -59,7 +59,7 @@ def main() -> None:
         Noise(variance_ratio=0.1),
         Noise(variance_ratio=0.1, variant="correlated"),
     ):
-        show(f"{step.part_name()} {step.to_plain()}", scenario(census, step), attacks)
+        show(f"{step.part_name()} {step.to_dict()}", scenario(census, step), attacks)
     survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
     roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
     people = Dataset.of(Table(frame=survey), Schema(columns=roles))

@@ -81,7 +81,7 @@ class Part(BaseModel):
             lines = [f"{'.'.join(map(str, e['loc'])) or cls.main}: {plain_message(e, cls)}" for e in failure.errors()]
             raise BadParameter(f"{cls.part_name()}: " + "; ".join(lines), part=cls.part_name()) from None
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The parameters as plain data, ready for YAML or JSON."""
         return self.model_dump(mode="json", exclude_none=True)
 

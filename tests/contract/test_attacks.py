@@ -144,7 +144,7 @@ def first_run(kind: type[Attack], parameters: dict[str, Any]) -> Outcome:
 def test_unmasked_release_is_found_out(kind: type[Attack], parameters: dict[str, Any]) -> None:
     outcome = first_run(kind, parameters)
     assert outcome.main.tries > 0
-    assert risk(outcome).high >= 0.999, outcome.to_plain()
+    assert risk(outcome).high >= 0.999, outcome.to_dict()
 
 
 @pytest.mark.parametrize(("kind", "parameters"), PARTS)
@@ -152,9 +152,9 @@ def test_unrelated_release_gives_no_more_than_the_baseline(kind: type[Attack], p
     outcome = run(kind.build(parameters), unrelated(kind))
     found = risk(outcome, level=0.999)
     reached = wilson(outcome.baseline.hits, outcome.baseline.tries, 0.999)[1]
-    assert found.low <= reached, outcome.to_plain()
+    assert found.low <= reached, outcome.to_dict()
     if kind.discloses is Discloses.IDENTITY:
-        assert found.value <= 0.05, outcome.to_plain()
+        assert found.value <= 0.05, outcome.to_dict()
 
 
 @pytest.mark.parametrize(("kind", "parameters"), PARTS)
@@ -162,7 +162,7 @@ def test_same_seed_same_outcome_and_inputs_untouched(kind: type[Attack], paramet
     where = unmasked(kind)
     before, released = where.original.table.frame.clone(), where.release.table.frame.clone()
     first, second = first_run(kind, parameters), run(kind.build(parameters), where)
-    assert first.to_plain() == second.to_plain()
+    assert first.to_dict() == second.to_dict()
     assert where.original.table.frame.equals(before)
     assert where.release.table.frame.equals(released)
 
@@ -174,7 +174,7 @@ def test_counts_are_sound(kind: type[Attack], parameters: dict[str, Any]) -> Non
         assert 0 <= arm.hits <= arm.tries
     assert outcome.certain_hits <= outcome.certain <= outcome.claims <= outcome.main.tries
     assert outcome.certain_hits <= outcome.main.hits
-    plain = json.loads(json.dumps(outcome.to_plain(), allow_nan=False))
+    plain = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
     assert plain["low"] <= plain["risk"] <= plain["high"]
     assert plain["attack"] == kind.part_name()
     assert plain["discloses"] == kind.discloses.value
@@ -215,7 +215,7 @@ def test_time_is_up(kind: type[Attack], parameters: dict[str, Any], readings: in
     assert outcome.stopped == (outcome.main.tries < whole.main.tries)
     assert len(outcome.rows) == len(outcome.hit) == len(outcome.confidence) == outcome.main.tries
     if outcome.stopped:
-        plain = json.loads(json.dumps(outcome.to_plain(), allow_nan=False))
+        plain = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
         assert (plain["stopped"], plain["planned"]) == (True, whole.main.tries)
         assert risk(outcome).high >= 0.99
         assert outcome.main.hits < outcome.main.tries or risk(outcome).low <= risk(whole).low
@@ -285,5 +285,5 @@ def test_bad_releases_are_judged_or_refused(kind: type[Attack], spoil: Callable[
         said = str(refusal)
     else:
         assert 0 <= outcome.main.hits <= outcome.main.tries
-        said = json.dumps(outcome.to_plain(), allow_nan=False)
+        said = json.dumps(outcome.to_dict(), allow_nan=False)
     assert len(said) > 20

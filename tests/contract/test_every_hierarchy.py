@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.registry import registry
 from sfumato.schema.hierarchies.file import FileHierarchy
-from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, hierarchy_from_plain
+from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, hierarchy_from_dict
 
 CASES = [
     pytest.param(kind, example, id=f"{kind.part_name()}-{number}")
@@ -68,13 +68,13 @@ class TestEveryHierarchy:
 
     def test_public_form_rebuilds_it(self, kind, example, folder):
         rule, values, ladder = laid(kind, example, folder)
-        rebuilt = hierarchy_from_plain(rule.public())
+        rebuilt = hierarchy_from_dict(rule.public())
         assert rebuilt.ladder("c", values) == ladder
         assert str(folder) not in str(rule.public())
 
     def test_plain_form_rebuilds_it(self, kind, example, folder):
         rule, _, _ = laid(kind, example, folder)
-        assert hierarchy_from_plain({kind.part_name(): rule.to_plain()}, base=folder) == rule
+        assert hierarchy_from_dict({kind.part_name(): rule.to_dict()}, base=folder) == rule
 
     def test_laying_it_over_its_own_leaves_changes_nothing(self, kind, example, folder):
         rule, _, ladder = laid(kind, example, folder)

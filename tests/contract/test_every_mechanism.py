@@ -24,7 +24,7 @@ def paid(part: Mechanism, times: int = 1) -> Receipt:
 
 
 def label(part: Mechanism) -> str:
-    return f"{part.part_name()} {part.to_plain()}"
+    return f"{part.part_name()} {part.to_dict()}"
 
 
 @pytest.mark.parametrize("part", PARTS, ids=label)
@@ -73,7 +73,7 @@ class TestEveryMechanism:
         assert len(part.summary()) > 20
 
     def test_comes_back_from_plain_data(self, part: Mechanism) -> None:
-        assert type(part).build(part.to_plain()) == part
+        assert type(part).build(part.to_dict()) == part
 
 
 def test_a_receipt_is_issued_by_a_ledger_only() -> None:

@@ -37,7 +37,7 @@ def test_value_or_reason_and_plain_data(kind: type[Measure], parameters: dict[st
     found = judge(kind.build(parameters), pair(frame().drop("name")), rng=Rng(1))
     assert (found.value is None) == bool(found.reason)
     assert found.measure == kind.part_name()
-    document = json.loads(json.dumps(found.to_plain(), allow_nan=False))
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["measure"] == kind.part_name()
 
 
@@ -88,6 +88,6 @@ def test_bad_releases_are_judged_or_refused(kind: type[Measure], spoil: str) -> 
     except SfumatoError as refusal:
         said = str(refusal)
     else:
-        said = json.dumps(found.to_plain(), allow_nan=False)
+        said = json.dumps(found.to_dict(), allow_nan=False)
         assert (found.value is None) == bool(found.reason)
     assert len(said) > 20

@@ -132,7 +132,7 @@ def test_public_account_is_plain_and_holds_no_data(kind: type[Step], parameters:
     public = run(step, data).public
     said = json.loads(json.dumps(public, allow_nan=False))
     skip_if_exempt(kind, "no data value in public")
-    told = {*leaves(said)} - {*data.table.columns} - {*map(str, leaves(step.to_plain()))}
+    told = {*leaves(said)} - {*data.table.columns} - {*map(str, leaves(step.to_dict()))}
     for series in data.table.frame:
         if series.dtype == pl.String or (series.dtype.is_float() and series.name != "weight"):
             values = {*series.drop_nulls().to_list()}

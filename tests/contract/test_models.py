@@ -72,7 +72,7 @@ def test_survives_the_way_through_a_recipe(
     kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
 ) -> None:
     model = built(kind, parameters, tmp_path)
-    assert kind.build(model.to_plain()) == model
+    assert kind.build(model.to_dict()) == model
 
 
 @every
@@ -181,7 +181,7 @@ def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str,
         shown = count_classes(
             data.table.frame, quasi=("zip", "sex"), sensitive=("grade",), population=people, paths=paths
         )
-        [theirs] = verify([{kind.part_name(): model.to_plain()}], shown)
+        [theirs] = verify([{kind.part_name(): model.to_dict()}], shown)
         assert (theirs.state, theirs.failing) == (ours.state, ours.failing)
         assert theirs.worst == pytest.approx(ours.worst)
         states.add(ours.state)

@@ -55,9 +55,7 @@ def test_answers_about_others_give_nobody_away(kind: type[QueryAttack], paramete
 def test_the_same_seed_gives_the_same_outcome(kind: type[QueryAttack], parameters: dict[str, Any]) -> None:
     policy = registry("policy").get("bounded-noise").build({"bound": 3})
     assert isinstance(policy, Policy)
-    first, second = (
-        evaluate_query_attack(kind.build(parameters), policy, SECRETS, Rng(4)).to_plain() for _ in range(2)
-    )
+    first, second = (evaluate_query_attack(kind.build(parameters), policy, SECRETS, Rng(4)).to_dict() for _ in range(2))
     assert first == second
     assert first["low"] <= first["risk"] <= first["high"]
 

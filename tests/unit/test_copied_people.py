@@ -80,7 +80,7 @@ def test_singling_out_has_a_limit() -> None:
 def test_limits_are_written_as_they_are_read(name: str) -> None:
     recipe = Recipe.parse({"sfumato": 1, "columns": {"age": "quasi"}, "limits": {name: 0.2}})
     assert recipe.limits.items() == {name: 0.2}
-    assert Recipe.parse(recipe.to_plain()).limits == recipe.limits
+    assert Recipe.parse(recipe.to_dict()).limits == recipe.limits
 
 
 @pytest.mark.parametrize(("copied", "least"), [(1.0, 0.99), (0.6, 0.75), (0.2, 0.57)])

@@ -95,7 +95,7 @@ def test_a_recipe_keeps_the_options_for_the_next_file(tmp_path: Path) -> None:
     assert recipe.source.options == {"skip": "1"}
     assert protect(recipe).release.table.rows == 3
     assert protect(recipe, tmp_path / "february.csv").release.table.rows == 3
-    assert Recipe.parse(recipe.to_plain()).source == recipe.source
+    assert Recipe.parse(recipe.to_dict()).source == recipe.source
 
 
 def test_init_writes_the_options_into_the_recipe(tmp_path: Path, workbook: Path) -> None:

@@ -13,7 +13,7 @@ from sfumato.profiling.facts import Facts, words_of
 from sfumato.profiling.finding import HIPAA
 from sfumato.profiling.proposal import propose
 from sfumato.schema import Column, Dataset, Kind, Role, Schema
-from sfumato.schema.hierarchy import hierarchy_from_plain
+from sfumato.schema.hierarchy import hierarchy_from_dict
 
 draw = np.random.default_rng(3)
 
@@ -219,7 +219,7 @@ def test_hierarchies_follow_the_kind():
     assert proposal_of("height", [150.0 + i for i in range(60)]).hierarchy == {"intervals": [5, 25, 50]}
     assert proposal_of("height", [1.5 + i / 100 for i in range(60)]).hierarchy == {"intervals": [0.05, 0.25, 0.5]}
     for detector in DETECTORS:
-        hierarchy_from_plain(getattr(detector, "hierarchy", None))
+        hierarchy_from_dict(getattr(detector, "hierarchy", None))
 
 
 def test_dates_that_cannot_all_be_read_stay_text():

@@ -25,7 +25,7 @@ from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 from sfumato.schema.hierarchies.mask import MaskHierarchy
 from sfumato.schema.hierarchies.table import TableHierarchy
 from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy
-from sfumato.schema.hierarchy import hierarchy_from_plain
+from sfumato.schema.hierarchy import hierarchy_from_dict
 
 
 def levels(rule, values, **options):
@@ -325,11 +325,11 @@ class TestPlainForm:
     @pytest.mark.parametrize("bad", ["intervals", {"intervals": [5], "mask": "right"}, [5, 10], 3])
     def test_not_one_named_rule(self, bad):
         with pytest.raises(ValueError, match="a hierarchy is one of"):
-            hierarchy_from_plain(bad)
+            hierarchy_from_dict(bad)
 
     def test_unknown_name(self):
         with pytest.raises(UnknownPart, match="Did you mean `intervals`"):
-            hierarchy_from_plain({"interval": [5]})
+            hierarchy_from_dict({"interval": [5]})
 
     def test_rows_of_a_table_keep_their_types(self):
         rule = TableHierarchy.build([[1, "low", "*"], [2, "high", "*"], ["", "none", "*"]])

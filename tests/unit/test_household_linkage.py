@@ -91,7 +91,7 @@ def test_households_are_drawn_whole() -> None:
 
 
 def test_the_advice_is_to_leave_the_household_column_out() -> None:
-    plain = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1)).to_plain()
+    plain = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1)).to_dict()
     limit = {"limit": "risk", "wanted": 0.1, "value": plain["high"], "met": False}
     (told,) = advice([plain], [limit], {})
     assert "“home”" in told.changes[0]

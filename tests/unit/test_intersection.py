@@ -52,7 +52,7 @@ def test_each_release_hides_three_values_and_both_together_one() -> None:
     assert found.worst == 1
     assert found.verdict.state.value == "fails"
     assert "AIDS" not in found.verdict.reason
-    assert found.to_plain()["known"] == 3
+    assert found.to_dict()["known"] == 3
 
 
 def test_a_third_release_narrows_what_two_leave() -> None:

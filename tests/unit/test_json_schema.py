@@ -45,7 +45,7 @@ def test_it_is_a_schema() -> None:
 def test_every_example_and_what_is_made_of_it(section: str, cls: type[Part]) -> None:
     for example in cls.examples:
         assert complaints(plain(recipe(**{section: [{cls.part_name(): example}]}))) == []
-        written = cls.build(example).to_plain()
+        written = cls.build(example).to_dict()
         assert complaints(plain(recipe(**{section: [{cls.part_name(): written}]}))) == []
 
 
@@ -118,4 +118,4 @@ def test_what_a_recipe_writes_of_itself_is_accepted() -> None:
     made = Recipe.parse(
         recipe(steps=[{"microaggregate": {"k": 3}}, {"pram": 0.9}], models=[{"l-diversity": {"l": 2}}], seed=1)
     )
-    assert complaints(plain(made.to_plain())) == []
+    assert complaints(plain(made.to_dict())) == []

@@ -174,7 +174,7 @@ def test_every_sensitive_column_counts() -> None:
     for column, worst in ((None, 1), ("income", 1), ("illness", 2)):
         model = PSensitive(p=2, k=2, column=column)
         assert (model.check(data).worst, model.check(data).holds) == (worst, worst == 2)
-        assert verify([{"p-sensitive": model.to_plain()}], shown)[0].worst == worst
+        assert verify([{"p-sensitive": model.to_dict()}], shown)[0].worst == worst
 
 
 def test_a_population_by_hand(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_population_by_hand(tmp_path: Path) -> None:
     def state(data: Dataset, model: type[PrivacyModel], **parameters: Any) -> list[State]:
         made = model.build({**parameters, "population": tmp_path / "people.csv"})
         shown = count_classes(data.table.frame, quasi=("zip",), population=people.cast(pl.String))
-        return [made.check(data).state, verify([{made.part_name(): made.to_plain()}], shown)[0].state]
+        return [made.check(data).state, verify([{made.part_name(): made.to_dict()}], shown)[0].state]
 
     holds, fails = [State.HOLDS] * 2, [State.FAILS] * 2
     # k-map counts people, not rows: the third row of ZIP 2 is nobody of the population
@@ -233,7 +233,7 @@ def judged_twice(model: TCloseness, data: Dataset) -> list[Any]:
     columns = {name: column.model_dump(mode="json") for name, column in data.schema.columns.items()}
     for name, column in data.schema.columns.items():
         columns[name]["hierarchy"] = None if column.hierarchy is None else column.hierarchy.public()
-    recipe = Recipe.parse({"sfumato": 1, "columns": columns, "models": [{"t-closeness": model.to_plain()}]})
+    recipe = Recipe.parse({"sfumato": 1, "columns": columns, "models": [{"t-closeness": model.to_dict()}]})
     return [model.check(data).worst, check(release, recipe=recipe)[0].worst]
 
 
@@ -381,7 +381,7 @@ def test_population_uniques_are_estimated_twice(estimator: str, fraction: float)
         model = PopulationUniqueness(limit=0.05, fraction=fraction, estimator=estimator)  # type: ignore[arg-type]
         data = Dataset.of(Table(frame=table), Schema(columns={"q": Column(role=Role.QUASI)}))
         ours = model.check(data)
-        [theirs] = verify([{"population-uniqueness": model.to_plain()}], count_classes(table, quasi=("q",)))
+        [theirs] = verify([{"population-uniqueness": model.to_dict()}], count_classes(table, quasi=("q",)))
         assert 0 < ours.worst < 1
         assert theirs.worst == pytest.approx(ours.worst, rel=1e-6)
         assert theirs.state is ours.state

@@ -55,7 +55,7 @@ def test_a_measure_gives_a_number_or_a_reason(name: str, case: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         found = judge(measure, pair, rng=Rng(1))
-    json.dumps(found.to_plain(), allow_nan=False)
+    json.dumps(found.to_dict(), allow_nan=False)
     assert (found.value is None) == bool(found.reason)
 
 

@@ -73,7 +73,7 @@ def test_a_recipe_gives_its_codes_back():
     assert recipe.schema.columns["age"].missing_codes == (-9, "n/a", (-math.inf, -1), 2.5)
     assert recipe.schema.columns["day"].missing_codes == ("9999-12-31",)
     assert Recipe.parse(recipe.to_yaml()).schema == recipe.schema
-    assert Recipe.parse(json.loads(json.dumps(recipe.to_plain(), allow_nan=False))).schema == recipe.schema
+    assert Recipe.parse(json.loads(json.dumps(recipe.to_dict(), allow_nan=False))).schema == recipe.schema
 
 
 def test_a_large_file_reads_the_same_codes_as_missing(tmp_path):
@@ -187,7 +187,7 @@ def test_the_recipe_says_what_it_reads_as_missing_and_what_it_only_suspects():
     assert columns["hours"].kind is Kind.INTEGER
     assert "add missing_codes: [99]" in text
     assert "[999]" in text.split("  age:")[0]
-    told = {c["column"]: c["missing_codes"] for c in proposal.to_plain()["columns"]}
+    told = {c["column"]: c["missing_codes"] for c in proposal.to_dict()["columns"]}
     assert told["weeks"][0]["codes"] == [99]
     assert told["weeks"][0]["sure"] is False
     assert proposal.columns[0].missing == pytest.approx(int((frame["age"] == 999).sum()) / 400)

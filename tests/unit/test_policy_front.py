@@ -87,7 +87,7 @@ def test_policies_at_their_most_open_tell_the_truth(folder: Path, policy: str) -
     assert told.value == 3
     assert type(told.value) is int
     assert told.notes[0].endswith("no promise of differential privacy.")
-    assert told.to_plain()["differential_privacy"] is False
+    assert told.to_dict()["differential_privacy"] is False
 
 
 def test_gaps_and_sums_are_exact(folder: Path) -> None:

@@ -299,7 +299,7 @@ def test_other_frames() -> None:
     answer = session().ask("SELECT city, COUNT(*) AS n FROM visits GROUP BY city", epsilon=1)
     assert answer.to_arrow().column_names == ["city", "n", "n_low", "n_high"]
     assert list(answer.to_pandas().columns) == ["city", "n", "n_low", "n_high"]
-    assert answer.to_plain()["rows"][0]["city"]["value"] == "ankara"
+    assert answer.to_dict()["rows"][0]["city"]["value"] == "ankara"
     with pytest.raises(BadParameter):
         _ = answer.value
 

@@ -55,7 +55,7 @@ def test_a_good_recipe_is_read(tmp_path: Path) -> None:
 
 def test_plain_and_yaml_forms_give_the_recipe_back() -> None:
     recipe = Recipe.parse(GOOD)
-    assert Recipe.parse(recipe.to_plain()) == recipe
+    assert Recipe.parse(recipe.to_dict()) == recipe
     assert Recipe.parse(recipe.to_yaml()) == recipe
 
 

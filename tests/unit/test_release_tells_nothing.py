@@ -87,7 +87,7 @@ def test_no_file_of_the_owner_is_named(tmp_path: Path) -> None:
     assert [set(verdict) for verdict in manifest["verdicts"]] == [{"model", "state", "wanted"}] * 2
     private = {"suppressed", "suppressed_whole", "classes", "smallest", "score", "nodes_checked"}
     assert not private & {key for step in manifest["steps"] for key in step}
-    assert private & {key for step in done.to_plain()["steps"] for key in step} == private
+    assert private & {key for step in done.to_dict()["steps"] for key in step} == private
 
 
 def test_what_must_stay_is_for_the_owner_alone(tmp_path: Path) -> None:

@@ -222,9 +222,9 @@ def test_an_unknown_measure_stays_at_home():
 def test_twin_is_the_account():
     account = sample_account()
     twin = json.loads(report_json(account, "internal"))
-    assert ReportData.from_plain(twin) == account
+    assert ReportData.from_dict(twin) == account
     outside = json.loads(report_json(account, "external"))
-    assert ReportData.from_plain(outside) == account.external()
+    assert ReportData.from_dict(outside) == account.external()
 
 
 def test_what_was_left_out_does_not_come_back():

@@ -103,7 +103,7 @@ def test_duckdb_writes_the_release_that_memory_gives(tmp_path: Path, settings: d
     assert done.rows == found.height
     assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
     assert done.private[0]["suppressed_whole"] == expected.done[0].change.private["suppressed_whole"]
-    assert [v.to_plain() for v in done.verdicts] == [v.to_plain() for v in expected.verdicts]
+    assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
 
 
@@ -170,7 +170,7 @@ def test_the_check_sees_a_file_that_is_not_protected(tmp_path: Path) -> None:
     assert [verdict.state for verdict in verdicts] == [State.FAILS, State.FAILS]
     assert verdicts[0].worst == 1
     expected = [model.check(Dataset(table=Table(frame=people()), schema=SCHEMA)) for model in MODELS]
-    assert [verdict.to_plain() for verdict in verdicts] == [verdict.to_plain() for verdict in expected]
+    assert [verdict.to_dict() for verdict in verdicts] == [verdict.to_dict() for verdict in expected]
 
 
 def test_columns_are_cast_to_their_declared_kind(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_population_and_a_metric_with_a_target_work_too(tmp_path: Path) -> Non
     assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
     assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
     assert done.private[0]["score"] == pytest.approx(expected.done[0].change.private["score"])
-    assert [v.to_plain() for v in done.verdicts] == [v.to_plain() for v in expected.verdicts]
+    assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
 
 
@@ -319,7 +319,7 @@ def test_spark_writes_the_release_that_duckdb_writes(tmp_path: Path) -> None:
             second = at_scale(tmp_path, people(), *steps, target=target, engine="spark", session=session)
             assert_alike(pl.read_parquet(first.path), pl.read_parquet(second.path))
             assert first.steps == second.steps
-            assert [v.to_plain() for v in first.verdicts] == [v.to_plain() for v in second.verdicts]
+            assert [v.to_dict() for v in first.verdicts] == [v.to_dict() for v in second.verdicts]
             assert second.holds
         with pytest.raises(UnknownFormat, match="Spark reads Parquet"):
             protect_file(

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from ruamel.yaml import YAML
 
-from sfumato.schema.hierarchy import hierarchy_from_plain
+from sfumato.schema.hierarchy import hierarchy_from_dict
 
 DOCS = Path(__file__).parents[2] / "docs"
 ROWS = re.findall(r"^\| `(\{(?!file).*\})` \| (.*) \|$", DOCS.joinpath("schema.md").read_text(), re.M)
@@ -36,7 +36,7 @@ def test_the_table_was_found():
 @pytest.mark.parametrize(("rule", "levels"), ROWS)
 def test_the_table_of_hierarchies(rule, levels):
     shown = re.findall(r"`([^`]*)`", levels)
-    ladder = hierarchy_from_plain(YAML(typ="safe").load(rule)).ladder("c", pl.Series([typed(shown[0], rule)]))
+    ladder = hierarchy_from_dict(YAML(typ="safe").load(rule)).ladder("c", pl.Series([typed(shown[0], rule)]))
     assert shown in ladder.rows()
 
 

@@ -50,8 +50,8 @@ def test_every_combination_is_a_candidate_with_a_recipe() -> None:
     assert names[:4] == ["rank-swap p=1", "rank-swap p=30", "microaggregate k=2", "microaggregate k=20"]
     assert plan.seeds == (3, 4)
     assert StudyPlan.parse({**PLAN, "seed": 0}).seeds == (0, 1)
-    recipe = Recipe.parse(plan.recipe_of(plan.candidates[1]).to_plain())
-    assert recipe.steps[0].to_plain()["p"] == 30
+    recipe = Recipe.parse(plan.recipe_of(plan.candidates[1]).to_dict())
+    assert recipe.steps[0].to_dict()["p"] == 30
     assert recipe.seed == 3
 
 
@@ -160,7 +160,7 @@ def test_finished_runs_are_kept_and_a_change_runs_only_what_changed(
     assert first.resumed == 3
     again = run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
     assert again.resumed == 10
-    assert [p.to_plain() for p in again.points] == [p.to_plain() for p in first.points]
+    assert [p.to_dict() for p in again.points] == [p.to_dict() for p in first.points]
     other = run_study(StudyPlan.parse(PLAN), table().with_columns(pl.col("x") + 1), folder=tmp_path, workers=1)
     assert other.resumed == 0
 
@@ -171,7 +171,7 @@ def test_processes_give_the_same_as_one() -> None:
     alone, together = run_study(plan, table(), workers=1), run_study(plan, table(), workers=2)
 
     def without_time(study: Any) -> list[dict[str, Any]]:
-        return [{**p.to_plain(), "seconds": 0} for p in study.points]
+        return [{**p.to_dict(), "seconds": 0} for p in study.points]
 
     assert without_time(alone) == without_time(together)
 

@@ -4,7 +4,7 @@
 """
 
 from sfumato.api.check import check
-from sfumato.api.evaluate import attack, attack_scenario, attack_to_plain, measure, measure_pair
+from sfumato.api.evaluate import attack, attack_scenario, attack_to_dict, measure, measure_pair
 from sfumato.api.limits import judge_limits, one_limit
 from sfumato.api.out_of_core import protect_large
 from sfumato.api.protect import Protection, protect
@@ -15,7 +15,7 @@ __all__ = [
     "Protection",
     "attack",
     "attack_scenario",
-    "attack_to_plain",
+    "attack_to_dict",
     "check",
     "judge_limits",
     "measure",

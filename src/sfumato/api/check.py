@@ -81,7 +81,7 @@ def _declared(
 ) -> tuple[dict[str, Column], Sequence[Mapping[str, Any]]]:
     if recipe is not None:
         made = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
-        return dict(made.schema.columns), [{model.part_name(): model.to_plain()} for model in made.models]
+        return dict(made.schema.columns), [{model.part_name(): model.to_dict()} for model in made.models]
     if not release.manifest:
         raise BadParameter(
             "The release has no manifest, so its roles and models are not known.", fix="Name a recipe with --recipe."

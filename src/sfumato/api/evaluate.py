@@ -23,7 +23,7 @@ from sfumato.release.folder import load_lineage, load_release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Schema
 
-__all__ = ["attack", "attack_scenario", "attack_to_plain", "default_measures", "measure", "measure_pair"]
+__all__ = ["attack", "attack_scenario", "attack_to_dict", "default_measures", "measure", "measure_pair"]
 
 DEFAULT_MEASURES = ("class-sizes", "uniqueness", "prosecutor", "ncp", "marginals", "pairs")
 """What is measured when a recipe names nothing."""
@@ -162,9 +162,9 @@ def measure_pair(
     return found
 
 
-def attack_to_plain(item: Outcome | NotApplicable) -> dict[str, Any]:
+def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:
     if isinstance(item, Outcome):
-        return item.to_plain()
+        return item.to_dict()
     setting = item.facts.get("setting")
     return {
         "attack": item.facts.get("attack"),

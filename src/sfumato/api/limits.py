@@ -56,7 +56,7 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
 
 def judged_value(outcome: Outcome) -> float:
     """What of an outcome is compared with a limit."""
-    plain = outcome.to_plain()
+    plain = outcome.to_dict()
     high: float = plain["high"]
     if plain["discloses"] == "identity":
         return high

@@ -11,7 +11,7 @@ from typing import Any
 
 from sfumato import __version__
 from sfumato.api.column_attribution import column_attribution
-from sfumato.api.evaluate import attack_scenario, attack_to_plain, default_measures, measure_pair
+from sfumato.api.evaluate import attack_scenario, attack_to_dict, default_measures, measure_pair
 from sfumato.api.limits import judge_limits
 from sfumato.api.results import as_text
 from sfumato.api.versions import versions
@@ -47,7 +47,7 @@ class Protection:
 
     def __repr__(self) -> str:
         """What was done and found, as the command line prints it; a table of people is not shown."""
-        return as_text(lambda console: print_protection(self.to_plain(), console))
+        return as_text(lambda console: print_protection(self.to_dict(), console))
 
     @property
     def lineage(self) -> Lineage:
@@ -87,7 +87,7 @@ class Protection:
             raise kind(
                 "The release is not written: " + "; ".join(self.unmet) + ".",
                 fix="Change the recipe, or ask for it all the same with --unmet.",
-                document=self.to_plain(),
+                document=self.to_dict(),
             )
         refuse_existing(target, force=force)
         with ExitStack() as stack:
@@ -109,9 +109,9 @@ class Protection:
             write_report(told, private / "report.html", audience="internal")
             (private / PRIVATE).write_text(report_json(told, "internal") + "\n", encoding="utf-8")
             (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
-        return self.to_plain(target, manifest)
+        return self.to_dict(target, manifest)
 
-    def to_plain(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What happened, for the owner, as plain data."""
         files = (manifest or {}).get("files", {})
         data = next((digest for name, digest in files.items() if name.startswith("data.")), None)
@@ -122,12 +122,12 @@ class Protection:
             "original_rows": self.original.rows,
             "undeclared": [name for name in self.release.table.columns if name not in self.recipe.schema.columns],
             "steps": [done.private() for done in self.protected.done],
-            "verdicts": [verdict.to_plain() for verdict in self.protected.verdicts],
+            "verdicts": [verdict.to_dict() for verdict in self.protected.verdicts],
             "attacks_before": list(self.account.attacks_before),
             "attacks": list(self.account.attacks),
             "measures": list(self.account.measures),
             "limits": list(self.account.limits),
-            "advice": [item.to_plain() for item in self.account.advice],
+            "advice": [item.to_dict() for item in self.account.advice],
             "sha256": data,
             "files": dict(files),
         }
@@ -176,14 +176,14 @@ def protect(
         manifest=release.manifest,
         files={},
         recipe_public=made.public(),
-        recipe=made.to_plain(),
+        recipe=made.to_dict(),
         original_rows=original.rows,
         original_columns=original.table.columns,
         outcomes=tuple(done.private() for done in protected.done),
-        verdicts=tuple(verdict.to_plain() for verdict in protected.verdicts),
-        attacks_before=tuple(attack_to_plain(item) for item in before),
-        attacks=tuple(attack_to_plain(item) for item in after),
-        measures=tuple(item.to_plain() for item in found),
+        verdicts=tuple(verdict.to_dict() for verdict in protected.verdicts),
+        attacks_before=tuple(attack_to_dict(item) for item in before),
+        attacks=tuple(attack_to_dict(item) for item in after),
+        measures=tuple(item.to_dict() for item in found),
         columns=tuple(column_pictures(original.table, release.table, release.manifest)),
         limits=tuple(limits),
         riskiest=_riskiest(after),

@@ -20,10 +20,10 @@ class AttackResults(list["Outcome | NotApplicable"]):
     """What each attack achieved, or why it did not apply."""
 
     def __repr__(self) -> str:
-        from sfumato.api.evaluate import attack_to_plain
+        from sfumato.api.evaluate import attack_to_dict
         from sfumato.reports.terminal import print_attacks
 
-        return as_text(lambda console: print_attacks([attack_to_plain(item) for item in self], console=console))
+        return as_text(lambda console: print_attacks([attack_to_dict(item) for item in self], console=console))
 
 
 class MeasureResults(list[MeasureResult]):
@@ -32,7 +32,7 @@ class MeasureResults(list[MeasureResult]):
     def __repr__(self) -> str:
         from sfumato.reports.terminal import print_measures
 
-        return as_text(lambda console: print_measures([item.to_plain() for item in self], console))
+        return as_text(lambda console: print_measures([item.to_dict() for item in self], console))
 
 
 def as_text(show: Callable[[Console], None]) -> str:

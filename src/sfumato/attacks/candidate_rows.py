@@ -22,7 +22,7 @@ from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_parser import ROOTS, Known, reader
 from sfumato.errors import NotApplicable, SfumatoError
-from sfumato.schema.hierarchy import hierarchy_from_plain
+from sfumato.schema.hierarchy import hierarchy_from_dict
 
 __all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
 
@@ -369,7 +369,7 @@ def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
     if not declared:
         return {}
     try:
-        hierarchy = hierarchy_from_plain(declared)
+        hierarchy = hierarchy_from_dict(declared)
         assert hierarchy is not None
         present = values.drop_nulls()
         ladder = hierarchy.ladder(values.name, present)

@@ -114,7 +114,7 @@ class QueryOutcome:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         return wilson(self.hits, self.tried, level)
 
-    def to_plain(self, level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         low, high = self.interval(level)
         return {
             "attack": self.attack, "policy": self.policy, "risk": self.risk, "low": low, "high": high,

@@ -39,7 +39,7 @@ def answer_by_policy(
         return
     answer = session.ask(sql)
     if as_json:
-        emit_json(answer.to_plain())
+        emit_json(answer.to_dict())
         return
     click.echo(answer.column)
     for value in answer.values:

@@ -72,7 +72,7 @@ def command(
     counted, with an interval as wide as their number says; an attack that got nowhere has no risk, and no limit is met
     that it would have been judged by.
     """
-    from sfumato.api import attack, attack_to_plain, judge_limits, one_limit
+    from sfumato.api import attack, attack_to_dict, judge_limits, one_limit
     from sfumato.recipe import Recipe
     from sfumato.release.folder import load_lineage, load_release
     from sfumato.reports.advice import advice
@@ -102,9 +102,9 @@ def command(
         limit=limit,
         progress=progress(quiet=as_json),
     )
-    attacks = [attack_to_plain(outcome) for outcome in outcomes]
+    attacks = [attack_to_dict(outcome) for outcome in outcomes]
     limits = [] if limit is None else judge_limits(one_limit(limit, outcomes), outcomes)
-    changes = [item.to_plain() for item in advice(attacks, limits, made.manifest)]
+    changes = [item.to_dict() for item in advice(attacks, limits, made.manifest)]
     if as_json:
         emit_json({"attacks": attacks, "limits": limits, **({"advice": changes} if changes else {})})
     else:

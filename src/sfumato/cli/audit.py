@@ -86,7 +86,7 @@ def command(
     decisions = []
     with progress(quiet=as_json).task("auditing", len(questions)) as tick:
         for question in questions:
-            decisions.append(desk.ask(question).to_plain())
+            decisions.append(desk.ask(question).to_dict())
             tick(1)
     refused = sum(decision["decision"] == "refused" for decision in decisions)
     if as_json:

@@ -34,7 +34,7 @@ def command(
     from sfumato.api import check
 
     verdicts = check(release, original=original, population=population, recipe=recipe, earlier=earlier)
-    document = {"release": str(release), "verdicts": [verdict.to_plain() for verdict in verdicts]}
+    document = {"release": str(release), "verdicts": [verdict.to_dict() for verdict in verdicts]}
     if not verdicts:
         note("No privacy model is named, so nothing was checked. Name some in a recipe and give it with --recipe.")
     if as_json:

@@ -87,7 +87,7 @@ def command(
         with replacing(out, force=force) as temporary:
             temporary.write_text(text, encoding="utf-8")
     if as_json and not printed:
-        emit_json({"recipe": str(out), **proposal.to_plain()})
+        emit_json({"recipe": str(out), **proposal.to_dict()})
     elif not printed:
         from rich.console import Console
 

@@ -52,7 +52,7 @@ def cap(
         note(f"A new ledger: {ledger}")
     entry = Ledger.open(ledger).set_cap(loss, dataset=dataset, analyst=analyst, by=by)
     if as_json:
-        emit_json(entry.to_plain())
+        emit_json(entry.to_dict())
     else:
         click.echo(f"Entry {entry.number}: {dataset or 'all data sets'}, {analyst or 'everybody'} may lose {loss}.")
 
@@ -73,8 +73,8 @@ def show(ledger: str, as_json: bool) -> None:
     rows = [(dataset, analyst, book.balance(dataset=dataset, analyst=analyst)) for dataset, analyst in sorted(accounts)]
     if as_json:
         emit_json({"accounts": [
-            {"dataset": dataset, "analyst": analyst, "cap": None if b.cap is None else b.cap.to_plain(),
-             "spent": b.spent.to_plain(), "left": None if b.left is None else b.left.to_plain()}
+            {"dataset": dataset, "analyst": analyst, "cap": None if b.cap is None else b.cap.to_dict(),
+             "spent": b.spent.to_dict(), "left": None if b.left is None else b.left.to_dict()}
             for dataset, analyst, b in rows
         ]})  # fmt: skip
         return
@@ -116,7 +116,7 @@ def export(ledger: str, out: Path | None, force: bool) -> None:
 
     from sfumato.dp.ledger import Ledger
 
-    lines = (json.dumps(entry.to_plain()) for entry in Ledger.open(_existing(ledger)).entries())
+    lines = (json.dumps(entry.to_dict()) for entry in Ledger.open(_existing(ledger)).entries())
     if out is None:
         for line in lines:
             click.echo(line)

@@ -53,7 +53,7 @@ def command(
         seed=seed,
         progress=progress(quiet=as_json),
     )
-    document = {"measures": [measurement.to_plain() for measurement in found]}
+    document = {"measures": [measurement.to_dict() for measurement in found]}
     if as_json:
         emit_json(document)
     else:

@@ -77,7 +77,7 @@ def command(
     if protection.unmet and not unmet and not as_json:
         from sfumato.reports.terminal import print_protection
 
-        print_protection(protection.to_plain())
+        print_protection(protection.to_dict())
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
     return _show(document, out, as_json=as_json)
 

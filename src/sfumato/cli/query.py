@@ -74,13 +74,13 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     if explain:
         told = session.explain(text, **options)
         if as_json:
-            emit_json({"explanation": told.to_plain()})
+            emit_json({"explanation": told.to_dict()})
         else:
             click.echo(str(told))
         return
     answer = session.ask(text, **options)
     if as_json:
-        emit_json(answer.to_plain())
+        emit_json(answer.to_dict())
     else:
         _show(answer)
 

@@ -37,7 +37,7 @@ def command(release: Path, audience: str, out: Path, force: bool, as_json: bool)
             fix="Name a file outside the release with --out.",
         )
     try:
-        account = ReportData.from_plain(json.loads(twin.read_text(encoding="utf-8")))
+        account = ReportData.from_dict(json.loads(twin.read_text(encoding="utf-8")))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise NotThatFormat(f"{twin} is not the account of a release.", fix="Make the release again.") from None
     told = account.told_to("external" if audience == "external" else "internal")

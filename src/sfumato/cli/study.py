@@ -41,7 +41,7 @@ def command(
     asked = limit is not None or loss is not None
     best = study.recommend(risk=limit, loss=loss)
     document = {
-        **study.to_plain(),
+        **study.to_dict(),
         "limit": limit,
         "loss_limit": loss,
         "recommended": best.candidate.name if best is not None else None,

@@ -82,7 +82,7 @@ class Entry:
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _COLUMNS}
 
 
@@ -277,7 +277,7 @@ def _append(
     )  # fmt: skip
     entry = replace(draft, hash=draft.digest())
     marks = ", ".join("?" * len(_COLUMNS))
-    values = [entry.to_plain()[name] for name in _COLUMNS]
+    values = [entry.to_dict()[name] for name in _COLUMNS]
     transaction.query(f"INSERT INTO sfumato_ledger ({', '.join(_COLUMNS)}) VALUES ({marks})", *values)
     return entry
 

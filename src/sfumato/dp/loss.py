@@ -138,7 +138,7 @@ class PrivacyLoss:
     def pure(self) -> bool:
         return self.measure is PrivacyMeasure.EPSILON and self.delta == 0
 
-    def to_plain(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, str]:
         """As plain data with exact fractions."""
         return {str(self.measure): str(self.size), "delta": str(self.delta)}
 

@@ -60,7 +60,7 @@ class MeasureResult:
     """Further plain data, for example a histogram for the picture."""
     reason: str = ""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "measure": self.measure,
             "value": self.value,

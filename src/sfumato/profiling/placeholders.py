@@ -67,7 +67,7 @@ class Placeholder:
     rows: int
     """Rows that hold one of them, among those looked at."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For a JSON document."""
         codes = [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in self.codes]
         return {"codes": codes, "reason": self.reason, "sure": self.sure, "rows": self.rows}

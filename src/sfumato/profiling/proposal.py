@@ -62,7 +62,7 @@ class ColumnProposal:
         hipaa = self.finding.hipaa
         return self.finding.reason + (f" (HIPAA {hipaa}: {HIPAA[hipaa]})" if hipaa else "")
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For a JSON document."""
         return {
             "column": self.name,
@@ -75,7 +75,7 @@ class ColumnProposal:
             "confidence": self.finding.confidence,
             "distinct": self.distinct,
             "missing": self.missing,
-            "missing_codes": [found.to_plain() for found in self.placeholders],
+            "missing_codes": [found.to_dict() for found in self.placeholders],
         }
 
 
@@ -119,15 +119,15 @@ class Proposal:
         """Names of the columns proposed for a role."""
         return tuple(column.name for column in self.columns if column.role is role)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For a JSON document."""
         return {
             "rows": self.whole,
             "looked_at": self.rows,
-            "columns": [column.to_plain() for column in self.columns],
-            "register": self.register.to_plain() if self.register else None,
-            "quasi": self.quasi.to_plain() if self.quasi else None,
-            "singling": self.singling.to_plain() if self.singling else None,
+            "columns": [column.to_dict() for column in self.columns],
+            "register": self.register.to_dict() if self.register else None,
+            "quasi": self.quasi.to_dict() if self.quasi else None,
+            "singling": self.singling.to_dict() if self.singling else None,
         }
 
 

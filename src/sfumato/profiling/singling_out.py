@@ -21,7 +21,7 @@ class Combination:
     columns: tuple[str, ...]
     unique: float
 
-    def to_plain(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For a JSON document."""
         return {"columns": list(self.columns), "unique": self.unique}
 
@@ -49,12 +49,12 @@ class Singling:
     margin: float
     """How far a screened share may be from the truth, at 99 % confidence; 0 when all were counted."""
 
-    def to_plain(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """For a JSON document."""
         plain = {name: getattr(self, name) for name in ("rows", "threshold", "more", "size", "examined")}
         plain |= {name: getattr(self, name) for name in ("ruled_out", "sampled", "margin")}
-        plain["minimal"] = [c.to_plain() for c in self.minimal]
-        plain["others"] = [c.to_plain() for c in self.others]
+        plain["minimal"] = [c.to_dict() for c in self.minimal]
+        plain["others"] = [c.to_dict() for c in self.others]
         return plain
 
 

@@ -67,7 +67,7 @@ class PolicyAnswer:
             raise BadParameter("this answer has more than one value.", fix="Use `answer.values`.")
         return self.values[0]
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         rows = [{self.column: {"value": _plain(value), "low": None, "high": None}} for value in self.values]
         return {
             "columns": [self.column], "rows": rows, "policy": self.policy, "differential_privacy": False,

@@ -92,16 +92,16 @@ class Answer:
             raise BadParameter("this answer has more than one number.", fix="Use `answer.frame`.")
         return self.rows[0][0].value
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         rows = [
             {name: {"value": _plain(cell.value), "low": cell.low, "high": cell.high}
              for name, cell in zip(self.columns, row, strict=True)}
             for row in self.rows
         ]  # fmt: skip
         return {
-            "columns": list(self.columns), "rows": rows, "loss": self.loss.to_plain(), "cached": self.cached,
-            "remaining": None if self.remaining is None else self.remaining.to_plain(),
-            "explanation": self.explanation.to_plain(),
+            "columns": list(self.columns), "rows": rows, "loss": self.loss.to_dict(), "cached": self.cached,
+            "remaining": None if self.remaining is None else self.remaining.to_dict(),
+            "explanation": self.explanation.to_dict(),
         }  # fmt: skip
 
 

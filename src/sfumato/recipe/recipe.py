@@ -80,13 +80,13 @@ class Recipe:
     @classmethod
     def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None) -> Recipe:
         """A recipe from YAML text or from plain data."""
-        from sfumato.recipe.validate import recipe_from_plain, recipe_from_text
+        from sfumato.recipe.validate import recipe_from_dict, recipe_from_text
 
         if isinstance(document, str):
             return recipe_from_text(document, base=base)
-        return recipe_from_plain(document, base=base)
+        return recipe_from_dict(document, base=base)
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The recipe as plain data; ``Recipe.parse`` gives it back."""
         plain: dict[str, Any] = {"sfumato": VERSION}
         if self.title:
@@ -99,10 +99,10 @@ class Recipe:
         if self.schema.unit is not None:
             plain["unit"] = self.schema.unit
         plain["order"] = self.order
-        plain["columns"] = {name: _column_to_plain(column) for name, column in self.schema.columns.items()}
+        plain["columns"] = {name: _column_to_dict(column) for name, column in self.schema.columns.items()}
         for key in ("models", "steps", "attacks", "measures"):
             parts: tuple[Part, ...] = getattr(self, key)
-            plain[key] = [{part.part_name(): part.to_plain()} for part in parts]
+            plain[key] = [{part.part_name(): part.to_dict()} for part in parts]
         if self.limits.items():
             plain["limits"] = self.limits.items()
         return plain
@@ -111,7 +111,7 @@ class Recipe:
         """What a release says of its recipe: everything but the seed, file locations and keys."""
         return {
             "sfumato": VERSION,
-            "columns": {name: _column_to_plain(column, public=True) for name, column in self.schema.columns.items()},
+            "columns": {name: _column_to_dict(column, public=True) for name, column in self.schema.columns.items()},
             "models": [{model.part_name(): model.public()} for model in self.models],
             "steps": [{step.part_name(): step.public()} for step in self.steps],
             "order": self.order,
@@ -119,17 +119,17 @@ class Recipe:
 
     def to_yaml(self) -> str:
         """The recipe as a YAML document."""
-        return yaml_text(self.to_plain())
+        return yaml_text(self.to_dict())
 
 
-def _column_to_plain(column: Column, *, public: bool = False) -> dict[str, Any]:
+def _column_to_dict(column: Column, *, public: bool = False) -> dict[str, Any]:
     plain = column.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     plain["role"] = str(column.role)
     if not column.missing_codes:
         plain.pop("missing_codes", None)
     if column.hierarchy is not None:
         hierarchy = column.hierarchy
-        plain["hierarchy"] = hierarchy.public() if public else {hierarchy.part_name(): hierarchy.to_plain()}
+        plain["hierarchy"] = hierarchy.public() if public else {hierarchy.part_name(): hierarchy.to_dict()}
     return plain
 
 

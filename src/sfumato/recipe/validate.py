@@ -16,7 +16,7 @@ from sfumato.recipe.yaml_positions import Located, parse
 from sfumato.registry import registry
 from sfumato.schema import Column, Schema
 
-__all__ = ["SECTIONS", "recipe_from_plain", "recipe_from_text"]
+__all__ = ["SECTIONS", "recipe_from_dict", "recipe_from_text"]
 
 M = TypeVar("M", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -73,7 +73,7 @@ def recipe_from_text(
     return _build(parse(text, source=source), base, beside)
 
 
-def recipe_from_plain(document: Mapping[str, Any], *, base: Path | None = None) -> Recipe:
+def recipe_from_dict(document: Mapping[str, Any], *, base: Path | None = None) -> Recipe:
     """Validate plain data (no line numbers then)."""
     return _build(Located(value=dict(document), tree=None, source="recipe"), base)
 

@@ -36,7 +36,7 @@ class Verdict:
     def holds(self) -> bool:
         return self.state is State.HOLDS
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "model": self.model,
             "state": str(self.state),

@@ -32,7 +32,7 @@ class Advice:
     changes: tuple[str, ...]
     """What to change, the most telling first."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "attack": self.attack,
             "discloses": self.discloses,

@@ -48,12 +48,12 @@ def report_json(account: ReportData, audience: Audience) -> str:
         "report": 1,
         "standing": words.standing(told),
         "answer": list(words.answer(told)),
-        **told.to_plain(),
+        **told.to_dict(),
         "left_out": [what for what, _ in words.left_out(told)],
         "pictures": {figure.name: figure.spec for figure in _all(told)},
     }
     if told.audience == "internal":
-        twin["advice"] = [item.to_plain() for item in told.advice]
+        twin["advice"] = [item.to_dict() for item in told.advice]
     return json.dumps(twin, ensure_ascii=False, indent=1, allow_nan=False)
 
 

@@ -85,14 +85,14 @@ class ReportData:
     outcomes: tuple[Plain, ...] = ()
     """Owner: the private outcome of each step, for example ``{"step": "generalize", "suppressed": 1346}``."""
     verdicts: tuple[Plain, ...] = ()
-    """Owner: the verdicts in full, as :meth:`sfumato.release.Verdict.to_plain` gives them; the manifest's when
+    """Owner: the verdicts in full, as :meth:`sfumato.release.Verdict.to_dict` gives them; the manifest's when
     empty."""
     attacks_before: tuple[Plain, ...] = ()
     """Owner: attack outcomes on the table without protection."""
     attacks: tuple[Plain, ...] = ()
-    """Attack outcomes on the release, as :meth:`sfumato.attacks.evaluation.outcome.Outcome.to_plain` gives them."""
+    """Attack outcomes on the release, as :meth:`sfumato.attacks.evaluation.outcome.Outcome.to_dict` gives them."""
     measures: tuple[Plain, ...] = ()
-    """What :meth:`sfumato.measures.base.Measurement.to_plain` gives."""
+    """What :meth:`sfumato.measures.base.Measurement.to_dict` gives."""
     columns: tuple[ColumnPicture, ...] = ()
     """Made by :func:`sfumato.reports.columns.column_pictures`."""
     limits: tuple[Plain, ...] = ()
@@ -150,12 +150,12 @@ class ReportData:
         """The title that the owner gave; one made of the file's name tells what the file is called."""
         return "Release" if self.recipe is not None and not self.recipe.get("title") else self.title
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data for the JSON twin; :meth:`from_plain` is the way back."""
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for the JSON twin; :meth:`from_dict` is the way back."""
         return _plain(asdict(self))  # type: ignore[no-any-return]
 
     @classmethod
-    def from_plain(cls, value: Plain) -> ReportData:
+    def from_dict(cls, value: Plain) -> ReportData:
         """The account that a JSON twin holds; keys that it does not know (pictures, words) are skipped."""
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         for name in (

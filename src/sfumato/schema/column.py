@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny, field_serializer, fi
 from sfumato.data.missing import is_missing
 from sfumato.errors import WrongKind
 from sfumato.schema.casting import fit
-from sfumato.schema.hierarchy import Hierarchy, hierarchy_from_plain
+from sfumato.schema.hierarchy import Hierarchy, hierarchy_from_dict
 
 __all__ = ["Column", "Domain", "Kind", "Role"]
 
@@ -153,7 +153,7 @@ class Column(BaseModel):
     @field_validator("hierarchy", mode="before")
     @classmethod
     def _named_part(cls, value: object, info: Any) -> object:
-        return hierarchy_from_plain(value, base=(info.context or {}).get("base"))
+        return hierarchy_from_dict(value, base=(info.context or {}).get("base"))
 
     def cast(self, series: pl.Series) -> pl.Series:
         """The column in the type of its declared kind, its missing codes blank.

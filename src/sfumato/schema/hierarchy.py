@@ -23,7 +23,7 @@ __all__ = [
     "Codes",
     "Hierarchy",
     "Level",
-    "hierarchy_from_plain",
+    "hierarchy_from_dict",
     "root_only",
     "with_missing",
 ]
@@ -47,10 +47,10 @@ class Hierarchy(Part):
 
     def public(self) -> dict[str, Any]:
         """The rule as it may be published. Never the values that happen to occur in the data."""
-        return {self.part_name(): self.to_plain()}
+        return {self.part_name(): self.to_dict()}
 
 
-def hierarchy_from_plain(value: object, *, base: Path | None = None) -> Hierarchy | None:
+def hierarchy_from_dict(value: object, *, base: Path | None = None) -> Hierarchy | None:
     """``{intervals: [5, 10]}`` as a hierarchy. None and hierarchies pass through."""
     if value is None or isinstance(value, Hierarchy):
         return value

@@ -47,7 +47,7 @@ def _run(recipe: Recipe, data: Dataset, tries: int) -> dict[str, Any]:
     for number, attack in enumerate(recipe.attacks or default_attacks(scenario)):
         try:
             outcome: Outcome = evaluate_attack(attack, scenario, rng=rng.child("attacks", number), tries=tries)
-            attacks.append(outcome.to_plain())
+            attacks.append(outcome.to_dict())
         except NotApplicable as refusal:
             attacks.append(
                 {"attack": attack.part_name(), "discloses": str(attack.discloses), "risk": None, "reason": str(refusal)}
@@ -55,12 +55,12 @@ def _run(recipe: Recipe, data: Dataset, tries: int) -> dict[str, Any]:
     pair = ReleasePair(original=data, release=release, lineage=done.lineage)
     measures = []
     for number, measure in enumerate(recipe.measures):
-        found = judge(measure, pair, rng=rng.child("measures", number)).to_plain()
+        found = judge(measure, pair, rng=rng.child("measures", number)).to_dict()
         found.pop("detail", None)
         measures.append({**found, "about": str(measure.about), "better": measure.better})
     return {
         "rows": done.data.rows,
         "attacks": attacks,
         "measures": measures,
-        "verdicts": [verdict.to_plain() for verdict in done.verdicts],
+        "verdicts": [verdict.to_dict() for verdict in done.verdicts],
     }

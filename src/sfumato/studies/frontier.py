@@ -41,10 +41,10 @@ class Point:
     efficient: bool = False
     """Whether no other candidate has both less risk and less loss."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {
             "candidate": self.candidate.name,
-            "steps": self.candidate.to_plain(),
+            "steps": self.candidate.to_dict(),
             **{
                 name: getattr(self, name)
                 for name in (
@@ -88,7 +88,7 @@ class Study:
         first, second = ("loss", "risk") if risk is not None else ("risk", "loss")
         return min(usable, key=lambda p: (getattr(p, first), getattr(p, second)))
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The document that ``sfumato study --json`` prints."""
         limit = self.plan.recipe.limits.risk
         best = self.recommend(risk=limit) if limit is not None else None
@@ -97,7 +97,7 @@ class Study:
             "utility": self.plan.utility,
             "seeds": len(self.plan.seeds),
             "resumed": self.resumed,
-            "candidates": [point.to_plain() for point in self.points],
+            "candidates": [point.to_dict() for point in self.points],
             "frontier": [point.candidate.name for point in self.frontier],
             "limit": limit,
             "recommended": best.candidate.name if best is not None else None,

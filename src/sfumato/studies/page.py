@@ -122,7 +122,7 @@ def page(study: Study) -> str:
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_html(chart(study), bundle=True)
-    document = study.to_plain()
+    document = study.to_dict()
     title = escape(study.plan.recipe.title or "Risk and utility")
     head = (
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>'

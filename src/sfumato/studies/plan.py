@@ -43,8 +43,8 @@ class Candidate:
     name: str
     steps: tuple[Step, ...]
 
-    def to_plain(self) -> list[dict[str, Any]]:
-        return [{step.part_name(): step.to_plain()} for step in self.steps]
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [{step.part_name(): step.to_dict()} for step in self.steps]
 
 
 @dataclass(frozen=True, kw_only=True)

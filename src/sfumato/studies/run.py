@@ -65,7 +65,7 @@ def run_study(
     todo: list[tuple[tuple[int, int], dict[str, Any], str]] = []
     for number, candidate in enumerate(made.candidates):
         for seed in made.seeds:
-            recipe = made.recipe_of(candidate, seed).to_plain()
+            recipe = made.recipe_of(candidate, seed).to_dict()
             recipe.pop("data", None)
             key = _digest({"recipe": recipe, "tries": made.tries, "data": content, "sfumato": __version__})
             kept = store.get(key)

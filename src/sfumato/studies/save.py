@@ -32,11 +32,11 @@ def save_study(study: Study, folder: str | Path) -> Path:
     target = Path(folder)
     recipes = target / "recipes"
     recipes.mkdir(parents=True, exist_ok=True)
-    _write(target / "study.json", json.dumps(study.to_plain(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    _write(target / "study.json", json.dumps(study.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
     _write(target / "study.csv", _table(study).write_csv())
     _write(target / "study.html", page(study))
     for number, point in enumerate(study.points, start=1):
-        recipe = anchored(study.plan.recipe_of(point.candidate).to_plain())
+        recipe = anchored(study.plan.recipe_of(point.candidate).to_dict())
         _write(recipes / recipe_name(number, point.candidate.name), yaml_text(recipe))
     return target
 
@@ -60,7 +60,7 @@ def _write(path: Path, text: str) -> None:
 def _table(study: Study) -> pl.DataFrame:
     rows = []
     for point in study.points:
-        plain = point.to_plain()
+        plain = point.to_dict()
         kept = {key: value for key, value in plain.items() if key not in ("steps", "attacks", "measures")}
         attacks = {f"attack {name}": value for name, value in point.attacks.items()}
         measures = {f"measure {name}": value for name, value in point.measures.items()}

@@ -79,7 +79,7 @@ class IntersectionRisk:
             reason=reason,
         )
 
-    def to_plain(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Counts only, for the owner of the data: they are not for publication."""
         counts = {name: getattr(self, name) for name in ("people", "overlapping", "before", "after", "known", "worst")}
         return {"column": self.column, "wanted": self.wanted, **counts, "holds": self.verdict.holds}

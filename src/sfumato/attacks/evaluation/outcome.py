@@ -90,7 +90,7 @@ class Outcome:
         chosen = order[self.hit[order]][:count]
         return [{"row": int(self.rows[i]), "confidence": float(self.confidence[i])} for i in chosen]
 
-    def to_plain(self, level: float = 0.95) -> dict[str, Any]:
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
         """One entry of the ``attacks`` list: risk with interval, the other arms, and how it was done."""
         main = risk(self, level)
         base = self.baseline.rate if self.baseline is not None else None

@@ -81,7 +81,7 @@ def outcome_of(
         knows=people.knows,
         parameters={
             name: value
-            for name, value in attack.to_plain().items()
+            for name, value in attack.to_dict().items()
             if name not in ("auxiliary", "identity", "knows", "releases")
         },
         detail=detail,

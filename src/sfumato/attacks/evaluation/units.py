@@ -74,7 +74,7 @@ def _outcome(
         baseline=Arm(hits=int(blind.sum()), tries=len(people)),
         claims=int(guesses.made.sum()),
         knows=tuple(names),
-        parameters={name: value for name, value in attack.to_plain().items() if name != "knows"},
+        parameters={name: value for name, value in attack.to_dict().items() if name != "knows"},
         detail=guesses.detail,
         threat=attack.summary(),
         rows=people[order],

@@ -67,7 +67,7 @@ class QueryDemo(Story):
         say(f"\n[bold]5. The budget is 1 in all, and it runs out.[/bold] {told}")
         return {
             "exact": list(map(int, exact)), "private": noisy, "again": int(again.value), "over_budget": told,
-            "histogram": histogram.to_plain(), "picture": str(picture),
+            "histogram": histogram.to_dict(), "picture": str(picture),
         }  # fmt: skip
 
 

@@ -76,7 +76,7 @@ class ReconstructionDemo(Story):
         say(f"\nThe picture:  {place.resolve()}\n")
         return {
             "points": points,
-            "private": private.to_plain(),
+            "private": private.to_dict(),
             "picture": str(place),
         }
 

@@ -74,7 +74,7 @@ class StudyDemo(Story):
         chosen = f"[bold green]{best.candidate.name}[/bold green]" if best is not None else "none of them"
         say(f"\n[bold]4. With a risk of at most {plan.recipe.limits.risk:.0%}[/bold] the study recommends {chosen}.")
         say(f"\nThe map, the table and every recipe:  {(folder / 'study' / 'study.html').resolve()}")
-        return {**study.to_plain(), "folder": str(folder / "study")}
+        return {**study.to_dict(), "folder": str(folder / "study")}
 
 
 def companies(seed: int, count: int = 1200) -> pl.DataFrame:

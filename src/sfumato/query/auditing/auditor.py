@@ -64,7 +64,7 @@ class Decision:
     answer: Any = field(default=None, repr=False)
     """What the analyst gets: a list of values, a number, or None."""
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """For the owner: no value of the data."""
         return {
             "question": self.question, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,

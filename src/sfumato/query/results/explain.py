@@ -52,7 +52,7 @@ class Explanation:
         lines += [f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} (95 %)." for noise in self.noises]
         return "\n".join([*lines, *self.notes])
 
-    def to_plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
         return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
                 "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
