@@ -19,9 +19,10 @@ lint: $(VENV)/.all
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Reference pages and the recipe's JSON Schema are made from the parts that are registered.
+# Reference pages, the recipe's JSON Schema and the type stubs of packages are made from the parts that are registered.
 docs: $(VENV)/.all
 	$(BIN)/sfumato methods --write docs
+	$(BIN)/python -m sfumato.manual
 
 # The peers that tests and benchmarks compare with pin other versions than ours, so they live apart.
 peers: $(PEERS)/.installed

@@ -1,11 +1,12 @@
-"""The manual: one page per part, made from its docstring, fields and examples, so that it cannot go stale.
+"""Generated files: reference pages of all parts, errors and commands, and type stubs of the packages that export parts.
 
-``sfumato methods --write docs`` writes the pages, the error catalogue, the command reference and the recipe's JSON
-Schema below that folder.
+``sfumato methods --write docs`` writes the pages and the recipe's JSON Schema below that folder. ``python -m
+sfumato.manual`` writes the stubs into the source tree. ``make docs`` runs both; a test compares them with the code.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 from collections.abc import Iterator
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import catalogue
 from sfumato.params import Part
-from sfumato.registry import KINDS, registry
+from sfumato.registry import KINDS, kinds_of, registry
 
 if TYPE_CHECKING:
     import click
 
-__all__ = ["manual", "page", "write_manual"]
+__all__ = ["manual", "page", "stubs", "write_manual", "write_stubs"]
 
 _SECTION = {"method": "steps", "model": "models", "attack": "attacks", "measure": "measures"}
 _NOTE = "<!-- Made by `make docs` from the source; edit the docstrings instead. -->\n\n"
@@ -149,3 +150,31 @@ def write_manual(folder: Path, root: click.Command) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
+
+
+def stubs() -> Iterator[tuple[str, str]]:
+    """Every ``__init__.pyi``: its path below ``src``, and its text. It names what the package imports and its parts."""
+    root = Path(__file__).parent
+    for package in sorted({".".join(folder.split(".")[:2]) for folders in KINDS.values() for folder in folders}):
+        source = ast.parse((root / package.split(".")[1] / "__init__.py").read_text(encoding="utf-8"))
+        names: dict[str, str] = {}
+        for node in ast.walk(source):
+            if isinstance(node, ast.ImportFrom) and node.module != "sfumato.registry":
+                names |= {alias.asname or alias.name: str(node.module) for alias in node.names}
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
+                names |= {str(k.arg): f"{package}.{ast.literal_eval(k.value)}" for k in node.keywords}
+                for kind in kinds_of(package):
+                    names |= {registry(kind).get(p).__name__: module for p, module in registry(kind).modules().items()}
+        lines = [f"from {module} import {name} as {name}" for name, module in sorted(names.items())]
+        if lines:
+            yield f"{package.replace('.', '/')}/__init__.pyi", "\n".join(["# Made by `make docs`.", *lines]) + "\n"
+
+
+def write_stubs() -> None:
+    """Write all stubs into the source tree."""
+    for path, text in stubs():
+        Path(__file__).parents[1].joinpath(path).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_stubs()

@@ -1,14 +1,16 @@
-"""Parts are found, not listed: one file in the folder of its kind, or an entry point of another package.
+"""Part registry: discovers parts in the source tree and in entry points, and exports them from their packages.
 
-The name of the file is the name of the part: ``rank_swap.py`` holds ``RankSwap``, which recipes and the CLI call
-``rank-swap``. Names are read from the folder without importing anything, so listing them costs nothing.
+A part is one module or one package in the folder of its kind. Its file name is its part name: ``rank_swap.py`` defines
+``RankSwap``, which recipes and the command line call ``rank-swap``. Modules whose name starts with an underscore are
+helpers. Other distributions add parts by an entry point of the group ``sfumato.<kind>``. Listing names imports nothing.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -16,7 +18,7 @@ from pathlib import Path
 from sfumato.errors import UnknownPart, did_you_mean
 from sfumato.params import Part
 
-__all__ = ["KINDS", "Registry", "registry"]
+__all__ = ["KINDS", "Registry", "exports", "kinds_of", "registry"]
 
 KINDS: dict[str, tuple[str, ...]] = {
     "format": ("sfumato.data.formats",),
@@ -43,23 +45,24 @@ class Registry:
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def _modules(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def modules(self) -> dict[str, str]:
+        """Names of the parts in the source tree, and the module that defines each; nothing is imported."""
+        modules: dict[str, str] = {}
         for package in KINDS[self.kind]:
             folder = _ROOT.joinpath(*package.split(".")[1:])
             for module in pkgutil.iter_modules([str(folder)]):
                 if not module.name.startswith("_"):
-                    found[module.name.replace("_", "-")] = f"{package}.{module.name}"
-        return found
+                    modules[module.name.replace("_", "-")] = f"{package}.{module.name}"
+        return modules
 
     def names(self) -> tuple[str, ...]:
         """Names of all parts of this kind, sorted; nothing is imported."""
-        outside = (point.name for point in entry_points(group=f"sfumato.{self.kind}"))
-        return tuple(sorted({*self._modules(), *outside}))
+        installed = (point.name for point in entry_points(group=f"sfumato.{self.kind}"))
+        return tuple(sorted({*self.modules(), *installed}))
 
     def get(self, name: str) -> type[Part]:
-        """The class of that name; an unknown name is refused with the nearest known one."""
-        module = self._modules().get(name)
+        """The class of the part called ``name``. Raises :class:`UnknownPart` with the nearest known name."""
+        module = self.modules().get(name)
         if module is not None:
             for value in vars(importlib.import_module(module)).values():
                 own = (
@@ -72,8 +75,8 @@ class Registry:
             raise UnknownPart(f"{module} defines no part called `{name}`.", kind=self.kind, name=name)
         for point in entry_points(group=f"sfumato.{self.kind}"):
             if point.name == name:
-                found: type[Part] = point.load()
-                return found
+                part: type[Part] = point.load()
+                return part
         raise UnknownPart(
             f"No {self.kind} is called `{name}`.", fix=did_you_mean(name, self.names()), kind=self.kind, name=name
         )
@@ -91,3 +94,47 @@ def registry(kind: str) -> Registry:
     if kind not in KINDS:
         raise UnknownPart(f"There is no kind of part called `{kind}`.", fix=did_you_mean(kind, KINDS), kind=kind)
     return Registry(kind)
+
+
+def kinds_of(package: str) -> tuple[str, ...]:
+    """The kinds whose parts lie in a package.
+
+    >>> kinds_of("sfumato.masking")
+    ('method', 'model', 'metric')
+    """
+    return tuple(kind for kind, folders in KINDS.items() if any(f.startswith(f"{package}.") for f in folders))
+
+
+def exports(package: str, **names: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Lazy exports of a package: the classes of all its parts, and other ``names`` with the submodule of each.
+
+    A package writes ``__getattr__, __dir__ = exports(__name__, Step="base")`` in its ``__init__.py``; then
+    ``from sfumato.masking import Generalize, KAnonymity, Step`` imports the three modules on first use. ``make docs``
+    writes an ``__init__.pyi`` with the same names for type checkers.
+    """
+
+    def parts() -> Iterator[tuple[str, str, str]]:
+        for kind in kinds_of(package):
+            for name in registry(kind).modules():
+                yield kind, name, "".join(word.capitalize() for word in name.split("-"))
+
+    def lookup(name: str) -> object:
+        if name in names:
+            return getattr(importlib.import_module(f"{package}.{names[name]}"), name)
+        if name[:1].isupper():
+            for kind, part, stem in parts():
+                # A class may end in the suffix of its kind, which only the class itself knows: NcpMeasure is `ncp`.
+                if name.startswith(stem) and (cls := registry(kind).get(part)).__name__ == name:
+                    return cls
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def get_attribute(name: str) -> object:
+        value = lookup(name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def list_attributes() -> list[str]:
+        public = {name for name in vars(sys.modules[package]) if not name.startswith("_")} - {"exports"}
+        return sorted(public | set(names) | {registry(kind).get(part).__name__ for kind, part, _ in parts()})
+
+    return get_attribute, list_attributes

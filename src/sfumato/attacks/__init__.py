@@ -5,6 +5,7 @@ from sfumato.attacks.defaults import default_attacks
 from sfumato.attacks.evaluation.evaluate import evaluate_attack
 from sfumato.attacks.evaluation.outcome import Arm, Outcome, Risk, risk
 from sfumato.attacks.scenario import AttackScenario, lineage_by_key
+from sfumato.registry import exports
 
 __all__ = [
     "Arm",
@@ -21,3 +22,5 @@ __all__ = [
     "lineage_by_key",
     "risk",
 ]
+
+__getattr__, __dir__ = exports(__name__)

@@ -7,6 +7,7 @@ from sfumato.data.preview import Preview, preview
 from sfumato.data.read_write import read, to_native, write
 from sfumato.data.scan import FileScan, SizeHint, scan, size_hint
 from sfumato.data.table import ColumnLabels, Table
+from sfumato.registry import exports
 
 __all__ = [
     "ColumnLabels",
@@ -27,3 +28,5 @@ __all__ = [
     "write",
     "write_secret",
 ]
+
+__getattr__, __dir__ = exports(__name__)

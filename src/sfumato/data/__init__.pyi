@@ -1,0 +1,27 @@
+# Made by `make docs`.
+from sfumato.data.formats.arrow import Arrow as Arrow
+from sfumato.data.table import ColumnLabels as ColumnLabels
+from sfumato.data.formats.csv import Csv as Csv
+from sfumato.data.formats.database import Database as Database
+from sfumato.data.formats.dta import Dta as Dta
+from sfumato.data.formats.excel import Excel as Excel
+from sfumato.data.scan import FileScan as FileScan
+from sfumato.data.format import Format as Format
+from sfumato.data.formats.jsonl import Jsonl as Jsonl
+from sfumato.data.formats.parquet import Parquet as Parquet
+from sfumato.data.preview import Preview as Preview
+from sfumato.data.formats.sav import Sav as Sav
+from sfumato.data.scan import SizeHint as SizeHint
+from sfumato.data.table import Table as Table
+from sfumato.data.formats.xpt import Xpt as Xpt
+from sfumato.data.missing import blank_missing as blank_missing
+from sfumato.data.preview import preview as preview
+from sfumato.data.read_write import read as read
+from sfumato.data.atomic import replacing as replacing
+from sfumato.data.atomic import replacing_folder as replacing_folder
+from sfumato.data.scan import scan as scan
+from sfumato.data.atomic import sha256 as sha256
+from sfumato.data.scan import size_hint as size_hint
+from sfumato.data.read_write import to_native as to_native
+from sfumato.data.read_write import write as write
+from sfumato.data.atomic import write_secret as write_secret
