@@ -50,6 +50,7 @@ __all__ = [
     "WrongKind",
     "catalogue",
     "did_you_mean",
+    "missing_extra",
 ]
 
 
@@ -365,6 +366,34 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     hint = f"Did you mean `{near[0]}`? " if near else ""
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return f"{hint}Known: {shown or 'none'}."
+
+
+def missing_extra(extra: str, library: str, *, needed_by: str) -> ExtraMissing:
+    """The error for an optional library that is not installed; the fix repeats the way sfumato itself was installed."""
+    return ExtraMissing(
+        f"{needed_by} needs {library}, which is not installed.",
+        fix=f"Install it with {_install_command(extra)}.",
+        library=library,
+        extra=extra,
+    )
+
+
+def _install_command(extra: str) -> str:
+    """How to add an extra: from the checkout, from the same archive or repository, or from the package index."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        record = distribution("sfumato").read_text("direct_url.json")
+    except PackageNotFoundError:  # run from the source tree, never installed
+        return f"`pip install '.[{extra}]'` in the folder of the checkout"
+    if record is None:
+        return f"`pip install 'sfumato[{extra}]'`"
+    origin = json.loads(record)
+    if "dir_info" in origin:
+        return f"`pip install '.[{extra}]'` in the folder of the checkout"
+    repository = f"{origin['vcs_info']['vcs']}+" if "vcs_info" in origin else ""
+    return f"`pip install 'sfumato[{extra}] @ {repository}{origin['url']}'`"
 
 
 def catalogue() -> Iterator[type[SfumatoError]]:

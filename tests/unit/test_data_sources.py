@@ -136,7 +136,8 @@ def test_a_missing_library_is_named_with_its_extra(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(ExtraMissing) as caught:
         read(path)
-    assert f"pip install 'sfumato[{extra}]'" in str(caught.value)
+    assert f"[{extra}]'`" in caught.value.fix
+    assert library in caught.value.message
 
 
 def test_a_duckdb_file_by_url(tmp_path: Path) -> None:

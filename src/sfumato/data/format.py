@@ -13,7 +13,7 @@ from typing import ClassVar
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import ExtraMissing, NotThatFormat, UnknownFormat, WrongKind
+from sfumato.errors import NotThatFormat, UnknownFormat, WrongKind, missing_extra
 from sfumato.params import Part
 from sfumato.registry import registry
 
@@ -140,9 +140,4 @@ def library(name: str, *, extra: str, why: str) -> ModuleType:
     try:
         return import_module(name)
     except ImportError:
-        raise ExtraMissing(
-            f"{why} needs the library `{name}`, which is not installed.",
-            fix=f"Install it: pip install 'sfumato[{extra}]'",
-            library=name,
-            extra=extra,
-        ) from None
+        raise missing_extra(extra, name, needed_by=why) from None

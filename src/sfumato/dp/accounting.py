@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure, advanced, sequential
-from sfumato.errors import BadParameter, ExtraMissing, NotComparable, OverBudget
+from sfumato.errors import BadParameter, ExtraMissing, NotComparable, OverBudget, missing_extra
 from sfumato.rationals import Number, rational
 
 __all__ = ["Odometer", "PrivacyFilter", "by_distribution", "by_renyi", "tightest"]
@@ -27,7 +27,7 @@ def _counted(losses: Iterable[PrivacyLoss] | Mapping[PrivacyLoss, int]) -> Count
 
 
 def _missing() -> ExtraMissing:
-    return ExtraMissing("dp-accounting is not installed.", fix="Install it with `pip install 'sfumato[accounting]'`.")
+    return missing_extra("accounting", "dp-accounting", needed_by="Composition of privacy losses")
 
 
 def _split(delta: Number, total: Fraction) -> Fraction:

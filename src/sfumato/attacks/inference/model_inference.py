@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, View
 from sfumato.attacks.features import points
-from sfumato.errors import ExtraMissing, NotApplicable, OutOfTime
+from sfumato.errors import NotApplicable, OutOfTime, missing_extra
 from sfumato.progress import SILENT, Progress, batches, check_deadline
 from sfumato.rng import Rng
 
@@ -136,9 +136,7 @@ def _boosted(
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     except ImportError:
-        raise ExtraMissing(
-            "Gradient boosting needs scikit-learn.", fix="Install it with `pip install 'sfumato[learning]'`."
-        ) from None
+        raise missing_extra("learning", "scikit-learn", needed_by="Gradient boosting") from None
     draw = rng.child("boosting").generator
     seed = int(draw.integers(2**31))
     if len(released) > _ROWS:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sfumato.errors import ExtraMissing, FileMissing
+from sfumato.errors import FileMissing, missing_extra
 
 __all__ = ["PostgresStore"]
 
@@ -44,9 +44,7 @@ class PostgresStore:
         try:
             import psycopg
         except ImportError:
-            raise ExtraMissing(
-                "psycopg is not installed.", fix="Install it with `pip install 'sfumato[postgres]'`."
-            ) from None
+            raise missing_extra("postgres", "psycopg", needed_by="A ledger in PostgreSQL") from None
         self._lock = threading.RLock()
         try:
             self._connection = psycopg.connect(url, autocommit=True)

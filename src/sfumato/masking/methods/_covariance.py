@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato.errors import ExtraMissing, SingularData, TooFewRows, WrongKind
+from sfumato.errors import SingularData, TooFewRows, WrongKind, missing_extra
 from sfumato.masking.methods._masking import Floats
 
 __all__ = ["moments", "robust_moments", "square_root"]
@@ -47,9 +47,7 @@ def robust_moments(matrix: Floats, part: str, random: np.random.Generator) -> tu
     try:
         from sklearn.covariance import MinCovDet
     except ImportError:
-        raise ExtraMissing(
-            f"{part}: a robust covariance needs scikit-learn.", fix="Install it: pip install 'sfumato[learning]'."
-        ) from None
+        raise missing_extra("learning", "scikit-learn", needed_by=f"{part} with a robust covariance") from None
     import warnings
 
     complete = matrix[~np.isnan(matrix).any(axis=1)]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.errors import BadParameter, ExtraMissing, TooFewRows
+from sfumato.errors import BadParameter, TooFewRows, missing_extra
 from sfumato.masking.base import Context
 from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
@@ -169,7 +169,7 @@ def _trees(
     try:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
     except ImportError:
-        raise ExtraMissing("synthesize: trees need scikit-learn.", fix="pip install 'sfumato[learning]'.") from None
+        raise missing_extra("learning", "scikit-learn", needed_by="synthesize with trees") from None
     index: dict[str, Index] = {names[0]: random.integers(part.height, size=count)}
     known = [_coded(part.get_column(names[0]))[0]]
     made = [known[0][index[names[0]]]]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from sfumato.errors import DatabaseFailed, ExtraMissing, FileMissing, NotApplicable, UnknownFormat
+from sfumato.errors import DatabaseFailed, ExtraMissing, FileMissing, NotApplicable, UnknownFormat, missing_extra
 from sfumato.masking.out_of_core.engine import LargeFileEngine
 
 __all__ = ["on_spark", "spark_session"]
@@ -147,7 +147,7 @@ def _need_spark() -> None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        raise ExtraMissing("Spark is not installed.", fix="pip install 'sfumato[spark]'") from None
+        raise missing_extra("spark", "pyspark", needed_by="Spark") from None
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and Path(home, "bin", "java").exists()):
         raise ExtraMissing(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.errors import ExtraMissing, NotApplicable
+from sfumato.errors import NotApplicable, missing_extra
 from sfumato.measures.base import ReleasePair
 from sfumato.measures.utility._spread import comparable, spread
 from sfumato.schema import Kind
@@ -181,4 +181,4 @@ def need_sklearn(part: str) -> None:
     try:
         import sklearn  # noqa: F401
     except ImportError:
-        raise ExtraMissing(f"{part} needs scikit-learn.", fix="Install it: pip install 'sfumato[learning]'.") from None
+        raise missing_extra("learning", "scikit-learn", needed_by=part) from None

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import BadParameter, ExtraMissing
+from sfumato.errors import BadParameter, missing_extra
 from sfumato.query.auditing.atoms import Ints
 
 __all__ = ["Extreme", "ExtremeAuditor"]
@@ -105,10 +105,7 @@ def _pinned_both(
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise ExtraMissing(
-            "Largest and smallest values together are audited with OR-tools, which is not installed.",
-            fix="Install it with `pip install 'sfumato[audit]'`.",
-        ) from None
+        raise missing_extra("audit", "OR-tools", needed_by="Auditing of MIN and MAX together") from None
     model = cp_model.CpModel()
     people = range(len(low))
     top = [model.new_bool_var("") for _ in people]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import BadParameter, ExtraMissing
+from sfumato.errors import BadParameter, missing_extra
 from sfumato.query.auditing.atoms import Answered, Atoms, Ints
 from sfumato.query.auditing.k_assign import AssignAuditor
 
@@ -132,9 +132,7 @@ def _solve(atoms: Atoms, history: Sequence[tuple[Ints, Answered]], cost: Ints | 
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise ExtraMissing(
-            "Simulatable auditing needs OR-tools, which is not installed.", fix="Install `sfumato[audit]`."
-        ) from None
+        raise missing_extra("audit", "OR-tools", needed_by="Simulatable auditing") from None
     model = cp_model.CpModel()
     sizes = atoms.truth.sum(axis=1)
     x: list[list[Any]] = [[model.new_int_var(0, int(size), "") for _ in range(atoms.values)] for size in sizes]

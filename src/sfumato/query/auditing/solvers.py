@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import ExtraMissing
+from sfumato.errors import missing_extra
 from sfumato.query.auditing.atoms import Flags, Ints
 from sfumato.query.auditing.linear_system import System, upper_bounds
 from sfumato.query.auditing.possibilities import Possibilities
@@ -121,10 +121,7 @@ def integer_search(
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise ExtraMissing(
-            "Overlapping questions are audited with OR-tools, which is not installed.",
-            fix="Install it with `pip install 'sfumato[audit]'`.",
-        ) from None
+        raise missing_extra("audit", "OR-tools", needed_by="Auditing of overlapping questions") from None
 
     movable = ~found.no if cells is None else cells & ~found.no
     wanted = wanted & movable

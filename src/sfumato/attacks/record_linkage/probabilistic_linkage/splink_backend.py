@@ -25,7 +25,7 @@ import polars as pl
 from sfumato.attacks.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
 from sfumato.attacks.string_similarity import CUTS, sorted_words
-from sfumato.errors import DatabaseFailed, ExtraMissing, OutOfTime, SfumatoError
+from sfumato.errors import DatabaseFailed, OutOfTime, SfumatoError, missing_extra
 from sfumato.progress import Deadline, Progress, batches, check_deadline
 
 __all__ = ["link_by_splink"]
@@ -57,7 +57,7 @@ def link_by_splink(
     try:
         import splink
     except ImportError:
-        raise ExtraMissing("Splink is not installed.", fix="pip install 'sfumato[linkage]'") from None
+        raise missing_extra("linkage", "splink", needed_by="The engine `splink`") from None
     people = len(blocks.first)
     seed = int(draw.integers(1, 2**31))
     comparisons, known, released = [], _keys(blocks.person), _keys(blocks.row)

@@ -15,7 +15,7 @@ from sfumato.engines.backends.postgres.dialect import PostgresWriter
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
 from sfumato.engines.sql_writer import Columns
-from sfumato.errors import DatabaseFailed, ExtraMissing, UnknownFormat
+from sfumato.errors import DatabaseFailed, UnknownFormat, missing_extra
 from sfumato.secret import SecretValue
 
 __all__ = ["Postgres"]
@@ -64,7 +64,7 @@ class _RunningPostgres(Running):
         try:
             import psycopg
         except ImportError:
-            raise ExtraMissing("PostgreSQL needs its driver.", fix="pip install 'sfumato[postgres]'") from None
+            raise missing_extra("postgres", "psycopg", needed_by="PostgreSQL") from None
         self._lock = threading.Lock()
         places = {name: _place(name, source) for name, source in tables.items() if isinstance(source, str)}
         servers = {server for server, _ in places.values()} | ({setup.url} if setup.url else set())

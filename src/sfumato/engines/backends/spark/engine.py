@@ -18,7 +18,7 @@ from sfumato.engines.backends.spark.dialect import SparkWriter
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
 from sfumato.engines.sql_writer import Columns
-from sfumato.errors import DatabaseFailed, ExtraMissing, FileMissing, UnknownFormat
+from sfumato.errors import DatabaseFailed, FileMissing, UnknownFormat, missing_extra
 from sfumato.secret import SecretValue
 
 __all__ = ["Spark"]
@@ -183,7 +183,7 @@ def _session(setup: Spark) -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise ExtraMissing("Spark is not installed.", fix="pip install 'sfumato[spark]'") from None
+        raise missing_extra("spark", "pyspark", needed_by="Spark") from None
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
