@@ -1,30 +1,58 @@
-# Two commands: `make demo` and `make test`. Each makes .venv and installs what it needs; nothing but Python >= 3.11 is assumed.
+# `make demo` and `make test` need Python >= 3.11 and nothing else: each makes .venv and installs what it needs.
+# `make help` lists all targets.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+PYTEST := $(BIN)/python -m pytest
 PEERS  := .venv-peers
 
-.PHONY: demo test lint docs peers clean
+# The fast tests: contracts of small parts, guards and units of the core. No Spark, no PostgreSQL, no subprocess.
+QUICK  := tests/guards/test_layers.py tests/guards/test_speaks_of_itself.py tests/guards/test_project_files.py \
+          tests/guards/test_manual.py tests/contract/test_metrics.py tests/contract/test_every_mechanism.py tests/unit
 
-demo: $(VENV)/.core
+.PHONY: help demo test quick lint doctest coverage docs site pictures changelog peers clean
+
+help:           ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/.core  ## run the demonstration: a hospital file, a voter list, what links them, and what helps
 	$(BIN)/sfumato demo
 
-test: $(VENV)/.all $(PEERS)/.installed docs lint
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+test: $(VENV)/.all $(PEERS)/.installed docs lint doctest site  ## run everything that a change must pass
+	$(PYTEST) -n 2 --dist loadgroup
 
-lint: $(VENV)/.all
+quick: $(VENV)/.all  ## lint and the fast tests, for use while editing
+	$(BIN)/ruff check -q .
+	$(BIN)/ruff format --check -q .
+	$(PYTEST) -q -n 2 -m "not slow" $(QUICK)
+
+lint: $(VENV)/.all  ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Reference pages, the recipe's JSON Schema and the type stubs of packages are made from the parts that are registered.
-docs: $(VENV)/.all
+doctest: $(VENV)/.all  ## run the examples in docstrings
+	$(PYTEST) -q -n 2 --doctest-modules src
+
+coverage: $(VENV)/.all $(PEERS)/.installed  ## all tests with coverage; fails below the floor in pyproject.toml
+	$(PYTEST) -n 2 --dist loadgroup --cov --cov-report=term --cov-report=html:site-coverage
+
+docs: $(VENV)/.all  ## write what is generated: reference pages, the recipe's JSON Schema, type stubs of packages
 	$(BIN)/sfumato methods --write docs
 	$(BIN)/python -m sfumato.manual
 
-# The peers that tests and benchmarks compare with pin other versions than ours, so they live apart.
+site: $(VENV)/.all docs  ## build the documentation as a website in site/
+	$(BIN)/mkdocs build --strict --quiet
+
+pictures: $(VENV)/.all  ## take the screenshots in docs/images (needs Chromium)
+	$(BIN)/python docs/images/screenshots.py
+
+changelog: $(VENV)/.all  ## preview the release notes from changes/
+	$(BIN)/towncrier build --draft --version next
+
+# The peers that tests and benchmarks compare with pin other versions than ours, so they have an environment of their own.
 peers: $(PEERS)/.installed
 
 $(VENV)/bin/python:
@@ -44,5 +72,5 @@ $(PEERS)/.installed: benchmarks/peers.txt
 	$(PEERS)/bin/python -m pip --disable-pip-version-check install --quiet -r benchmarks/peers.txt
 	@touch $@
 
-clean:
-	rm -rf $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis site dist
+clean:          ## remove everything that the other targets made
+	rm -rf $(VENV) $(PEERS) .mypy_cache .ruff_cache .pytest_cache .hypothesis site site-coverage .coverage* dist

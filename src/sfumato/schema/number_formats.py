@@ -46,7 +46,7 @@ def numerals_of(texts: pl.Series, *, share: float = 1.0) -> NumberFormat | None:
     None also where a mark could be a decimal sign or one of thousands and the values do not settle it.
 
     >>> numerals_of(pl.Series(["1.234,5", "17"]))
-    Numerals(decimal=',', thousands='.')
+    NumberFormat(decimal=',', thousands='.')
     >>> numerals_of(pl.Series(["1,234"])) is None
     True
     """

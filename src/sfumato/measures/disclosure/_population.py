@@ -18,7 +18,7 @@ def individual_risk(fits: Ints, weight: Floats, *, formula: str = "exact") -> Fl
     is the posterior mean of 1 / F; "sdcmicro" is exact for classes of one or two and p / (f - 1 + p) for larger ones.
 
     >>> individual_risk(np.array([1, 2]), np.array([17.0, 110.0])).round(8).tolist()
-    [0.1770758, 0.01714426]
+    [0.17707583, 0.01714426]
     """
     share = np.clip(fits / weight, 1e-300, 1.0)
     found = np.empty(len(fits))

@@ -19,7 +19,7 @@ def digits(value: float, most: int) -> str:
     """So many digits that count, and no powers of ten where a person would write the number out.
 
     >>> digits(13012.4, 4), digits(0.012345, 4), digits(1.5e20, 4)
-    ('13,012', '0.01234', '1.5e+20')
+    ('13,012', '0.01235', '1.5e+20')
     """
     return f"{value:,.0f}" if 10**most <= abs(value) < 1e15 else f"{value:,.{most}g}"
 
