@@ -1,4 +1,4 @@
-"""Generated files: reference pages of all parts, errors and commands, and type stubs of the packages that export parts.
+"""Generated files: reference pages (parts, errors, commands, Python API) and type stubs of packages that export parts.
 
 ``sfumato methods --write docs`` writes the pages and the recipe's JSON Schema below that folder. ``python -m
 sfumato.manual`` writes the stubs into the source tree. ``make docs`` runs both; a test compares them with the code.
@@ -7,11 +7,16 @@ sfumato.manual`` writes the stubs into the source tree. ``make docs`` runs both;
 from __future__ import annotations
 
 import ast
+import enum
+import importlib
 import inspect
 import json
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from sfumato.errors import catalogue
 from sfumato.params import Part
@@ -23,6 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["manual", "page", "stubs", "write_manual", "write_stubs"]
 
 _SECTION = {"method": "steps", "model": "models", "attack": "attacks", "measure": "measures"}
+_PACKAGES = (
+    *("schema", "data", "release", "recipe", "masking", "query", "dp"),
+    *("attacks", "measures", "studies", "reports", "profiling", "testing"),
+)
+"""Packages on the page of the Python API, in the order of the layers."""
 _NOTE = "<!-- Made by `make docs` from the source; edit the docstrings instead. -->\n\n"
 
 
@@ -118,6 +128,110 @@ def _errors_page() -> str:
     return "\n".join([head, *rows])
 
 
+def _default(value: object) -> str:
+    """A default value in a signature; objects whose text says nothing are shown as ``...``."""
+    if inspect.isclass(value):
+        return value.__name__
+    if isinstance(value, enum.Enum):
+        return str(value)
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str, tuple, frozenset)) else "..."
+
+
+def _annotation(annotation: Any) -> str:
+    """A type in a signature: without the names of modules, and without the metadata of ``Annotated``."""
+    if hasattr(annotation, "__metadata__"):
+        return _annotation(annotation.__origin__)
+    if get_origin(annotation) in (Union, UnionType):
+        return " | ".join("None" if part is type(None) else _annotation(part) for part in get_args(annotation))
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z_])", "", text).strip("'")
+
+
+def _signature(name: str, target: Callable[..., object], width: float = 100) -> str:
+    """``name(parameter: type = default) -> type``, with a line for each parameter where it is longer than ``width``."""
+
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):
+        return name
+    pieces: list[str] = []
+    star = False
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not star:
+            pieces.append("*")
+        star = star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
+        mark = (
+            "*"
+            if parameter.kind is parameter.VAR_POSITIONAL
+            else "**"
+            if parameter.kind is parameter.VAR_KEYWORD
+            else ""
+        )
+        typed = "" if parameter.annotation is parameter.empty else f": {_annotation(parameter.annotation)}"
+        given = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+        pieces.append(f"{mark}{parameter.name}{typed}{given}")
+    empty = signature.return_annotation in (signature.empty, None, "None")
+    result = "" if empty else f" -> {_annotation(signature.return_annotation)}"
+    line = f"{name}({', '.join(pieces)}){result}"
+    return line if len(line) <= width else f"{name}(\n" + "".join(f"    {piece},\n" for piece in pieces) + f"){result}"
+
+
+def _docstring(target: object) -> str:
+    """The docstring as Markdown: examples become code blocks."""
+    text = inspect.cleandoc(getattr(target, "__doc__", None) or "")
+    text = re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", text)
+    return re.sub(
+        r"(?m)((?:^(?:>>>|\.\.\.).*\n?(?:^(?!>>>|\.\.\.|\s*$).*\n?)*)+)", r"```pycon\n\1\n```\n", text
+    ).strip()
+
+
+def _members(cls: type) -> Iterator[str]:
+    """Public methods and properties that the class itself defines."""
+    for name, member in vars(cls).items():
+        function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+        if name.startswith("_") or not (inspect.isfunction(function) or isinstance(member, property)):
+            continue
+        summary = _docstring(member).split("\n\n")[0].replace("\n", " ")
+        shown = name if isinstance(member, property) else _signature(name, function, math.inf)
+        yield f"- `{shown}`" + (f": {summary}" if summary else "")
+
+
+def _api_page() -> str:
+    """Signatures and docstrings of everything that `sfumato` and its packages export; parts have pages of their own."""
+    parts = {cls for kind in KINDS for cls in registry(kind)}
+    text = [
+        "# Python API\n",
+        "What `import sfumato` and its packages export, with signatures. Parts (methods, models, attacks, measures, "
+        "mechanisms) are described on [their own pages](index.md).\n",
+    ]
+    for path in ("sfumato", *(f"sfumato.{name}" for name in _PACKAGES)):
+        module = importlib.import_module(path)
+        text += [f"## {path}\n", _docstring(module).split("\n\n")[0] + "\n"]
+        for name in sorted(getattr(module, "__all__", None) or dir(module), key=str.lower):
+            target = getattr(module, name)
+            if name.startswith("_") or inspect.ismodule(target) or target in parts:
+                continue
+            if not (inspect.isclass(target) or inspect.isfunction(target)) or not target.__module__.startswith(
+                "sfumato"
+            ):
+                continue
+            text += [f"### {path}.{name}\n"]
+            if inspect.isclass(target) and issubclass(target, enum.Enum):
+                shown = f"{name}: " + ", ".join(repr(item.value) for item in target)
+            elif inspect.isclass(target) and not (
+                hasattr(target, "model_fields") or hasattr(target, "__dataclass_fields__")
+            ):
+                shown = f"class {name}"
+            else:
+                shown = _signature(name, target).removesuffix(" -> None")
+            text += ["```text", shown, "```\n", _docstring(target) + "\n"]
+            if inspect.isclass(target):
+                text += [*_members(target), ""]
+    return "\n".join(text)
+
+
 def manual(root: click.Command) -> Iterator[tuple[str, str]]:
     """Every generated page: its path below the docs folder, and its text. ``root`` is the command line to describe."""
     index = ["# Parts\n", "Every part that is registered. `sfumato methods NAME` shows the same pages.\n"]
@@ -134,6 +248,7 @@ def manual(root: click.Command) -> Iterator[tuple[str, str]]:
     yield "reference/index.md", _NOTE + "\n".join(index)
     yield "reference/errors.md", _NOTE + _errors_page()
     yield "reference/cli.md", _NOTE + _cli_page(root)
+    yield "reference/api.md", _NOTE + _api_page()
     from sfumato.recipe.json_schema import json_schema
 
     yield "recipe.schema.json", json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n"
