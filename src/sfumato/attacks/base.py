@@ -8,7 +8,7 @@ main, baseline and control arms in the same way.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.masking.base import method_of
 from sfumato.params import InputFile, Part
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
@@ -143,6 +144,8 @@ class Attack(Part):
     discloses: ClassVar[Discloses]
     exploits: ClassVar[frozenset[str]] = frozenset()
     """Names of the masking methods whose publication this attack uses; empty for attacks on any release."""
+    simulates: ClassVar[bool] = False
+    """Whether the attack reruns published methods, so that it exploits every method that is simulable."""
     pairwise: ClassVar[bool] = False
     """Whether every person is compared with every row; then fewer people are tried on very large releases."""
     together: ClassVar[int] = 0
@@ -157,6 +160,15 @@ class Attack(Part):
     """Columns the intruder knows of the people sought; all quasi-identifiers when left out."""
     transparent: bool = True
     """Whether the intruder knows the method and its parameters, as published with the release."""
+
+    @classmethod
+    def exploited(cls, steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Names of the published steps (entries of a manifest) that this attack exploits."""
+        return tuple(
+            str(step.get("step"))
+            for step in steps
+            if step.get("step") in cls.exploits or (cls.simulates and method_of(step).simulable)
+        )
 
     @property
     def setting(self) -> str:

@@ -22,6 +22,7 @@ from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_parser import ROOTS, Known, reader
 from sfumato.errors import NotApplicable, SfumatoError
+from sfumato.masking.base import method_of
 from sfumato.schema.hierarchy import hierarchy_from_dict
 
 __all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
@@ -220,9 +221,13 @@ def match(view: View, *, in_release: bool = False) -> Match:
 
 def _merged(steps: Iterable[Mapping[str, Any]], name: str) -> dict[str, bool]:
     """Labels under which published steps put rare values, and whether they did so in some strata only."""
-    made = [step for step in steps if step["step"] == "merge-rare" and name in step.get("columns", ())]
-    given = [step.get("parameters", {}) for step in made]
-    return {str(one.get("label", "other")): bool(one.get("strata")) for one in given}
+    labels: dict[str, bool] = {}
+    for step in steps:
+        parameters = step.get("parameters", {})
+        label = method_of(step).pooled_label(parameters) if name in step.get("columns", ()) else None
+        if label is not None:
+            labels[label] = bool(parameters.get("strata"))
+    return labels
 
 
 def _distinct(codes: list[Ints]) -> tuple[Ints, tuple[Ints, ...]]:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import View
+from sfumato.masking.base import method_of
 
 __all__ = ["trust_in_rows"]
 
@@ -19,7 +20,7 @@ def trust_in_rows(view: View) -> npt.NDArray[np.float64] | None:
     made from one record. Among equally trusted rows those with rarer single values are slightly preferred: what was
     copied is there at least twice.
     """
-    if not any(step["step"] == "add-counterfeits" for step in view.steps):
+    if not any(method_of(step).adds_rows for step in view.steps):
         return None
     frame = view.release.table.frame
     rest = [name for name in frame.columns if name not in view.knows]

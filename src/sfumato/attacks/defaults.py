@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from sfumato.attacks.base import Attack, Discloses, View
 from sfumato.attacks.evaluation.households import household_of
-from sfumato.attacks.remasking import SIMULATED
 from sfumato.attacks.scenario import AttackScenario
 from sfumato.attacks.string_similarity import free_text
+from sfumato.masking.base import method_of
 from sfumato.registry import registry
 
 __all__ = ["default_attacks"]
@@ -54,13 +57,13 @@ def default_attacks(scenario: AttackScenario) -> tuple[Attack, ...]:
             chosen.append(part)
 
     released = scenario.release.table
-    steps = {step["step"] for step in scenario.release.manifest.get("steps", ())}
+    steps = tuple(scenario.release.manifest.get("steps", ()))
     known = tuple(name for name in (scenario.knows or scenario.original.quasi) if name in released.columns)
     exact = View(release=scenario.release, targets=released.frame.clear(), knows=known).untouched
     together = _together(scenario, known, exact, steps)
     if exact or not known:
         add("linkage")
-        if "add-counterfeits" in steps:
+        if any(method_of(step).adds_rows for step in steps):
             add("counterfeits")
         if household_of(scenario.original, released.columns) is not None:
             add("household-linkage")
@@ -91,7 +94,7 @@ def default_attacks(scenario: AttackScenario) -> tuple[Attack, ...]:
         add("membership")
     for kind in found:
         # Those that seek a secret were chosen above, one for each sensitive column.
-        if issubclass(kind, Attack) and kind.exploits & steps and kind.discloses is not Discloses.ATTRIBUTE:
+        if issubclass(kind, Attack) and kind.exploited(steps) and kind.discloses is not Discloses.ATTRIBUTE:
             add(kind.part_name())
     suited = _learnable(scenario, known)
     if len(numeric) > 1 and len(suited) > 1 and not scenario.made_up and (not steps or set(known) - set(exact)):
@@ -102,18 +105,19 @@ def default_attacks(scenario: AttackScenario) -> tuple[Attack, ...]:
 
 
 def _together(
-    scenario: AttackScenario, known: tuple[str, ...], exact: tuple[str, ...], steps: set[str]
+    scenario: AttackScenario, known: tuple[str, ...], exact: tuple[str, ...], steps: tuple[Mapping[str, Any], ...]
 ) -> tuple[str, ...]:
     """By what everybody is given a row at once: where values were, or may have been, perturbed, and rows are few."""
     if not known or scenario.release.table.rows > _TOGETHER or (steps and len(exact) == len(known)):
         return ()
-    return ("values", "ranks", "likelihood") if steps & SIMULATED else ("values", "ranks")
+    simulable = any(method_of(step).simulable for step in steps)
+    return ("values", "ranks", "likelihood") if simulable else ("values", "ranks")
 
 
 def _moved(scenario: AttackScenario, columns: set[str]) -> bool:
     """Whether a published step that can be simulated changed one of these columns."""
     return any(
-        step["step"] in SIMULATED and columns & set(step.get("columns", columns))
+        method_of(step).simulable and columns & set(step.get("columns", columns))
         for step in scenario.release.manifest.get("steps", ())
     )
 

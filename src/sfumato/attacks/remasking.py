@@ -12,14 +12,13 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.features import points
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = [
-    "SIMULATED",
     "coarsened",
     "companions",
     "interpolate_records",
@@ -30,17 +29,8 @@ __all__ = [
     "steps_on",
 ]
 
-SIMULATED = frozenset(
-    {"rank-swap", "noise", "microaggregate", "pram", "round", "swap", "shift-dates", "top-bottom-code", "recode"}
-)
-"""Methods that move values and can be run again by whoever knows their parameters."""
-
 _LIKE = 5
 """Made-up people are like somebody and one of so many who are nearest."""
-_SILENT_STEPS = frozenset({"remove", "pseudonymize"})
-"""Steps that leave the values of quasi-identifiers alone."""
-_COARSENING = frozenset({"generalize", "local-recode", "mondrian", "suppress-cells"})
-"""Steps that coarsen or empty cells until a model holds. They say nothing false, and are read rather than run again."""
 
 
 def runnable_steps(view: View) -> list[Step]:
@@ -57,9 +47,10 @@ def steps_on(view: View, columns: tuple[str, ...], *, moving: Collection[str] | 
         raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
     found: list[Step] = []
     for step in view.steps:
-        if step["step"] in _SILENT_STEPS or not set(step.get("columns", columns)) & set(moving or columns):
+        method = method_of(step)
+        if method.leaves_values or not set(step.get("columns", columns)) & set(moving or columns):
             continue
-        if step["step"] in _COARSENING and step.get("truthful", False):
+        if method.coarsens and step.get("truthful", False):
             continue
         try:
             part = registry("method").get(step["step"]).build(_known_part(step, columns))
@@ -74,7 +65,7 @@ def coarsened(view: View) -> frozenset[str]:
     """The known columns whose cells a published step may have coarsened or emptied, and which it did not falsify."""
     found: set[str] = set()
     for step in view.steps:
-        if step["step"] in _COARSENING and step.get("truthful", False):
+        if method_of(step).coarsens and step.get("truthful", False):
             found.update(step.get("columns", view.knows))
     return frozenset(found & set(view.knows))
 
@@ -87,7 +78,7 @@ def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, An
             {**group, "columns": [name for name in group["columns"] if name in knows]} for group in parameters["groups"]
         ]
         parameters["groups"] = [group for group in groups if group["columns"]]
-    elif step.get("columns") and "columns" in registry("method").get(step["step"]).model_fields:
+    elif step.get("columns") and "columns" in method_of(step).model_fields:
         parameters["columns"] = [name for name in step["columns"] if name in knows]
     return parameters
 
@@ -99,7 +90,7 @@ def companions(view: View) -> tuple[str, ...]:
     """
     found: list[str] = []
     for step in view.steps:
-        for names, _ in step.get("groups", ()) if step["step"] == "microaggregate" else ():
+        for names in method_of(step).joint_columns(step):
             if set(names) & set(view.knows):
                 found += [name for name in names if name not in view.knows and name in view.release.table.columns]
     return tuple(dict.fromkeys(found))

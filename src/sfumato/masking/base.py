@@ -1,25 +1,31 @@
-"""The contract of a masking method: one class per method in ``protect/methods``."""
+"""Base class of masking methods. A method is one class in one file of ``masking/methods``.
+
+A method classifies itself: what attacks, reports and checks have to know about it is a class variable or a class method
+here, with an answer on each method. No other module keeps a list of method names.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.masking.model import PrivacyModel
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
 from sfumato.release import Change
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
-__all__ = ["Context", "Step"]
+__all__ = ["Context", "Step", "UnknownStep", "method_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What surrounds a step when it runs: the models to meet, its own random stream, who shows progress."""
+    """Inputs of a step besides the data: the privacy models to satisfy, a random stream, and progress reporting."""
 
     rng: Rng
     models: tuple[PrivacyModel, ...] = ()
@@ -29,20 +35,71 @@ class Context:
 class Step(Part):
     """One masking method with its parameters.
 
-    Each subclass says in its docstring what it preserves and what it does not protect. Its parameters are public:
-    assume that the attacker knows them.
+    The docstring of each subclass states what the method preserves and what it does not protect. Parameters are public:
+    assume that the adversary knows them. The defaults of the class variables are the answers that lead to the most
+    attacks, so a method that declares nothing is attacked by simulation.
     """
 
     truthful: ClassVar[bool] = False
-    """Whether a released row still says nothing false of its person: values are coarsened or left out, never altered.
-    Published with the step, because an intruder may rely on it."""
+    """Whether released values are true: coarsened or removed, never altered. Published with the step, because an
+    adversary may rely on it."""
+
+    simulable: ClassVar[bool] = True
+    """Whether the method alters values and can be rerun on similar data from its published parameters. Attacks by
+    simulation are then run by default."""
+
+    coarsens: ClassVar[bool] = False
+    """Whether the method coarsens or empties cells until a privacy model holds. If the published step is also truthful,
+    attacks match the coarse values and do not rerun the step."""
+
+    leaves_values: ClassVar[bool] = False
+    """Whether the values of all quasi-identifiers stay unchanged."""
+
+    adds_rows: ClassVar[bool] = False
+    """Whether the method adds fabricated rows, assembled from real ones, that belong to no person."""
 
     stronger: ClassVar[Mapping[str, Literal["more", "less"]]] = {}
-    """Parameters that protect more when there is more, or less, of them: what to turn when an attack succeeds."""
+    """Parameters that protect more when raised ("more") or lowered ("less"). Reports suggest these changes when an
+    attack exceeds its limit."""
 
     exempt: ClassVar[Mapping[str, str]] = {}
-    """Checks of the contract that cannot hold for this method, each with the reason: ``{check: reason}``."""
+    """Contract checks that cannot hold for this method, each with the reason: ``{check: reason}``."""
 
     @abstractmethod
     def apply(self, data: Dataset, context: Context) -> Change:
-        """The masked table. ``data`` is left as it is; all randomness comes from ``context.rng``."""
+        """Return the masked table. ``data`` is not modified; all randomness comes from ``context.rng``."""
+
+    @classmethod
+    def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+        """Groups of columns that a published step masked together, so that no column can be rerun without the others.
+
+        ``published`` is the step's entry in the manifest. Empty if each column is masked by itself.
+        """
+        return ()
+
+    @classmethod
+    def pooled_label(cls, parameters: Mapping[str, Any]) -> str | None:
+        """The label that replaces several different values which have no common parent in a hierarchy, or None."""
+        return None
+
+
+class UnknownStep(Step):
+    """A published method that is not installed. Nothing is assumed about its released values."""
+
+    simulable = False
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        raise NotApplicable("The method of this step is not installed.")
+
+
+def method_of(published: Mapping[str, Any]) -> type[Step]:
+    """The method class of a manifest's step entry, or :class:`UnknownStep` if that method is not installed.
+
+    >>> method_of({"step": "generalize"}).coarsens, method_of({"step": "of-another-package"}).simulable
+    (True, False)
+    """
+    try:
+        method = registry("method").get(str(published.get("step")))
+    except (UnknownPart, ImportError):
+        return UnknownStep
+    return method if issubclass(method, Step) else UnknownStep

@@ -1,8 +1,13 @@
-"""The contract of a privacy model: one class per model in ``protect/models``.
+"""Base class of privacy models. A model is one class in one file of ``masking/models``.
 
-A model is a condition on classes of rows that look alike. :meth:`PrivacyModel.bind` lays it over a table and gives a
-:class:`ModelRule`, which judges any partition of that table: a full-domain generalization, a Mondrian partition, a
-cluster.
+A model is a condition on equivalence classes. :meth:`PrivacyModel.bind` binds it to a table and returns a
+:class:`ModelRule`, which evaluates any partition of that table: a full-domain generalization, a Mondrian partition, a
+clustering.
+
+Every model states its condition twice. ``bind`` is the vectorized form that the search uses.
+``PrivacyModel.independent_check`` is a textbook formula over plain counts that ``sfumato check`` uses. The two share no
+code: a contract test follows the names that each uses and fails if they meet. A mistake in one form is therefore found
+by the other unless it is made twice.
 """
 
 from __future__ import annotations
@@ -10,18 +15,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.errors import NotApplicable
+from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.params import Part
+from sfumato.registry import registry
 from sfumato.release import Verdict
+from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 from sfumato.schema import Dataset
 
-__all__ = ["ModelRule", "Monotonicity", "PrivacyModel"]
+__all__ = ["ModelRule", "Monotonicity", "PrivacyModel", "UnknownModel", "model_of"]
 
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -112,11 +119,41 @@ class ModelRule(ABC):
 
 
 class PrivacyModel(Part):
-    """A condition on a table: it holds, fails, or could not be checked."""
+    """A condition on a table: it holds, fails, or could not be checked.
+
+    The class variables are what reports, advice and checks have to know about a model. The defaults claim nothing.
+    """
+
+    promise: ClassVar[str] = ""
+    """The guarantee in words, for reports. ``{known}`` is replaced by the quasi-identifiers, ``{worst}`` by the worst
+    value over all classes. If empty, reports quote the first sentence of the docstring."""
+
+    protects: ClassVar[frozenset[Literal["identity", "attribute", "membership"]]] = frozenset()
+    """The kinds of disclosure that the model limits."""
+
+    estimate: ClassVar[bool] = False
+    """Whether the verdict rests on a statistical estimate, so that "holds" is likely but not guaranteed."""
+
+    stronger: ClassVar[Mapping[str, Literal["more", "less"]]] = {}
+    """Parameters that protect more when raised ("more") or lowered ("less"). Reports suggest these changes when an
+    attack exceeds its limit."""
+
+    size_parameter: ClassVar[str | None] = None
+    """The parameter that is the minimum number of rows of an equivalence class, for models that require one."""
 
     @abstractmethod
     def bind(self, table: EquivalenceClasses) -> ModelRule:
-        """Lay the model over a table. What can never be met there is refused, with the closest value that can."""
+        """Bind the model to a table. A condition that the table can never meet is refused, with the closest feasible
+        value."""
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        """Evaluate the condition again, by a plain formula over counts that shares no code with :meth:`bind`.
+
+        ``parameters`` are the published parameters of the manifest, unvalidated. Raise
+        :class:`~sfumato.release.class_counts.CannotCheck` with the reason if something needed is absent.
+        """
+        raise CannotCheck("No independent check of it exists.")
 
     def population_frame(self, data: Dataset) -> Any:
         """The population's frame for models that need one, else None."""
@@ -132,6 +169,26 @@ class PrivacyModel(Part):
         from sfumato.masking.evaluate import judge
 
         return judge(self, data, original=original)
+
+
+class UnknownModel(PrivacyModel):
+    """A published model that is not installed. It is taken to protect nothing."""
+
+    def bind(self, table: EquivalenceClasses) -> ModelRule:
+        raise NotApplicable("This privacy model is not installed.")
+
+
+def model_of(name: str) -> type[PrivacyModel]:
+    """The privacy model of that name, or :class:`UnknownModel` if it is not installed.
+
+    >>> model_of("k-anonymity").size_parameter, sorted(model_of("of-another-package").protects)
+    ('k', [])
+    """
+    try:
+        model = registry("model").get(name)
+    except (UnknownPart, ImportError):
+        return UnknownModel
+    return model if issubclass(model, PrivacyModel) else UnknownModel
 
 
 def whole_rows(least: Floats, passed: Mask, sizes: Counts) -> Counts:

@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
+from sfumato.attacks.base import Attack
 from sfumato.errors import SfumatoError
+from sfumato.masking.base import method_of
+from sfumato.masking.model import model_of
 from sfumato.registry import registry
 from sfumato.reports.glossary import title_of
 from sfumato.reports.text import attack_label, giveaway, listed, number, percent
@@ -169,12 +172,8 @@ def _parameters(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
         name = str(step.get("step"))
         if step.get("columns") is not None and knows and not knows & set(step["columns"]):
             continue
-        try:
-            turns = registry("method").get(name).stronger  # type: ignore[attr-defined]
-        except (SfumatoError, ImportError, AttributeError):
-            continue
         parameters = step.get("parameters", {})
-        for parameter, way in turns.items():
+        for parameter, way in method_of(step).stronger.items():
             values = _given(parameters, parameter)
             if values:
                 move = "Raise" if way == "more" else "Lower"
@@ -197,10 +196,10 @@ def _given(parameters: Plain, name: str) -> list[float]:
 
 def _exploited(attack: Plain, manifest: Plain) -> list[str]:
     try:
-        known = registry("attack").get(str(attack.get("attack"))).exploits  # type: ignore[attr-defined]
-    except (SfumatoError, ImportError, AttributeError):
+        part = registry("attack").get(str(attack.get("attack")))
+    except (SfumatoError, ImportError):
         return []
-    return [str(step.get("step")) for step in manifest.get("steps", ()) if step.get("step") in known]
+    return list(part.exploited(manifest.get("steps", ()))) if issubclass(part, Attack) else []
 
 
 def _models(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
@@ -213,38 +212,42 @@ def _models(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     needed = ceil(1 / wanted - 1e-9) if wanted > 0 else None
     if needed is None:
         return []
-    models = {model_name(entry): entry for entry in manifest.get("models") or ()}
-    now = _size(models.get("k-anonymity"))
-    if now is None:
+    sizes = [
+        (size, parameter, name)
+        for name, parameters in _published_models(manifest)
+        if (parameter := model_of(name).size_parameter) is not None
+        and isinstance(size := parameters.get(parameter), int)
+    ]
+    if not sizes:
         return [f"Require k-anonymity with k = {needed}: {_coin(needed)}"]
-    return [f"Raise k of k-anonymity from {number(now)} to {needed}: {_coin(needed)}"] if now < needed else []
+    now, parameter, name = max(sizes)
+    if now >= needed:
+        return []
+    return [f"Raise {parameter} of {title_of(name)} from {number(now)} to {needed}: {_coin(needed)}"]
 
 
 def _coin(size: int) -> str:
     return f"among {size} records that look alike a pick is right once in {size}."
 
 
-def model_name(entry: Any) -> str:
-    """The name of a model as a recipe writes it."""
-    return str(next(iter(entry))) if isinstance(entry, Mapping) and entry else str(entry)
-
-
-def _size(entry: Any) -> int | None:
-    if not isinstance(entry, Mapping):
-        return None
-    inside = next(iter(entry.values()), None)
-    value = inside.get("k") if isinstance(inside, Mapping) else inside
-    return value if isinstance(value, int) else None
+def _published_models(manifest: Plain) -> list[tuple[str, Plain]]:
+    """Name and parameters of each model of a manifest, where a bare value is the model's main parameter."""
+    found: list[tuple[str, Plain]] = []
+    for entry in manifest.get("models") or ():
+        for name, inside in entry.items() if isinstance(entry, Mapping) else ():
+            found.append(
+                (str(name), inside if isinstance(inside, Mapping) else {model_of(str(name)).main or "": inside})
+            )
+    return found
 
 
 def _secret(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     match attack.get("discloses"):
         case "attribute":
             secret = f"“{attack.get('secret')}”"
-            models = {model_name(entry) for entry in manifest.get("models") or ()}
-            asked = models & {"l-diversity", "t-closeness", "beta-likeness", "delta-disclosure"}
-            if asked:
-                return [f"Ask more of {listed(sorted(asked))} on {secret}, or coarsen {secret} itself."]
+            about = sorted({name for name, _ in _published_models(manifest) if "attribute" in model_of(name).protects})
+            if about:
+                return [f"Ask more of {listed(about)} on {secret}, or coarsen {secret} itself."]
             return [
                 f"Require l-diversity or t-closeness on {secret}: people whose records look alike share the secret "
                 f"here, however many they are. Or coarsen {secret} itself."

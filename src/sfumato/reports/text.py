@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.reports.glossary import meaning, title_of
 
 if TYPE_CHECKING:
@@ -249,53 +250,39 @@ def _interval(attack: Plain, more: str = "") -> str:
     return f" ({ends}, {percent(attack.get('level', 0.95))} interval{more})"
 
 
-_ESTIMATES = frozenset({"population-uniqueness"})
-"""Models that judge by a statistical estimate: that they hold is likely, not certain."""
-
-
 def _guaranteed(account: ReportData) -> str:
     holding = [verdict for verdict in verdicts(account) if verdict.get("state") == "holds"]
-    sure = [_promise(account, verdict) for verdict in holding if verdict.get("model") not in _ESTIMATES]
-    likely = [_promise(account, verdict) for verdict in holding if verdict.get("model") in _ESTIMATES]
+    sure = [_promise(account, verdict) for verdict in holding if not _model(verdict).estimate]
+    likely = [_promise(account, verdict) for verdict in holding if _model(verdict).estimate]
     sentence = "No privacy model was shown to hold, so nothing is guaranteed."
     if sure:
         sentence = f"Guaranteed, whatever method an intruder uses on these columns: {'; '.join(sure)}."
     return f"{sentence} Estimated, not guaranteed: {'; '.join(likely)}." if likely else sentence
 
 
-_PROMISES = {
-    "k-anonymity": "every released combination of {known} belongs to at least {worst} records",
-    "l-diversity": "every group of records alike in {known} holds at least {worst} well-represented sensitive values",
-    "t-closeness": "no group of records alike in {known} differs from the whole by more than {worst} in its sensitive "
-    "values",
-}
+def _model(verdict: Plain) -> type[PrivacyModel]:
+    return model_of(str(verdict.get("model")))
 
 
 def _promise(account: ReportData, verdict: Plain) -> str:
     name = str(verdict.get("model"))
     worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
-    if name in _PROMISES and worst is not None:
+    promise = _model(verdict).promise
+    if promise and worst is not None:
         known = listed([f"“{column}”" for column in quasi(account)]) or "the known columns"
-        return f"{_PROMISES[name].format(known=known, worst=number(worst))} ({name})"
+        return f"{promise.format(known=known, worst=number(worst))} ({name})"
     said = meaning("model", name).rstrip(".")
     return f"{title_of(name)} holds{f', that is: {said}' if said else ''}"
-
-
-_OF_IDENTITY = frozenset(
-    {"k-anonymity", "k-map", "average-risk", "maximum-risk", "population-uniqueness", "delta-presence"}
-)
-"""Models that hide which record is whose and say nothing about what a group of records has in common."""
 
 
 def _not_guaranteed(account: ReportData) -> str:
     failing = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
     open_ = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
-    holding = {str(v.get("model")) for v in verdicts(account) if v.get("state") == "holds"}
+    holding = [_model(v) for v in verdicts(account) if v.get("state") == "holds"]
     secrets = tuple(n for n, c in account.manifest.get("columns", {}).items() if c.get("role") == "sensitive")
     known = listed(quasi(account)) or "no column at all"
-    shared = (
-        f"that records which look alike differ in {listed(secrets)}; " if secrets and holding <= _OF_IDENTITY else ""
-    )
+    protected = any("attribute" in model.protects for model in holding)
+    shared = f"that records which look alike differ in {listed(secrets)}; " if secrets and not protected else ""
     sentence = (
         f"Not guaranteed: {shared}protection from an intruder who knows more of a person than {known}, from attacks "
         "that were not run, and from conclusions about a whole group of people, which hold for those who are not in "

@@ -1,1 +1,1 @@
-"""An independent second opinion on a release: plain counts and textbook formulas, sharing no code with the search."""
+"""Independent verification of a release: SQL counts and textbook formulas that share no code with the search."""

@@ -1,40 +1,20 @@
-"""What a release shows: its classes by plain GROUP BY statements in DuckDB, for checks that share no other code."""
+"""Count the equivalence classes of a release by plain GROUP BY statements in DuckDB.
+
+This is a second, independent implementation of :mod:`sfumato.masking.equivalence_classes` and must stay one: checks
+built on it would repeat the mistakes of any code that they shared with the search.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from sfumato.data.sql_quoting import quoted_name
+from sfumato.release.class_counts import Counts, ReleaseCounts
 
-__all__ = ["Counts", "ReleaseCounts", "count_classes"]
-
-Counts = Mapping[str | None, int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReleaseCounts:
-    """What a release shows: its classes by the values they show, and the values inside them."""
-
-    keys: tuple[tuple[str | None, ...], ...]
-    sizes: tuple[int, ...]
-    """Rows that fit each class; more than its own where empty cells match everything."""
-    own: tuple[int, ...]
-    inside: Mapping[str, tuple[Counts, ...]] = field(default_factory=dict)
-    """By sensitive column, for each class how often each value occurs."""
-    whole: Mapping[str, Counts] = field(default_factory=dict)
-    """By sensitive column, how often each value occurs in the table to compare with."""
-    order: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
-    """By sensitive column, its values from the smallest to the largest."""
-    paths: Mapping[str, Mapping[str | None, tuple[str | None, ...]]] = field(default_factory=dict)
-    """By sensitive column with a taxonomy, each value's labels up to the root."""
-    people: tuple[int, ...] | None = None
-    """People of the population who fit each class."""
-    absent: bool = False
-    """Whether somebody of the population fits no class."""
+__all__ = ["count_classes"]
 
 
 def count_classes(
@@ -49,22 +29,22 @@ def count_classes(
 ) -> ReleaseCounts:
     """Group a release by its quasi-identifiers with DuckDB.
 
-    Rows that show ``*`` (or an empty cell that matches everything) in every quasi-identifier form no class. Empty cells
-    of columns whose ``missing`` is "wildcard" or "suppressed" match every value. ``population`` must show the same
-    labels as the release. Sensitive columns are compared with ``original`` where it holds all values of the release.
+    Rows that show ``*`` (or an empty cell that matches everything) in every quasi-identifier belong to no class. Empty
+    cells of columns whose ``missing`` is "wildcard" or "suppressed" match every value. ``population`` must have the
+    same labels as the release. Sensitive columns are compared with ``original`` if it has all values of the release.
     """
     import duckdb
 
-    jokers = [name for name in quasi if (missing or {}).get(name, "category") != "category"]
+    wildcards = [name for name in quasi if (missing or {}).get(name, "category") != "category"]
     keys = [f"CAST({quoted_name(name)} AS VARCHAR)" for name in quasi]
     hidden = " AND ".join(
-        f"({key} IS NOT DISTINCT FROM '*'" + (f" OR {key} IS NULL)" if name in jokers else ")")
+        f"({key} IS NOT DISTINCT FROM '*'" + (f" OR {key} IS NULL)" if name in wildcards else ")")
         for name, key in zip(quasi, keys, strict=True)
     )
-    # both sides of every comparison are spelled by Polars: DuckDB writes large numbers and moments in another way
-    written = release.with_columns(release.get_column(name).cast(pl.String) for name in (*quasi, *sensitive))
+    # Polars formats both sides of every comparison: DuckDB writes large numbers and timestamps differently
+    as_text = release.with_columns(release.get_column(name).cast(pl.String) for name in (*quasi, *sensitive))
     with duckdb.connect(":memory:") as base:
-        base.register("release_rows", written.to_arrow())
+        base.register("release_rows", as_text.to_arrow())
         columns = ", ".join(f"{key} AS q{i}" for i, key in enumerate(keys))
         names = ", ".join(f"q{i}" for i in range(len(quasi)))
         values = "".join(f", CAST({quoted_name(name)} AS VARCHAR) AS s{i}" for i, name in enumerate(sensitive))
@@ -75,8 +55,8 @@ def count_classes(
             f"CREATE TABLE class AS SELECT row_number() OVER () - 1 AS id, * FROM "
             f"(SELECT {names}, count(*) AS n FROM every WHERE NOT hidden GROUP BY {names})"
         )
-        found = base.execute(f"SELECT {names}, n FROM class ORDER BY id").fetchall()
-        blank = [i for i, name in enumerate(quasi) if name in jokers and release[name].null_count()]
+        classes = base.execute(f"SELECT {names}, n FROM class ORDER BY id").fetchall()
+        blank = [i for i, name in enumerate(quasi) if name in wildcards and release[name].null_count()]
         fits = " AND ".join(
             f"(a.q{i} = b.q{i} OR a.q{i} IS NULL OR b.q{i} IS NULL)"
             if i in blank
@@ -84,41 +64,43 @@ def count_classes(
             for i in range(len(quasi))
         )
         if blank:
-            crowd = "SELECT a.id, sum(b.n) FROM class a JOIN class b ON " + fits + " GROUP BY a.id ORDER BY a.id"
-            sizes = tuple(int(n) for _, n in base.execute(crowd).fetchall())
+            matching = "SELECT a.id, sum(b.n) FROM class a JOIN class b ON " + fits + " GROUP BY a.id ORDER BY a.id"
+            sizes = tuple(int(n) for _, n in base.execute(matching).fetchall())
         else:
-            sizes = tuple(int(row[-1]) for row in found)
+            sizes = tuple(int(row[-1]) for row in classes)
         inside: dict[str, tuple[Counts, ...]] = {}
         for number, name in enumerate(sensitive):
             same = " AND ".join(f"b.q{i} IS NOT DISTINCT FROM e.q{i}" for i in range(len(quasi)))
             base.execute(
-                f"CREATE OR REPLACE TABLE held AS SELECT b.id, e.s{number} AS v, count(*) AS n "
+                f"CREATE OR REPLACE TABLE value_counts AS SELECT b.id, e.s{number} AS v, count(*) AS n "
                 f"FROM every e JOIN class b ON {same} WHERE NOT e.hidden GROUP BY ALL"
             )
-            joined = f"class a JOIN class b ON {fits} JOIN held h ON h.id = b.id"
+            joined = f"class a JOIN class b ON {fits} JOIN value_counts h ON h.id = b.id"
             pairs = f"SELECT a.id, h.v, sum(h.n) FROM {joined} GROUP BY ALL"
-            counts: list[dict[str | None, int]] = [{} for _ in found]
-            for place, value, n in base.execute(pairs if blank else "SELECT id, v, n FROM held").fetchall():
+            counts: list[dict[str | None, int]] = [{} for _ in classes]
+            for place, value, n in base.execute(pairs if blank else "SELECT id, v, n FROM value_counts").fetchall():
                 counts[place][value] = int(n)
             inside[name] = tuple(counts)
-        people, absent = _population(base, population, quasi, len(found)) if population is not None else (None, False)
-    whole, order = {}, {}
+        people, unmatched = None, False
+        if population is not None:
+            people, unmatched = _population(base, population, quasi, len(classes))
+    overall, order = {}, {}
     for name in sensitive:
         table = _compared(release, original, name)
         count = table.get_column(name).alias("value").value_counts().sort("value", nulls_last=True)
-        found_values = count.get_column("value").cast(pl.String).to_list()
-        whole[name] = dict(zip(found_values, count.get_column("count").to_list(), strict=True))
-        order[name] = _ordered(found_values, (paths or {}).get(name, {}), words=table.schema[name] == pl.String)
+        values_in_order = count.get_column("value").cast(pl.String).to_list()
+        overall[name] = dict(zip(values_in_order, count.get_column("count").to_list(), strict=True))
+        order[name] = _ordered(values_in_order, (paths or {}).get(name, {}), words=table.schema[name] == pl.String)
     return ReleaseCounts(
-        keys=tuple(row[:-1] for row in found),
+        keys=tuple(row[:-1] for row in classes),
         sizes=sizes,
-        own=tuple(int(row[-1]) for row in found),
+        own_rows=tuple(int(row[-1]) for row in classes),
         inside=inside,
-        whole=whole,
+        overall=overall,
         order=order,
         paths=paths or {},
-        people=people,
-        absent=absent,
+        population=people,
+        unmatched_population=unmatched,
     )
 
 
@@ -131,7 +113,7 @@ def _compared(release: pl.DataFrame, original: pl.DataFrame | None, name: str) -
 
 
 def _ordered(values: list[str | None], listed: Iterable[str | None], *, words: bool) -> tuple[str | None, ...]:
-    """Values from the smallest to the largest: words as a taxonomy lists them."""
+    """Values in ascending order; text in the order of its hierarchy."""
     if not words:
         return tuple(values)
     place = {value: number for number, value in enumerate(listed)}
@@ -145,10 +127,10 @@ def _population(base: Any, population: pl.DataFrame, quasi: Sequence[str], count
         f"SELECT c.id, count(*) FROM population_rows p LEFT JOIN class c ON {same} GROUP BY ALL"
     ).fetchall()
     people = [0] * count
-    absent = False
+    unmatched = False
     for place, n in rows:
         if place is None:
-            absent = True
+            unmatched = True
         else:
             people[place] = int(n)
-    return tuple(people), absent
+    return tuple(people), unmatched

@@ -12,7 +12,7 @@ from pydantic import Field
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.best_row import FAR, PIECE, best_of, share_of, start
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
-from sfumato.attacks.remasking import SIMULATED, proxy, runnable_steps
+from sfumato.attacks.remasking import proxy, runnable_steps
 from sfumato.progress import SILENT, Progress, batches
 from sfumato.rng import Rng
 
@@ -39,7 +39,7 @@ class Simulation(Linking):
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     pairwise: ClassVar[bool] = True
-    exploits: ClassVar[frozenset[str]] = SIMULATED
+    simulates: ClassVar[bool] = True
     examples: ClassVar = ({"rounds": 50},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "

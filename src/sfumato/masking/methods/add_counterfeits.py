@@ -40,6 +40,8 @@ class AddCounterfeits(Step):
     (110, 10)
     """
 
+    simulable = False
+    adds_rows = True
     stronger = {"fraction": "more"}
     main = "fraction"
     examples = ({"fraction": 0.2}, {"fraction": 0.1, "variant": "independent"})

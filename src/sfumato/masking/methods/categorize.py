@@ -41,6 +41,7 @@ class Categorize(Masking):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["breaks"]}, {"required": ["bins"]}]})
 
     truthful = True
+    simulable = False
     stronger = {"bins": "less"}
     main = "breaks"
     examples = ({"breaks": [0, 30, 60]}, {"bins": 4}, {"bins": 4, "by": "quantile"})

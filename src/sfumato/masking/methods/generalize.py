@@ -38,6 +38,8 @@ class Generalize(Step):
     """
 
     truthful: ClassVar[bool] = True
+    simulable = False
+    coarsens = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {"search": "optimal", "suppression": 0.05, "metric": "loss"},
         {"search": "heuristic", "seconds": 1, "suppression": 0.2, "suppressed": "star"},

@@ -45,6 +45,8 @@ class LocalRecode(Step):
     """
 
     truthful = True
+    simulable = False
+    coarsens = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"metric": "loss", "weights": {"age": 2.0}})
     reference = (
         "Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques, "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import Field
@@ -36,6 +37,7 @@ class MergeRare(Masking):
     """
 
     truthful = True
+    simulable = False
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
     stronger = {"min_count": "more"}
     main = "min_count"
@@ -46,6 +48,10 @@ class MergeRare(Masking):
     """Fewest people a released category may have (in each stratum, where strata are given)."""
     label: str = "other"
     """What the merged category is called."""
+
+    @classmethod
+    def pooled_label(cls, parameters: Mapping[str, Any]) -> str:
+        return str(parameters.get("label", "other"))
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -58,6 +59,7 @@ class Microaggregate(Masking):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["k"]}, {"required": ["groups"]}]})
 
     kinds = frozenset(Kind)
+    simulable = True
     stronger = {"k": "more"}
     main = "k"
     examples = (
@@ -109,6 +111,10 @@ class Microaggregate(Masking):
         if len(set(named)) != len(named):
             raise ValueError("a column stands in two of the `groups`")
         return self
+
+    @classmethod
+    def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(names) for names, _ in published.get("groups", ()))
 
     def apply(self, data: Dataset, context: Context) -> Change:
         frame, strata = data.table.frame, self.parts(data)

@@ -50,6 +50,7 @@ class Noise(Masking):
     (1.2, 1.0)
     """
 
+    simulable = True
     stronger = {"variance_ratio": "more"}
     main = "variance_ratio"
     examples = (

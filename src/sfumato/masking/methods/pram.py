@@ -51,6 +51,7 @@ class Pram(Masking):
     model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["keep"]}, {"required": ["matrix"]}]})
 
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
+    simulable = True
     stronger = {"keep": "less"}
     main = "keep"
     examples = (

@@ -34,6 +34,8 @@ class Pseudonymize(Step):
     """
 
     truthful = True
+    simulable = False
+    leaves_values = True
     main = "key"
     examples = ({"key": "pseudonyms.key"},)
     reference = (

@@ -32,6 +32,7 @@ class Recode(Step):
     ['health', 'health', 'else']
     """
 
+    simulable = True
     main = "map"
     examples = ({"map": {"region": {"north": "upper", "south": "lower"}}},)
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

@@ -18,6 +18,8 @@ class Remove(Step):
     """
 
     truthful = True
+    simulable = False
+    leaves_values = True
     main = "columns"
     examples = ({"columns": ["name"]},)
     reference = "Sweeney (2000), Simple Demographics Often Identify People Uniquely, Carnegie Mellon University"

@@ -37,6 +37,7 @@ class Round(Masking):
     [1200, 1300, 1000]
     """
 
+    simulable = True
     stronger = {"base": "more"}
     main = "base"
     examples = ({"base": 10}, {"base": 5, "variant": "random"}, {"base": 5, "variant": "controlled"})

@@ -37,6 +37,7 @@ class Sample(Step):
     """
 
     truthful = True
+    simulable = False
     stronger = {"fraction": "less"}
     main = "fraction"
     examples = ({"fraction": 0.5},)

@@ -46,6 +46,7 @@ class ShiftDates(Masking):
     """
 
     kinds = frozenset({Kind.DATE, Kind.DATETIME})
+    simulable = True
     stronger = {"days": "more"}
     main = "days"
     examples = ({"days": 180}, {"days": 28, "weekdays": True})

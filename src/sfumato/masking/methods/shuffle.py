@@ -46,6 +46,7 @@ class Shuffle(Masking):
     """
 
     kinds = ORDERED
+    simulable = False
     examples = ({"columns": ["income"], "given": ["age"]}, {})
     reference = (
         "Muralidhar, Sarathy: Data shuffling: a new masking approach for numerical data. Management Science 52 (2006), "

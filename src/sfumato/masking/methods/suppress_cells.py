@@ -43,6 +43,8 @@ class SuppressCells(Step):
     """
 
     truthful = True
+    simulable = False
+    coarsens = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"importance": {"age": 3.0}})
     reference = (
         "Templ, Kowarik, Meindl (2015), Statistical disclosure control for micro-data using the R package sdcMicro, "

@@ -44,6 +44,7 @@ class Swap(Masking):
     """
 
     kinds = frozenset(Kind)
+    simulable = True
     stronger = {"rate": "more"}
     main = "rate"
     exempt = {"missing stays missing": "a gap moves with the columns that are exchanged"}

@@ -53,6 +53,7 @@ class Synthesize(Masking):
     """
 
     kinds = frozenset(Kind)
+    simulable = False
     stronger = {"min_leaf": "more"}
     examples = ({"model": "copula"}, {"model": "trees", "min_leaf": 10})
     reference = (

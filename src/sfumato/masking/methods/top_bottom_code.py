@@ -45,6 +45,7 @@ class TopBottomCode(Masking):
         }
     )
 
+    simulable = True
     stronger = {"top_percent": "more", "bottom_percent": "more"}
     examples = ({"top": 60}, {"top_percent": 5, "bottom_percent": 5}, {"top_percent": 10, "replace_by": "mean"})
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.masking.model import (
     whole_rows,
 )
 from sfumato.masking.models.l_diversity import secret_values
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class AlphaK(PrivacyModel):
@@ -30,6 +32,10 @@ class AlphaK(PrivacyModel):
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"alpha": 0.7, "k": 3},)
     reference: ClassVar[str] = "Wong et al. (2006), doi:10.1145/1150402.1150499"
+    promise = "in no group of records alike in {known} does a sensitive value have a share above {worst}"
+    protects = frozenset({"identity", "attribute"})
+    stronger = {"alpha": "less", "k": "more"}
+    size_parameter = "k"
 
     alpha: Annotated[float, Field(gt=0, le=1)]
     """Largest share of a class that may hold the same sensitive value."""
@@ -44,6 +50,22 @@ class AlphaK(PrivacyModel):
         column = sensitive_column(self.part_name(), table, self.column)
         secret = secret_values(table.track(column), self.healthy, self.part_name())
         return _Share(self.part_name(), column, self.alpha, self.k, secret)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        not_secret = set(parameters.get("healthy", ()))
+        largest = [
+            max((count for value, count in histogram.items() if value not in not_secret), default=0) / size
+            for histogram, size in zip(counts.inside[counts.sensitive(parameters)], counts.sizes, strict=True)
+        ]
+        return ConditionResult(
+            worst=max(largest),
+            wanted=parameters["alpha"],
+            passes=[
+                share <= parameters["alpha"] + 1e-9 and size >= parameters["k"]
+                for share, size in zip(largest, counts.sizes, strict=True)
+            ],
+        )
 
 
 class _Share(ModelRule):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ from pydantic import Field
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
 from sfumato.rationals import rational
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class AverageRisk(PrivacyModel):
@@ -23,12 +26,25 @@ class AverageRisk(PrivacyModel):
     main: ClassVar[str | None] = "limit"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.5},)
     reference: ClassVar[str] = "El Emam (2013), doi:10.1201/b14764"
+    promise = "records are matched by {known} with a probability of at most {worst} on average"
+    protects = frozenset({"identity"})
+    stronger = {"limit": "less"}
 
     limit: Annotated[float, Field(gt=0, le=1)]
     """Largest allowed mean probability."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Mean(self.part_name(), self.limit)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        mean = Fraction(len(counts.own_rows), sum(counts.own_rows))
+        return ConditionResult(
+            worst=float(mean),
+            wanted=parameters["limit"],
+            passes=[True] * len(counts.own_rows),
+            table_holds=mean <= Fraction(str(parameters["limit"])),
+        )
 
 
 class _Mean(ModelRule):

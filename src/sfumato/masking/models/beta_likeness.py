@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +20,7 @@ from sfumato.masking.model import (
     sensitive_column,
     whole_rows,
 )
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts, shares
 
 
 class BetaLikeness(PrivacyModel):
@@ -32,6 +35,12 @@ class BetaLikeness(PrivacyModel):
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
     reference: ClassVar[str] = "Cao and Karras (2012), doi:10.14778/2350229.2350255"
+    promise = (
+        "in no group of records alike in {known} does the share of a sensitive value exceed its share in the whole by "
+        "more than {worst} times that share"
+    )
+    protects = frozenset({"attribute"})
+    stronger = {"beta": "less"}
 
     beta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Largest allowed relative gain."""
@@ -43,6 +52,21 @@ class BetaLikeness(PrivacyModel):
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)
         return _Gain(self.part_name(), column, table.track(column).totals, self.beta, self.kind == "enhanced")
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        column, beta = counts.sensitive(parameters), parameters["beta"]
+        overall = shares(counts.overall[column])
+        enhanced = parameters.get("kind", "enhanced") == "enhanced"
+        limits = {value: min(beta, -math.log(share)) if enhanced else beta for value, share in overall.items()}
+        worst: list[float] = []
+        passes = []
+        for histogram in counts.inside[column]:
+            here = shares(histogram)
+            gain = {value: (here.get(value, 0.0) - share) / share for value, share in overall.items()}
+            worst.append(max(0.0, *gain.values()))
+            passes.append(all(gain[value] <= limits[value] + 1e-9 for value in overall))
+        return ConditionResult(worst=max(worst), wanted=beta, passes=passes)
 
 
 class _Gain(ModelRule):

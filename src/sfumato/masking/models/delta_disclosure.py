@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from sfumato.masking.model import (
     sensitive_column,
     whole_rows,
 )
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts, shares
 
 
 class DeltaDisclosure(PrivacyModel):
@@ -31,6 +34,12 @@ class DeltaDisclosure(PrivacyModel):
     main: ClassVar[str | None] = "delta"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"delta": 3.0},)
     reference: ClassVar[str] = "Brickell and Shmatikov (2008), doi:10.1145/1401890.1401904"
+    promise = (
+        "in no group of records alike in {known} does the binary logarithm of the share of a sensitive value over its "
+        "share in the whole exceed {worst}"
+    )
+    protects = frozenset({"attribute"})
+    stronger = {"delta": "less"}
 
     delta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Bound of the logarithm to base 2; it must stay below."""
@@ -40,6 +49,19 @@ class DeltaDisclosure(PrivacyModel):
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)
         return _LogRatio(self.part_name(), column, table.track(column).totals, self.delta)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        column = counts.sensitive(parameters)
+        overall = shares(counts.overall[column])
+        values = []
+        for histogram in counts.inside[column]:
+            here = shares(histogram)
+            values.append(
+                max(abs(math.log2(here[v] / share)) if v in here else math.inf for v, share in overall.items())
+            )
+        passes = [value < parameters["delta"] for value in values]
+        return ConditionResult(worst=max(values), wanted=parameters["delta"], passes=passes)
 
 
 class _LogRatio(ModelRule):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
 from sfumato.masking.population import people_per_class, read_population
 from sfumato.params import InputFile
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 from sfumato.schema import Dataset
 
 
@@ -28,6 +30,9 @@ class DeltaPresence(PrivacyModel):
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"low": 0.0, "high": 0.8, "population": "population.csv"},)
     reference: ClassVar[str] = "Nergiz, Atzori and Clifton (2007), doi:10.1145/1247480.1247554"
+    promise = "for nobody of the population is the probability of being in the data, given {known}, above {worst}"
+    protects = frozenset({"membership"})
+    stronger = {"low": "more", "high": "less"}
 
     low: Annotated[float, Field(ge=0, le=1)]
     """Smallest allowed probability."""
@@ -48,6 +53,17 @@ class DeltaPresence(PrivacyModel):
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         people_per_class(table, self.part_name())
         return _Share(self.part_name(), self.low, self.high)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        low, high = parameters["low"], parameters["high"]
+        presence = [size / max(people, size) for size, people in zip(counts.sizes, counts.people(), strict=True)]
+        return ConditionResult(
+            worst=max(presence),
+            wanted=high,
+            passes=[low - 1e-12 <= share <= high + 1e-12 for share in presence],
+            table_holds=not (counts.unmatched_population and low > 0),
+        )
 
 
 class _Share(ModelRule):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,7 @@ from pydantic import Field
 
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class KAnonymity(PrivacyModel):
@@ -23,12 +25,21 @@ class KAnonymity(PrivacyModel):
     main: ClassVar[str | None] = "k"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2},)
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193; Sweeney (2002), doi:10.1142/S0218488502001648"
+    promise = "every released combination of {known} belongs to at least {worst} records"
+    protects = frozenset({"identity"})
+    stronger = {"k": "more"}
+    size_parameter = "k"
 
     k: Annotated[int, Field(ge=2)]
     """Smallest allowed number of rows that look alike."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _AtLeast(self.part_name(), self.k)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        k = parameters["k"]
+        return ConditionResult(worst=min(counts.sizes), wanted=k, passes=[size >= k for size in counts.sizes])
 
 
 class _AtLeast(ModelRule):

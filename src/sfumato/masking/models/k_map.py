@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
 from sfumato.masking.population import people_per_class, read_population
 from sfumato.params import InputFile
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 from sfumato.schema import Dataset
 
 
@@ -27,6 +29,9 @@ class KMap(PrivacyModel):
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2, "population": "population.csv"},)
     reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
+    promise = "every released combination of {known} matches at least {worst} people of the population"
+    protects = frozenset({"identity"})
+    stronger = {"k": "more"}
 
     k: Annotated[int, Field(ge=1)]
     """Smallest allowed number of people who could be meant."""
@@ -39,6 +44,11 @@ class KMap(PrivacyModel):
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         people_per_class(table, self.part_name())
         return _People(self.part_name(), self.k)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        k, people = parameters["k"], counts.people()
+        return ConditionResult(worst=min(people), wanted=k, passes=[count >= k for count in people])
 
 
 class _People(ModelRule):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, Tracked
 from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel, sensitive_column
+from sfumato.release.class_counts import ConditionResult, Counts, ReleaseCounts, shares
 
 
 class LDiversity(PrivacyModel):
@@ -43,6 +46,9 @@ class LDiversity(PrivacyModel):
         {"l": 2, "kind": "recursive", "c": 3.0},
     )
     reference: ClassVar[str] = "Machanavajjhala et al. (2007), doi:10.1145/1217299.1217302"
+    promise = "every group of records alike in {known} holds at least {worst} well-represented sensitive values"
+    protects = frozenset({"attribute"})
+    stronger = {"l": "more", "c": "less"}
 
     l: Annotated[float, Field(ge=1, allow_inf_nan=False)]  # noqa: E741
     """How many values. A whole number, except for the entropy kind."""
@@ -74,6 +80,31 @@ class LDiversity(PrivacyModel):
             case "recursive":
                 assert self.c is not None
                 return _Recursive(self.part_name(), column, secret, int(self.l), self.c)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        kind, not_secret = parameters.get("kind", "distinct"), set(parameters.get("healthy", ()))
+        values: list[float] = []
+        passes: list[bool] = []
+        for histogram in counts.inside[counts.sensitive(parameters)]:
+            if not_secret and all(value in not_secret for value in histogram):
+                passes.append(True)
+                continue
+            if kind == "distinct":
+                values.append(len(histogram))
+                passes.append(values[-1] >= parameters["l"])
+            elif kind == "entropy":
+                values.append(math.exp(-sum(share * math.log(share) for share in shares(histogram).values())))
+                passes.append(values[-1] >= parameters["l"] - 1e-9 * max(1.0, parameters["l"]))
+            else:
+                values.append(_recursive_ratio(histogram, not_secret, int(parameters["l"])))
+                passes.append(values[-1] < parameters["c"])
+        recursive = kind == "recursive"
+        return ConditionResult(
+            worst=(max(values) if recursive else min(values)) if values else None,
+            wanted=parameters["c" if recursive else "l"],
+            passes=passes,
+        )
 
 
 def secret_values(column: Tracked, healthy: tuple[str, ...], model: str) -> Mask | None:
@@ -166,3 +197,13 @@ class _Recursive(_OnSecrets):
 
     def passes(self, groups: ClassGroups) -> Mask:
         return (self.values(groups) < self.wanted) | self.harmless(groups)
+
+
+def _recursive_ratio(histogram: Counts, not_secret: set[str], l: int) -> float:  # noqa: E741
+    """Frequency of the most frequent secret over the sum of the frequencies from the l-th on, for the check."""
+    ranked = sorted(histogram.items(), key=lambda item: -item[1])
+    place = next(i for i, (value, _) in enumerate(ranked) if value not in not_secret)
+    frequencies = [count for _, count in ranked]
+    first = frequencies[place]
+    rest = sum(frequencies[l - 1 :]) if place < l - 1 or l == 1 else sum(frequencies[l - 2 :]) - first
+    return first / rest if rest else math.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,6 +12,7 @@ from pydantic import Field
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
 from sfumato.rationals import rational
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class MaximumRisk(PrivacyModel):
@@ -21,12 +24,21 @@ class MaximumRisk(PrivacyModel):
     main: ClassVar[str | None] = "limit"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.34},)
     reference: ClassVar[str] = "El Emam and Dankar (2008), doi:10.1197/jamia.M2716"
+    promise = "no record is matched by {known} with a probability above {worst}"
+    protects = frozenset({"identity"})
+    stronger = {"limit": "less"}
 
     limit: Annotated[float, Field(gt=0, le=1)]
     """Largest allowed probability of finding somebody who is known to be in the table."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Prosecutor(self.part_name(), self.limit)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        limit = Fraction(str(parameters["limit"]))
+        passes = [Fraction(1, size) <= limit for size in counts.sizes]
+        return ConditionResult(worst=1 / min(counts.sizes), wanted=parameters["limit"], passes=passes)
 
 
 class _Prosecutor(ModelRule):

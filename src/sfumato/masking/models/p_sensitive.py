@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from pydantic import Field
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, ModelRule, Monotonicity, PrivacyModel
+from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
 
 class PSensitive(PrivacyModel):
@@ -21,6 +23,10 @@ class PSensitive(PrivacyModel):
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"p": 2, "k": 3},)
     reference: ClassVar[str] = "Truta and Vinay (2006), doi:10.1109/ICDEW.2006.116"
+    promise = "every group of records alike in {known} holds at least {worst} different values of each sensitive column"
+    protects = frozenset({"identity", "attribute"})
+    stronger = {"p": "more", "k": "more"}
+    size_parameter = "k"
 
     p: Annotated[int, Field(ge=1)]
     """Smallest number of different sensitive values."""
@@ -36,6 +42,19 @@ class PSensitive(PrivacyModel):
         if not columns:
             raise NotApplicable("p-sensitive needs a sensitive column.", fix="Give a column the role `sensitive`.")
         return _Distinct(self.part_name(), columns, self.p, max(self.k, self.p))
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        columns = [counts.sensitive(parameters)] if parameters.get("column") else list(counts.inside)
+        if not columns:
+            raise CannotCheck("It needs a sensitive column.")
+        p, rows = parameters["p"], max(parameters["k"], parameters["p"])
+        distinct = [min(len(counts.inside[name][i]) for name in columns) for i in range(len(counts.sizes))]
+        return ConditionResult(
+            worst=min(distinct),
+            wanted=p,
+            passes=[values >= p and size >= rows for values, size in zip(distinct, counts.sizes, strict=True)],
+        )
 
 
 class _Distinct(ModelRule):

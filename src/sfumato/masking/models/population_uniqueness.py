@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -10,7 +11,9 @@ from pydantic import Field
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel
+from sfumato.masking.models._uniqueness_check import unique_share
 from sfumato.masking.population_uniques import Sizes, pitman, zayatz
+from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
 
 class PopulationUniqueness(PrivacyModel):
@@ -25,6 +28,10 @@ class PopulationUniqueness(PrivacyModel):
     reference: ClassVar[str] = (
         "Dankar et al. (2012), doi:10.1186/1472-6947-12-66; Hoshino (2001), Journal of Official Statistics 17:499"
     )
+    promise = "an estimated share of {worst} of the population is unique in {known}"
+    protects = frozenset({"identity"})
+    estimate = True
+    stronger = {"limit": "less"}
 
     limit: Annotated[float, Field(ge=0, le=1)]
     """Largest allowed share of the population."""
@@ -35,6 +42,21 @@ class PopulationUniqueness(PrivacyModel):
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Unique(self.part_name(), self.limit, self.fraction, self.estimator)
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        if counts.sizes != counts.own_rows:
+            raise CannotCheck(
+                "Empty cells match every value here, so equivalence classes overlap and their sizes are not a sample."
+            )
+        share = unique_share(counts.own_rows, parameters["fraction"], parameters.get("estimator", "dankar"))
+        return ConditionResult(
+            worst=share,
+            wanted=parameters["limit"],
+            passes=[True] * len(counts.own_rows),
+            # two optimizers agree on the maximum of a likelihood to about eight digits
+            table_holds=share <= parameters["limit"] + 1e-7,
+        )
 
 
 class _Unique(ModelRule):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -21,6 +22,8 @@ from sfumato.masking.model import (
     whole_rows,
 )
 from sfumato.masking.models._earth_movers_distance import equal_distance, hierarchical_distance, ordered_distance
+from sfumato.masking.models._transport_check import ordered_transport, total_variation, tree_transport
+from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts, shares
 
 
 class TCloseness(PrivacyModel):
@@ -43,6 +46,9 @@ class TCloseness(PrivacyModel):
     )
     reference: ClassVar[str] = "Li, Li and Venkatasubramanian (2007), doi:10.1109/ICDE.2007.367856"
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+    promise = "no group of records alike in {known} differs from the whole by more than {worst} in its sensitive values"
+    protects = frozenset({"attribute"})
+    stronger = {"t": "less"}
 
     t: Annotated[float, Field(ge=0, le=1)]
     """Largest allowed distance."""
@@ -80,6 +86,30 @@ class TCloseness(PrivacyModel):
         if not weights.sum() > 0:
             raise BadParameter("t-closeness: the reference distribution is empty.")
         return np.asarray(weights / weights.sum())
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        column = counts.sensitive(parameters)
+        overall, against = counts.overall[column], parameters.get("reference", "table")
+        if against == "table":
+            target = shares(overall)
+        elif against == "uniform":
+            target = dict.fromkeys(overall, 1 / len(overall))
+        else:
+            target = {value: share / sum(against.values()) for value, share in against.items() if share}
+        here = [shares(histogram) for histogram in counts.inside[column]]
+        match parameters.get("distance", "equal"):
+            case "equal":
+                distances = [total_variation(own, target) for own in here]
+            case "ordered":
+                order = [value for value in counts.order[column] if value in target or value in overall]
+                distances = [ordered_transport(own, target, order) for own in here]
+            case _:
+                if column not in counts.paths:
+                    raise CannotCheck("The hierarchy of its column is not known.")
+                distances = [tree_transport(own, target, counts.paths[column]) for own in here]
+        passes = [distance <= parameters["t"] + 1e-9 for distance in distances]
+        return ConditionResult(worst=max(distances), wanted=parameters["t"], passes=passes)
 
 
 class _Distance(ModelRule):

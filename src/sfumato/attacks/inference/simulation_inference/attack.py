@@ -16,7 +16,7 @@ from sfumato.attacks.class_votes import near, reach_of
 from sfumato.attacks.features import points
 from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
-from sfumato.attacks.remasking import SIMULATED, companions, proxy, steps_on
+from sfumato.attacks.remasking import companions, proxy, steps_on
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress, batches
 from sfumato.rng import Rng
@@ -51,7 +51,7 @@ class SimulationInference(Linking):
     discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
     main: ClassVar[str] = "secret"
     pairwise: ClassVar[bool] = True
-    exploits: ClassVar[frozenset[str]] = SIMULATED
+    simulates: ClassVar[bool] = True
     examples: ClassVar = ({"rounds": 50},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
