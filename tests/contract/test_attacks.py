@@ -56,7 +56,7 @@ PARTS = [
 
 def gentle(attack: type[Attack]) -> Step | None:
     """The first method that the attack exploits and that has a gentle setting."""
-    for name in sorted(attack.exploits & set(GENTLE)):
+    for name in attack.exploited([{"step": name} for name in sorted(GENTLE)]):
         part = registry("method").get(name).build(GENTLE[name])
         assert isinstance(part, Step)
         return part

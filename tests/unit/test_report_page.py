@@ -345,7 +345,7 @@ def test_what_a_model_of_identity_does_not_promise_is_said():
     assert "which look alike differ" in answer("maximum-risk")
     assert "which look alike differ" not in answer("l-diversity")
     assert "t-closeness holds, that is" not in answer("t-closeness")
-    assert "nothing is guaranteed. Estimated, not guaranteed: population uniq" in answer("population-uniqueness")
+    assert "nothing is guaranteed. Estimated, not guaranteed: an estimated share" in answer("population-uniqueness")
     assert "maximum risk holds, that is: The prosecutor risk of every row" in answer("maximum-risk")
 
 
