@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sfumato.data import read
 from sfumato.engines.engine import Engine, Running
-from sfumato.errors import AnswerFailed, FileMissing, UnknownFormat
+from sfumato.errors import AnswerFailed, FileMissing, NotApplicable, UnknownFormat
 from sfumato.registry import registry
 from sfumato.secret import Permit, SecretValue
 
@@ -100,3 +101,30 @@ def test_closing_lets_go(engine: Engine) -> None:
     running.close()
     with pytest.raises(AnswerFailed):
         running.run("SELECT 1")
+
+
+def test_engines_that_write_files_mask_out_of_core(engine: Engine, tmp_path: Path) -> None:
+    """The declared capability and the method agree, in both directions."""
+    FRAME.write_parquet(tmp_path / "t.parquet")
+    if not engine.writes:
+        with pytest.raises(NotApplicable, match="answers queries"):
+            engine.workspace(tmp_path / "t.parquet")
+        return
+    for suffix in engine.writes:
+        target = tmp_path / f"out{suffix}"
+        with (
+            engine.keep_open(),
+            engine.workspace(tmp_path / "t.parquet", writes=target, temporary=tmp_path) as workspace,
+        ):
+            workspace.put("labels", pl.DataFrame({"word": ["a", "b"], "label": ["first", "NA"]}))
+            joined = f"SELECT t.n, l.label FROM {workspace.source} AS t LEFT JOIN labels AS l ON t.word = l.word"
+            rows = workspace.query(joined, "joining").sort("n", nulls_last=True)
+            assert rows.rows() == [(1, "first"), (2, "NA"), (4, "first"), (None, None)]
+            workspace.write(joined, target, suffix)
+            with pytest.raises(UnknownFormat):
+                workspace.write(joined, tmp_path / "out.xlsx", ".xlsx")
+            order = workspace.query(
+                f"SELECT {workspace.order.format('t.word')} AS place FROM {workspace.source} AS t", ""
+            )
+            assert order["place"].n_unique() == 3
+        assert read(target).frame.sort("n", nulls_last=True).rows() == rows.rows()

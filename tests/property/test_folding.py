@@ -14,10 +14,10 @@ import pytest
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
-from sfumato.engines import bounding_kernel as folding
+from sfumato.engines.backends.duckdb import bounding_kernel as folding
+from sfumato.engines.backends.duckdb.bounding_kernel import fold
+from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
 from sfumato.engines.backends.duckdb.engine import Duckdb
-from sfumato.engines.bounding_kernel import fold
-from sfumato.engines.bounding_small import MOST_FEW, fold_few
 from sfumato.engines.contribution_bounding import Bounded, Cut, Term
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.execute.executor import add_up

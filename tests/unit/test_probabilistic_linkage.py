@@ -20,8 +20,8 @@ from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import com
 from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
 from sfumato.attacks.string_similarity import alike, free_text
 from sfumato.data.table import Table
+from sfumato.engines.backends.spark.session import spark_session
 from sfumato.errors import BadParameter, ExtraMissing, NotApplicable
-from sfumato.masking.out_of_core.on_spark import spark_session
 from sfumato.progress import Deadline, Tick
 from sfumato.release import Release
 from sfumato.rng import Rng
@@ -374,7 +374,7 @@ def test_splink_on_spark_links_as_our_engine_does(java: str) -> None:
     from pyspark.sql import SparkSession
 
     assert java
-    with spark_session(None, memory="1GB", threads=2, temporary=None) as session:
+    with spark_session(memory="1GB", threads=2) as session:
         assert SparkSession.getActiveSession() is not None
         before = found_in(session)
         own, other, same = agreeing("splink-spark", 100, ["name", "city", "income"])

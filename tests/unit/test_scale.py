@@ -11,8 +11,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from sfumato.cli import main
 from sfumato.data import read, write
 from sfumato.data.table import Table
+from sfumato.engines.engine import Engine
 from sfumato.errors import (
     BadParameter,
     ExtraMissing,
@@ -35,6 +37,7 @@ from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.t_closeness import TCloseness
 from sfumato.masking.out_of_core import ProtectedFile, check_file, protect_file
 from sfumato.masking.pipeline import Protected, protect
+from sfumato.registry import registry
 from sfumato.release import State
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Kind, Role, Schema
@@ -316,7 +319,7 @@ def test_spark_writes_the_release_that_duckdb_writes(tmp_path: Path) -> None:
             steps = (key, Generalize(**settings))
             first = at_scale(tmp_path, people(), *steps, target=tmp_path / f"duckdb{number}.parquet")
             target = tmp_path / f"spark{number}.parquet"
-            second = at_scale(tmp_path, people(), *steps, target=target, engine="spark", session=session)
+            second = at_scale(tmp_path, people(), *steps, target=target, engine="spark")
             assert_alike(pl.read_parquet(first.path), pl.read_parquet(second.path))
             assert first.steps == second.steps
             assert [v.to_dict() for v in first.verdicts] == [v.to_dict() for v in second.verdicts]
@@ -324,8 +327,36 @@ def test_spark_writes_the_release_that_duckdb_writes(tmp_path: Path) -> None:
         with pytest.raises(UnknownFormat, match="Spark reads Parquet"):
             protect_file(
                 schema=SCHEMA, steps=[Generalize()], models=MODELS, source=__file__, target=tmp_path / "x.parquet",
-                rng=Rng(1), engine="spark", session=session,
+                rng=Rng(1), engine="spark",
             )  # fmt: skip
         assert not session.catalog.listTables()  # no table of ours is left behind
     finally:
         session.stop()
+
+
+MASKING_ENGINES = [
+    pytest.param(cls.part_name(), marks=[pytest.mark.slow] if cls.part_name() == "spark" else [])
+    for cls in registry("engine")
+    if issubclass(cls, Engine) and cls.writes
+]
+
+
+@pytest.mark.parametrize("engine", ["memory", *MASKING_ENGINES])
+def test_the_command_line_runs_every_engine_with_its_defaults(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """The default `--out` is a relative path."""
+    if engine == "spark":
+        request.getfixturevalue("java")
+    monkeypatch.chdir(tmp_path)
+    people().write_parquet("people.parquet")
+    Path("sfumato.yaml").write_text(
+        "sfumato: 1\ndata: people.parquet\nseed: 1\n"
+        "columns:\n  name: identifier\n  zip: {role: quasi, hierarchy: {mask: right}}\n"
+        "  age: {role: quasi, hierarchy: {intervals: [5, 20]}}\n  sex: quasi\n  illness: sensitive\n"
+        "models: [{k-anonymity: 4}]\nsteps: [{generalize: {suppression: 0.1}}]\n"
+    )
+    assert main(["protect", "sfumato.yaml", "--engine", engine, "--tries", "50"]) == 0
+    expected = in_memory(people(), Generalize(suppression=0.1), models=(KAnonymity(k=4),))
+    assert_alike(pl.read_parquet("release/data.parquet"), expected.data.table.frame)
+    assert main(["check", "release", "--original", "people.parquet"]) == 0

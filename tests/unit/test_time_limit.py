@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from sfumato.engines.time_limit import TimeLimit
+from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 
 
 def test_what_takes_too_long_is_interrupted_until_it_ends() -> None:
@@ -35,7 +35,7 @@ def test_what_ends_in_time_is_left_alone() -> None:
 def test_a_statement_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seen by a clock of our own: time that earlier statements took does not count."""
     now = 0.0
-    monkeypatch.setattr("sfumato.engines.time_limit.monotonic", lambda: now)
+    monkeypatch.setattr("sfumato.engines.backends.duckdb.time_limit.monotonic", lambda: now)
     calls: list[float] = []
     limit = TimeLimit(3600, lambda: calls.append(now))
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Which engine answers: the one that was named, or the one that the data is in."""
+"""Choice of an engine: the one that is named, or the one that holds the data."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any, TypeGuard
 from urllib.parse import urlsplit, urlunsplit
 
 from sfumato.engines.engine import Engine
+from sfumato.errors import BadParameter, did_you_mean
 from sfumato.registry import registry
 
-__all__ = ["choose_engine", "is_address", "without_password"]
+__all__ = ["choose_engine", "is_address", "masking_engine", "without_password"]
 
 
 def is_address(source: Any) -> TypeGuard[str]:
-    """Whether a table is named by its place in a database.
+    """Whether a source is the address of a table in a database server.
 
     >>> is_address("postgresql://ana@host/base#visits"), is_address("visits.parquet")
     (True, False)
@@ -22,7 +23,7 @@ def is_address(source: Any) -> TypeGuard[str]:
 
 
 def without_password(address: str) -> str:
-    """An address as it may be kept.
+    """An address without its password and options, as it may be stored.
 
     >>> without_password("postgresql://ana:secret@host/base#visits")
     'postgresql://ana@host/base#visits'
@@ -33,10 +34,24 @@ def without_password(address: str) -> str:
 
 
 def choose_engine(wanted: Engine | str | None, sources: Iterable[Any]) -> Engine:
-    """The engine itself, one by its name, or DuckDB unless a table is in a database."""
+    """The engine for private queries: the one given, the one of that name, or by default PostgreSQL for tables in a
+    PostgreSQL server and DuckDB otherwise."""
     if isinstance(wanted, Engine):
         return wanted
     name = wanted or ("postgres" if any(is_address(source) for source in sources) else "duckdb")
     engine = registry("engine").get(name).build({})
+    assert isinstance(engine, Engine)
+    return engine
+
+
+def masking_engine(wanted: Engine | str, *, memory: str, threads: int | None = None) -> Engine:
+    """The engine for masking out of core: the one given, or the one of that name within a memory limit."""
+    if isinstance(wanted, Engine):
+        return wanted
+    engines = registry("engine")
+    able = [cls.part_name() for cls in engines if issubclass(cls, Engine) and cls.writes]
+    if wanted not in able:
+        raise BadParameter(f"No engine for large files is called `{wanted}`.", fix=did_you_mean(wanted, able))
+    engine = engines.get(wanted).build({"memory": memory, **({"threads": threads} if threads is not None else {})})
     assert isinstance(engine, Engine)
     return engine

@@ -1,59 +1,95 @@
-"""Where exact numbers are computed: an engine runs one prepared, aggregated statement and seals its result."""
+"""Engines: the database back ends. One family for private queries and for masking files larger than memory."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, ClassVar
 
 from sfumato.engines.contribution_bounding import Bounded
-from sfumato.errors import AnswerFailed
+from sfumato.engines.workspace import Workspace
+from sfumato.errors import AnswerFailed, NotApplicable
 from sfumato.params import Part
+from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 
 __all__ = ["Engine", "Running", "failed"]
 
 
 class Running:
-    """An engine with its tables open, locked down: it can read these tables and nothing else."""
+    """An engine with its tables open for private queries. It can read these tables and nothing else."""
 
     folds: bool = False
-    """Whether it may have a faster way than a statement to bound the parts of units."""
+    """Whether :meth:`fold` may be faster than a statement."""
 
     def check(self, sql: str) -> None:
-        """Refuse a statement that this engine cannot compute exactly. Looks at no data; comes before any cost."""
+        """Refuse a statement that this engine cannot compute exactly. Reads no data and precedes any cost."""
 
     def listed(self, values: tuple[Any, ...]) -> str | None:
-        """The name of a table of public values and their places in the list, made once and kept; None: statements write
-        them out."""
+        """Name of a table that holds these public values and their positions, made once and cached.
+
+        None: the statement writes the values out.
+        """
         return None
 
     def fold(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
-        """Group, totals and number of units, as the statement for them would give; None: run the statement instead."""
+        """Group, totals and number of units, as the equivalent statement gives them. None: run the statement."""
         return None
 
     @abstractmethod
     def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
-        """The rows of one statement, sealed. Whatever goes wrong is one error with one message."""
+        """The rows of one statement as a secret value. Every failure raises the same error with the same message."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the tables."""
+        """Release the tables."""
 
 
 class Engine(Part):
-    """Opens tables for query answering. The statements it is given are written in DuckDB's dialect."""
+    """A database back end. It has two uses, and its class variables declare what it supports.
+
+    - :meth:`start` opens tables for private queries. Every engine supports this.
+    - :meth:`workspace` opens one file for masking out of core. Engines with a non-empty ``writes`` support this.
+
+    Both uses take statements in DuckDB's dialect.
+    """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """The files it reads."""
+    """Suffixes of the files that private queries read."""
+    writes: ClassVar[tuple[str, ...]] = ()
+    """Suffixes of the files that masking out of core can write. Empty: the engine answers queries only."""
 
     @abstractmethod
     def start(self, tables: Mapping[str, Any]) -> Running:
-        """Open the tables: each a file, or a frame that speaks Arrow, by the name that statements use."""
+        """Open tables for private queries: each a file, or a frame that supports Arrow, by its name in statements."""
+
+    def workspace(
+        self,
+        source: str | Path,
+        *,
+        options: Mapping[str, Any] | None = None,
+        writes: Path | None = None,
+        temporary: Path | None = None,
+        progress: Progress = SILENT,
+    ) -> AbstractContextManager[Workspace]:
+        """Open a file for masking out of core.
+
+        ``options`` are those of the file's format. Only ``writes`` can be written. Data that exceeds the memory limit
+        spills to ``temporary``, or to the system's folder for temporary files.
+        """
+        raise NotApplicable(
+            f"The engine `{self.part_name()}` answers queries; it does not mask files.", fix="Use `duckdb`."
+        )
+
+    def keep_open(self) -> AbstractContextManager[None]:
+        """Keep the back end's session open between workspaces. Starting a session can take seconds."""
+        return nullcontext()
 
 
 def failed() -> AnswerFailed:
-    """The one error for whatever goes wrong while data is looked at: its reason may depend on them."""
+    """The one error for every failure while data is read: the reason may depend on the data."""
     return AnswerFailed(
         "The question could not be computed. Its cost stays charged.",
         fix="Ask the data's owner; the reason is kept from analysts because it may depend on the data.",

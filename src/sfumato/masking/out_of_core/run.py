@@ -17,6 +17,9 @@ import polars as pl
 
 from sfumato.data.atomic import replacing
 from sfumato.data.table import Table
+from sfumato.engines.choice import masking_engine
+from sfumato.engines.engine import Engine
+from sfumato.engines.workspace import Workspace
 from sfumato.errors import BadParameter, EmptyTable, NotApplicable, UnknownColumn, WrongKind, did_you_mean
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import Tracked
@@ -36,8 +39,6 @@ from sfumato.masking.out_of_core.counts import (
     shown,
     tracked_columns,
 )
-from sfumato.masking.out_of_core.engine import LargeFileEngine, open_engine
-from sfumato.masking.out_of_core.on_spark import spark_session
 from sfumato.masking.out_of_core.planning import Identifiers, laid_out
 from sfumato.masking.population import shared_population
 from sfumato.progress import SILENT, Progress
@@ -76,12 +77,12 @@ class ProtectedFile:
 class _Source:
     """The source as the statements see it."""
 
-    engine: LargeFileEngine
+    engine: Workspace
     columns: tuple[str, ...]
     base: str
 
     @classmethod
-    def of(cls, engine: LargeFileEngine, schema: Schema, *, complete: bool) -> _Source:
+    def of(cls, engine: Workspace, schema: Schema, *, complete: bool) -> _Source:
         sample = engine.query(f"SELECT * FROM {engine.source} AS t LIMIT 0", "looking at the columns")
         names = tuple(sample.columns)
         missing = [name for name in schema.columns if name not in names]
@@ -167,13 +168,12 @@ def protect_file(
     target: str | Path,
     rng: Rng,
     options: Mapping[str, Any] | None = None,
-    engine: str = "duckdb",
+    engine: Engine | str = "duckdb",
     order: Literal["shuffled", "kept"] = "shuffled",
     memory: str = MEMORY,
     threads: int | None = None,
     temporary: Path | None = None,
     force: bool = False,
-    session: Any = None,
     combinations: int = COMBINATIONS,
     progress: Progress = SILENT,
 ) -> ProtectedFile:
@@ -190,30 +190,36 @@ def protect_file(
     there are more than about ``combinations`` of them, the columns with most values start at a coarser level; the
     outcome names these levels (``raised``) and does not claim to be optimal.
     """
-    if engine == "spark" and session is None:
-        # one session for writing and for checking: starting Spark takes seconds
-        with spark_session(None, memory=memory, threads=threads, temporary=temporary) as session:
-            return protect_file(
-                schema=schema, steps=steps, models=models, source=source, target=target, rng=rng, options=options,
-                engine=engine,
-                order=order, memory=memory, threads=threads, temporary=temporary, force=force, session=session,
-                combinations=combinations, progress=progress,
-            )  # fmt: skip
-    place = Path(target)
+    backend = masking_engine(engine, memory=memory, threads=threads)
+    with backend.keep_open():
+        return _protect(
+            schema=schema, steps=steps, models=models, source=source, options=options, target=Path(target), rng=rng,
+            backend=backend, order=order, temporary=temporary, force=force, combinations=combinations,
+            progress=progress,
+        )  # fmt: skip
+
+
+def _protect(
+    *,
+    schema: Schema,
+    steps: Sequence[Step],
+    models: Sequence[PrivacyModel],
+    source: str | Path,
+    options: Mapping[str, Any] | None,
+    target: Path,
+    rng: Rng,
+    backend: Engine,
+    order: str,
+    temporary: Path | None,
+    force: bool,
+    combinations: int,
+    progress: Progress,
+) -> ProtectedFile:
+    place = target
     general, others = _supported(steps)
     with (
         replacing(place, force=force) as written,
-        open_engine(
-            engine,
-            source,
-            options=options,
-            writes=written,
-            memory=memory,
-            threads=threads,
-            temporary=temporary,
-            progress=progress,
-            session=session,
-        ) as opened,
+        backend.workspace(source, options=options, writes=written, temporary=temporary, progress=progress) as opened,
     ):
         found = _Source.of(opened, schema, complete=True)
         _refuse_bad_weights(found, schema)
@@ -247,8 +253,8 @@ def protect_file(
         suppressed = int(table.sizes[whole].sum())
         gone = suppressed if plan.drop else 0
     verdicts = _judged(
-        place, schema=schema, models=models, engine=engine, memory=memory, threads=threads, temporary=temporary,
-        session=session, progress=progress, original=table.tracked,
+        place, schema=schema, models=models, backend=backend, temporary=temporary, progress=progress,
+        original=table.tracked,
     )  # fmt: skip
     outcomes = [
         (general, public, {**private, "suppressed_whole": suppressed}),
@@ -271,11 +277,10 @@ def check_file(
     *,
     schema: Schema,
     models: Sequence[PrivacyModel],
-    engine: str = "duckdb",
+    engine: Engine | str = "duckdb",
     memory: str = MEMORY,
     threads: int | None = None,
     temporary: Path | None = None,
-    session: Any = None,
     progress: Progress = SILENT,
 ) -> tuple[Verdict, ...]:
     """Judge a file of any size by a plain GROUP BY over what it shows; nothing of the search is used.
@@ -283,8 +288,8 @@ def check_file(
     Models that compare with the distribution of a whole table take that of this file.
     """
     return _judged(
-        path, schema=schema, models=models, engine=engine, memory=memory, threads=threads, temporary=temporary,
-        session=session, progress=progress, original={},
+        path, schema=schema, models=models, backend=masking_engine(engine, memory=memory, threads=threads),
+        temporary=temporary, progress=progress, original={},
     )  # fmt: skip
 
 
@@ -293,19 +298,13 @@ def _judged(
     *,
     schema: Schema,
     models: Sequence[PrivacyModel],
-    engine: str,
-    memory: str,
-    threads: int | None,
+    backend: Engine,
     temporary: Path | None,
-    session: Any,
     progress: Progress,
     original: Mapping[str, Tracked],
 ) -> tuple[Verdict, ...]:
     """The verdicts on a file. Of the original only how often each sensitive value occurs in it is used."""
-    with open_engine(
-        engine, path, writes=None, memory=memory, threads=threads, temporary=temporary, progress=progress,
-        session=session,
-    ) as opened:  # fmt: skip
+    with backend.workspace(path, temporary=temporary, progress=progress) as opened:
         found = _Source.of(opened, schema, complete=False)
         quasi = tuple(name for name in schema.names(Role.QUASI) if name in found.columns)
         if not quasi:

@@ -265,9 +265,9 @@ def _database(spark: bool, progress: Progress) -> Iterator[Any]:
                 alarm.cancel()
             connection.close()
         return
-    from sfumato.masking.out_of_core.on_spark import spark_session
+    from sfumato.engines.backends.spark.session import spark_session
 
-    with spark_session(None, memory="4GB", threads=None, temporary=None) as session:
+    with spark_session(memory="4GB") as session:
         import splink.backends.spark as backend
 
         with _plain_words("Spark", progress):

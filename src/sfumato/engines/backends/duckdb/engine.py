@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
 from sfumato.engines.backends.duckdb.dialect import DuckdbWriter
-from sfumato.engines.bounding_small import MOST_FEW, fold_few
+from sfumato.engines.backends.duckdb.time_limit import TimeLimit
+from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
 from sfumato.engines.contribution_bounding import Bounded
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import as_arrow
 from sfumato.engines.sql_writer import Columns
-from sfumato.engines.time_limit import TimeLimit
+from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, UnknownFormat
+from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 
 __all__ = ["Duckdb"]
@@ -45,6 +50,8 @@ _LISTS = "sfumato_lists"
 """The schema of public values that statements join with. No table of a question is in it."""
 _FEW, _MANY = 16, 2_000_000
 """Shorter lists are written out, at 20 microseconds a value in DuckDB's parser; so many values are kept in all."""
+_WORKSPACE_MEMORY = "4GB"
+"""Memory limit of a workspace when the engine has none of its own."""
 
 
 class Duckdb(Engine):
@@ -55,6 +62,7 @@ class Duckdb(Engine):
     """
 
     suffixes = (".parquet", ".csv", ".tsv")
+    writes = tuple(FORMATS)
     examples = ({}, {"threads": 1}, {"order": "sha256"}, {"compiled": 0})
     reference = "Raasveldt, Mühleisen (2019), doi:10.1145/3299869.3320212"
 
@@ -77,6 +85,25 @@ class Duckdb(Engine):
     def start(self, tables: Mapping[str, Any]) -> Running:
         return _RunningDuckdb(self, tables)
 
+    def workspace(
+        self,
+        source: str | Path,
+        *,
+        options: Mapping[str, Any] | None = None,
+        writes: Path | None = None,
+        temporary: Path | None = None,
+        progress: Progress = SILENT,
+    ) -> AbstractContextManager[Workspace]:
+        return open_workspace(
+            source,
+            options=options,
+            writes=writes,
+            memory=self.memory or _WORKSPACE_MEMORY,
+            threads=self.threads,
+            temporary=temporary,
+            progress=progress,
+        )
+
 
 class _RunningDuckdb(Running):
     def __init__(self, setup: Duckdb, tables: Mapping[str, Any]) -> None:
@@ -98,7 +125,7 @@ class _RunningDuckdb(Running):
             run(f"SET threads = {setup.threads}")
         if setup.memory is not None:
             run("SET memory_limit = ?", [setup.memory])
-        paths = ", ".join(_text(str(path.resolve())) for path in files)
+        paths = ", ".join(quoted_path(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
         for place, (name, source) in enumerate(tables.items()):
@@ -120,13 +147,13 @@ class _RunningDuckdb(Running):
             else:
                 table = as_arrow(source)
                 self._connection.register(aside, table)
-                stored, names = _name(aside), table.schema.names
+                stored, names = quoted_name(aside), table.schema.names
             if len({name.lower() for name in names}) < len(names):
                 raise MetadataMissing(
                     f"Columns of `{name}` differ in upper and lower case alone, which DuckDB does not tell apart.",
                     fix="Rename them in the data.",
                 )
-            self._connection.execute(f"CREATE VIEW {_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
+            self._connection.execute(f"CREATE VIEW {quoted_name(name)} AS SELECT *{self._within(stored)} FROM {stored}")
             self._rows(name, source)
         except (duckdb.Error, pl.exceptions.PolarsError) as failure:
             # DuckDB's own words may quote values.
@@ -136,7 +163,7 @@ class _RunningDuckdb(Running):
         """Dates and times outside the calendar are missing: to convert one, or to take its week, can fail."""
         kept = []
         for name, kind, *_ in self._connection.execute(f"DESCRIBE SELECT * FROM {stored}").fetchall():
-            x = _name(name)
+            x = quoted_name(name)
             if kind in _CALENDAR:
                 low, high = (f"CAST('{end}' AS {kind})" for end in _CALENDAR[kind])
                 inside = f"CASE WHEN {x} >= {low} AND {x} <= {high} THEN "
@@ -148,14 +175,14 @@ class _RunningDuckdb(Running):
         return f" REPLACE ({', '.join(kept)})" if kept else ""
 
     def _columns(self, name: str) -> Columns:
-        described = self._connection.execute(f"DESCRIBE {_name(name)}").fetchall()
+        described = self._connection.execute(f"DESCRIBE {quoted_name(name)}").fetchall()
         return {row[0]: _KINDS.get(row[1], "other") for row in described}
 
     def _rows(self, name: str, source: Any) -> int:
         """About how many rows a table has; only speed depends on it."""
         if isinstance(source, str | Path) and Path(source).suffix.lower() != ".parquet":
             return Path(source).stat().st_size // _LINE
-        [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {_name(name)}").fetchall()
+        [(rows,)] = self._connection.execute(f"SELECT COUNT(*) FROM {quoted_name(name)}").fetchall()
         return int(rows)
 
     def listed(self, values: tuple[Any, ...]) -> str | None:
@@ -181,7 +208,7 @@ class _RunningDuckdb(Running):
                 source = self._connection.sql(bounded.source)
                 if str(source.types[0]) not in _WHOLE:
                     return None
-                from sfumato.engines.bounding_kernel import fold
+                from sfumato.engines.backends.duckdb.bounding_kernel import fold
 
                 found = fold(source.to_arrow_reader(_BATCH), bounded)
                 return None if found is None else SecretValue(found)
@@ -233,14 +260,6 @@ def _listable(values: tuple[Any, ...]) -> str | None:
     return "BIGINT" if kinds == {int} and max(abs(value) for value in values) < 1 << 63 else None
 
 
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _name(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'
-
-
 def _names(path: Path) -> list[str]:
     """The columns as the file names them: DuckDB gives another name to one that is there twice but for its case."""
     return list(pl.read_parquet_schema(path)) if path.suffix.lower() == ".parquet" else _header(path)
@@ -257,7 +276,7 @@ def _reader(path: Path) -> str:
     read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
     thread reads, since several would have to guess where rows begin, and would fail on a line break within a value; and
     odd quotation marks or line ends are taken as they come, not as a reason to fail."""
-    place = _text(str(path.resolve()))
+    place = quoted_path(str(path.resolve()))
     match path.suffix.lower():
         case ".parquet":
             return f"read_parquet({place})"
@@ -266,9 +285,9 @@ def _reader(path: Path) -> str:
             header = _header(path)
             if not header:
                 raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
-            columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
+            columns = ", ".join(f"{quoted_path(name)}: 'VARCHAR'" for name in header)
             return (
-                f"read_csv({place}, auto_detect = false, header = true, delim = {_text(mark)}, quote = '\"', "
+                f"read_csv({place}, auto_detect = false, header = true, delim = {quoted_path(mark)}, quote = '\"', "
                 f"escape = '\"', null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
                 f"columns = {{{columns}}})"
             )

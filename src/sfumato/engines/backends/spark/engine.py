@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,10 +15,14 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.engines.backends.spark.dialect import SparkWriter
+from sfumato.engines.backends.spark.session import isolated, spark_session, start_session
+from sfumato.engines.backends.spark.workspace import open_workspace
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
 from sfumato.engines.sql_writer import Columns
-from sfumato.errors import DatabaseFailed, FileMissing, UnknownFormat, missing_extra
+from sfumato.engines.workspace import Workspace
+from sfumato.errors import DatabaseFailed, FileMissing, UnknownFormat
+from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 
 __all__ = ["Spark"]
@@ -31,17 +35,6 @@ _MOMENTS = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 _CALENDAR = {"date": ("0001-01-01", "9999-12-31"), "timestamp": _MOMENTS, "timestamp_ntz": _MOMENTS}
 """First and last value of stored types that are read."""
 _CANCELLATIONS = 50
-_SETTINGS = {
-    "spark.sql.ansi.enabled": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    "spark.sql.caseSensitive": "true",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # else dates before 1583 can make a question fail
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.variable.substitute": "false",  # a text such as '${env:HOME}' is a text, not what the machine has there
-    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-}
 
 
 class Spark(Engine):
@@ -55,18 +48,35 @@ class Spark(Engine):
     """
 
     suffixes = (".parquet",)
+    writes = (".parquet", ".pq")
     examples = ({"threads": 1, "timeout": 120},)
     reference = "Armbrust et al. (2015), doi:10.1145/2723372.2742797"
 
     threads: Annotated[int, Field(ge=1)] | None = None
     """How many cores a local session may use; all of them when left out."""
     memory: str = "2g"
-    """Memory of a local session."""
+    """Memory of a local session, for example 4GB."""
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
     """Seconds after which a statement is given up. That it was is visible and its cost stays charged."""
 
     def start(self, tables: Mapping[str, Any]) -> Running:
         return _RunningSpark(self, tables)
+
+    def workspace(
+        self,
+        source: str | Path,
+        *,
+        options: Mapping[str, Any] | None = None,
+        writes: Path | None = None,
+        temporary: Path | None = None,
+        progress: Progress = SILENT,
+    ) -> AbstractContextManager[Workspace]:
+        return open_workspace(source, options=options, memory=self.memory, threads=self.threads, temporary=temporary)
+
+    @contextmanager
+    def keep_open(self) -> Iterator[None]:
+        with spark_session(memory=self.memory, threads=self.threads):
+            yield
 
 
 class _RunningSpark(Running):
@@ -76,9 +86,7 @@ class _RunningSpark(Running):
         self._tables = tuple(tables)
         for source in tables.values():
             _check(source)
-        self._session: Any = _session(setup).newSession()
-        for name, value in _SETTINGS.items():
-            self._session.conf.set(name, value)
+        self._session: Any = isolated(start_session(memory=setup.memory, threads=setup.threads))
         columns: dict[str, Columns] = {}
         try:
             for name, source in tables.items():
@@ -177,37 +185,6 @@ def _check(source: Any) -> None:
             raise UnknownFormat(
                 f"Spark answers from Parquet files and frames, not from `{path.name}`.", fix="Use DuckDB, or Parquet."
             )
-
-
-def _session(setup: Spark) -> Any:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise missing_extra("spark", "pyspark", needed_by="Spark") from None
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    try:
-        session = (
-            SparkSession.builder.master(f"local[{setup.threads or '*'}]")
-            .appName("sfumato")
-            .config("spark.driver.memory", setup.memory)
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", str(2 * (setup.threads or 4)))
-            .config("spark.log.level", "OFF")
-            .config(
-                "spark.sql.warehouse.dir", Path(tempfile.gettempdir(), "sfumato-spark").as_uri()
-            )  # not in our place
-            .getOrCreate()
-        )
-    except Exception as failure:
-        raise DatabaseFailed(
-            f"Spark could not be started ({type(failure).__name__}).", fix="It needs Java 17 or later."
-        ) from None
-    # Spark's log quotes plans and sometimes values.
-    session.sparkContext.setLogLevel("OFF")
-    return session
 
 
 def _kind(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Large releases in DuckDB: one process, any file size, within a memory limit."""
+"""Masking out of core in DuckDB: one process, any file size, within a memory limit."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ import polars as pl
 
 from sfumato.data.scan import scan
 from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, UnknownFormat, WriteFailed
-from sfumato.masking.out_of_core.engine import LargeFileEngine
 from sfumato.progress import Progress
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["on_duckdb"]
+__all__ = ["FORMATS", "open_workspace"]
 
-_FORMATS = {
+FORMATS = {
     ".parquet": "FORMAT parquet, COMPRESSION zstd",
     ".pq": "FORMAT parquet, COMPRESSION zstd",
     ".csv": "FORMAT csv, HEADER true",
 }
-_GLANCE = 0.5
-"""Seconds between two looks at how far a query is."""
+"""Options of COPY by the suffix of the file that is written."""
+_POLL_SECONDS = 0.5
+"""Seconds between two queries for progress."""
 
 
-class _DuckDB(LargeFileEngine):
+class DuckdbWorkspace(Workspace):
+    """A locked-down DuckDB connection over one source."""
+
     order: ClassVar[str] = "MD5_NUMBER_UPPER({})"
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, source: str, progress: Progress) -> None:
@@ -39,12 +42,12 @@ class _DuckDB(LargeFileEngine):
     def query(self, statement: str, title: str) -> pl.DataFrame:
         import duckdb
 
-        with self._watched(title):
+        with self._progress_of(title):
             try:
-                found = self._connection.sql(statement).to_arrow_table()
+                table = self._connection.sql(statement).to_arrow_table()
             except duckdb.Error as failure:
-                raise _refusal(failure, title) from None
-        frame = pl.from_arrow(found)
+                raise _translated(failure, title) from None
+        frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
         return frame
 
@@ -54,50 +57,54 @@ class _DuckDB(LargeFileEngine):
     def write(self, statement: str, path: Path, suffix: str) -> None:
         import duckdb
 
-        if suffix not in _FORMATS:
+        if suffix not in FORMATS:
             raise UnknownFormat(
                 f"A large release cannot be written as `{suffix}`.", fix="Name a target that ends in .parquet or .csv."
             )
-        with self._watched("writing"):
+        with self._progress_of("writing"):
             try:
-                options = _FORMATS[suffix] + (self._quotes(statement) if suffix == ".csv" else "")
+                options = FORMATS[suffix] + (self._force_quote(statement) if suffix == ".csv" else "")
                 self._connection.execute(f"COPY ({statement}) TO {quoted_path(path)} ({options})")
             except duckdb.Error as failure:
-                raise _refusal(failure, "writing") from None
+                raise _translated(failure, "writing") from None
 
-    def _quotes(self, statement: str) -> str:
-        """Quotes around all text, so that the word NA is not taken for a gap, which stands without."""
-        shown = self._connection.sql(statement)
-        texts = [quoted_name(name) for name, kind in zip(shown.columns, shown.types, strict=True) if kind == "VARCHAR"]
+    def _force_quote(self, statement: str) -> str:
+        """Quote all text columns: the text "NA" must not be read as a missing value, which is written unquoted."""
+        relation = self._connection.sql(statement)
+        texts = [
+            quoted_name(name)
+            for name, dtype in zip(relation.columns, relation.types, strict=True)
+            if dtype == "VARCHAR"
+        ]
         return f", FORCE_QUOTE ({', '.join(texts)})" if texts else ""
 
     @contextmanager
-    def _watched(self, title: str) -> Iterator[None]:
-        """Show how far the query is; another thread asks, because this one waits for the answer."""
+    def _progress_of(self, title: str) -> Iterator[None]:
+        """Report the progress of a query. A second thread polls it, because this one waits for the result."""
         finished = threading.Event()
         with self._progress.task(title, 100) as tick:
-            seen = 0.0
+            reported = 0.0
 
-            def look() -> None:
-                nonlocal seen
-                while not finished.wait(_GLANCE):
+            def poll() -> None:
+                nonlocal reported
+                while not finished.wait(_POLL_SECONDS):
                     percent = self._connection.query_progress()
-                    if percent > seen:
-                        tick(percent - seen)
-                        seen = percent
+                    if percent > reported:
+                        tick(percent - reported)
+                        reported = percent
 
-            watcher = threading.Thread(target=look, daemon=True)
+            watcher = threading.Thread(target=poll, daemon=True)
             watcher.start()
             try:
                 yield
             finally:
                 finished.set()
                 watcher.join()
-            tick(100 - seen)
+            tick(100 - reported)
 
 
-def _refusal(failure: duckdb.Error, title: str) -> DatabaseFailed | WriteFailed:
-    """What to say instead of DuckDB's own words, which may quote values of the data."""
+def _translated(failure: duckdb.Error, title: str) -> DatabaseFailed | WriteFailed:
+    """An error without DuckDB's own message, which may quote values of the data."""
     kind = type(failure).__name__
     if kind == "OutOfMemoryException":
         return DatabaseFailed(
@@ -110,17 +117,17 @@ def _refusal(failure: duckdb.Error, title: str) -> DatabaseFailed | WriteFailed:
 
 
 @contextmanager
-def on_duckdb(
+def open_workspace(
     source: str | Path,
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None,
     writes: Path | None,
     memory: str,
     threads: int | None,
     temporary: Path | None,
     progress: Progress,
-) -> Iterator[LargeFileEngine]:
+) -> Iterator[Workspace]:
     """A locked-down DuckDB that reads the source, writes one file and reaches nothing else."""
-    found = scan(source, **(options or {}))
-    with found.connect(memory=memory, threads=threads, temporary=temporary, writes=writes, ordered=False) as connection:
-        yield _DuckDB(connection, found.expression, progress)
+    file = scan(source, **(options or {}))
+    with file.connect(memory=memory, threads=threads, temporary=temporary, writes=writes, ordered=False) as connection:
+        yield DuckdbWorkspace(connection, file.expression, progress)
