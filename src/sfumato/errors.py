@@ -29,6 +29,7 @@ __all__ = [
     "NotApplicable",
     "NotComparable",
     "NotThatFormat",
+    "OldVersionKey",
     "OutOfTime",
     "OutputExists",
     "OverBudget",
@@ -195,8 +196,12 @@ class SingularData(SfumatoError):
 # --- recipe: SFU-3xx ----------------------------------------------------------------------------------------------
 
 
+class OldVersionKey(FutureWarning):
+    """A recipe or metadata file starts with the version key of 0.1. It is read as before; the command prints a note."""
+
+
 class Problem:
-    """One thing wrong with a recipe: where it stands and what it is."""
+    """One problem of a recipe or metadata file: the key, its line, and what is wrong."""
 
     def __init__(self, *, where: str, line: int | None, message: str) -> None:
         self.where = where

@@ -73,7 +73,7 @@ def _parameters(cls: type[Part]) -> str:
 
 def page(kind: str, cls: type[Part]) -> str:
     """The manual page of one part, as Markdown."""
-    from sfumato.recipe.recipe import yaml_text
+    from sfumato.data.yaml_documents import yaml_text
 
     name = cls.part_name()
     text = [

@@ -28,7 +28,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["protect", "people.csv"], "`sfumato init people.csv` writes one"),
         (["protect", "umlaut.csv"], "`sfumato init umlaut.csv` writes one"),
-        (["study", "people.csv"], "a file of data, not a study"),
+        (["study", "people.csv"], "a data file, not a study"),
         (["protect", "metadata.yaml"], "for `sfumato query`"),
         (["query", "recipe.yaml", "SELECT COUNT(*) FROM people"], "`sfumato init FILE --query`"),
         (["query", "misspelt.yaml", "SELECT COUNT(*) FROM people"], "Did you mean `ledger`"),

@@ -12,13 +12,14 @@ import json
 import os
 import pkgutil
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sfumato import __version__
-from sfumato.errors import SfumatoError
+from sfumato.errors import OldVersionKey, SfumatoError
 
 __all__ = ["cli", "main"]
 
@@ -69,13 +70,24 @@ def _first_line(name: str) -> str:
 
 @click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="sfumato")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Share data about people without giving the people away.
 
     A table with roles becomes a release or an answer; an attack tries it; a measure judges it; a report says so.
 
     Start with:  sfumato demo   or   sfumato init people.csv
     """
+    context.with_resource(warnings.catch_warnings())
+    show = warnings.showwarning
+
+    def show_warning(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if issubclass(category, OldVersionKey):
+            click.echo(f"Note: {message}", err=True)
+        else:
+            show(message, category, *place, **options)
+
+    warnings.showwarning = show_warning
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -98,9 +98,9 @@ def command(
 
 
 def _text(log: Path) -> str:
-    from sfumato.recipe.yaml_positions import read_document
+    from sfumato.data.yaml_documents import read_text_file
 
-    return sys.stdin.read() if str(log) == "-" else read_document(log, kind="log", fix="Check the path.")
+    return sys.stdin.read() if str(log) == "-" else read_text_file(log, kind="log", fix="Check the path.")
 
 
 def _print(decisions: list[dict[str, object]]) -> None:

@@ -27,13 +27,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from sfumato.data.table import Table
+from sfumato.data.yaml_documents import accept_old_version_key, parse_yaml, read_text_file
 from sfumato.dp.ledger import Ledger
 from sfumato.engines.choice import is_address
 from sfumato.engines.engine import Engine
-from sfumato.errors import BadParameter, FileMissing, InvalidRecipe, Problem, UnknownColumn, did_you_mean
+from sfumato.errors import BadParameter, FileMissing, InvalidRecipe, UnknownColumn, did_you_mean
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.policy_choice import ChosenPolicy
@@ -78,7 +79,9 @@ class TableMetadata(_Declared):
     def _plain_role(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {name: {"role": "plain", **item} if isinstance(item, dict) else item for name, item in value.items()}
+        return {
+            str(name): {"role": "plain", **item} if isinstance(item, dict) else item for name, item in value.items()
+        }
 
 
 class PublicMetadata(_Declared):
@@ -108,6 +111,11 @@ class Metadata(_Declared):
     """The private tables."""
     public: dict[str, PublicMetadata] = {}
     """The public tables."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _version_key(cls, document: Any) -> Any:
+        return accept_old_version_key(document) if isinstance(document, dict) else document
 
     def session(
         self, *, base: Path, analyst: str, engine: Engine | str | None = None, pace: float | None = None
@@ -169,50 +177,16 @@ class Metadata(_Declared):
 
 def load(path: Path) -> Metadata:
     """Read and check the file; every problem is told with its line."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
+    text = read_text_file(path, kind="metadata file", fix="`sfumato init FILE --query` writes one.")
+    document = parse_yaml(text, source=path.name)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise FileMissing(f"`{path}` cannot be read.", fix="Name the metadata file of the data set.") from None
-    try:
-        tree = YAML(typ="rt").load(text)
-    except YAMLError as failure:
-        mark = getattr(failure, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise InvalidRecipe([Problem(where="", line=line, message="this is not YAML")], source=path.name) from None
-    try:
-        return Metadata.model_validate(_bare(tree), context={"base": path.parent})
+        return Metadata.model_validate(document.value, context={"base": path.parent})
     except ValidationError as failure:
         problems = [
-            Problem(
-                where=".".join(map(str, e["loc"])),
-                line=_line(tree, e["loc"]),
-                message=plain_message(e, Metadata if len(e["loc"]) == 1 else None),
-            )
+            document.problem(e["loc"], plain_message(e, Metadata if len(e["loc"]) == 1 else None))
             for e in failure.errors()
         ]
         raise InvalidRecipe(problems, source=path.name) from None
-
-
-def _bare(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {str(key): _bare(value) for key, value in tree.items()}
-    return [_bare(value) for value in tree] if isinstance(tree, list) else tree
-
-
-def _line(tree: Any, place: tuple[int | str, ...]) -> int | None:
-    line = None
-    for step in place:
-        if not isinstance(tree, dict | list):
-            break
-        try:
-            line = tree.lc.key(step)[0] + 1 if isinstance(tree, dict) else tree.lc.item(step)[0] + 1  # type: ignore
-            tree = tree[step]  # type: ignore[index]
-        except (KeyError, IndexError, AttributeError, TypeError):
-            break
-    return line
 
 
 def _frame(path: Path) -> Any:

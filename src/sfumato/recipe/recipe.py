@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sfumato.attacks.base import Attack
+from sfumato.data.yaml_documents import read_text_file, yaml_text
 from sfumato.masking.base import Step
 from sfumato.masking.model import PrivacyModel
 from sfumato.measures.base import Measure
@@ -72,9 +73,8 @@ class Recipe:
     def load(cls, path: str | Path) -> Recipe:
         """Read and validate a recipe file; all its problems are reported at once, with line numbers."""
         from sfumato.recipe.validate import recipe_from_text
-        from sfumato.recipe.yaml_positions import read_document
 
-        file, text = Path(path), read_document(path, kind="recipe", fix="`sfumato init FILE` writes one.")
+        file, text = Path(path), read_text_file(path, kind="recipe", fix="`sfumato init FILE` writes one.")
         return recipe_from_text(text, base=file.parent, source=file.name)
 
     @classmethod
@@ -131,18 +131,3 @@ def _column_to_dict(column: Column, *, public: bool = False) -> dict[str, Any]:
         hierarchy = column.hierarchy
         plain["hierarchy"] = hierarchy.public() if public else {hierarchy.part_name(): hierarchy.to_dict()}
     return plain
-
-
-def yaml_text(document: Any) -> str:
-    """Plain data as YAML 1.2 text."""
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
-    yaml = YAML(typ="safe")
-    yaml.default_flow_style = None
-    yaml.width = 100
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    out = StringIO()
-    yaml.dump(document, out)
-    return out.getvalue()

@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from sfumato.data.url import file_and_options
+from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, parse_yaml
 from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean
 from sfumato.params import Part, plain_message
 from sfumato.recipe.recipe import VERSION, Limits, Recipe, Source
-from sfumato.recipe.yaml_positions import Located, parse
 from sfumato.registry import registry
 from sfumato.schema import Column, Schema
 
-__all__ = ["SECTIONS", "recipe_from_dict", "recipe_from_text"]
+__all__ = ["SECTIONS", "recipe_from_dict", "recipe_from_document", "recipe_from_text"]
 
 M = TypeVar("M", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -29,14 +29,13 @@ KEYS = ("sfumato", "title", "data", "seed", "unit", "order", "columns", *SECTION
 
 
 class _Collector:
-    def __init__(self, document: Located, base: Path | None) -> None:
+    def __init__(self, document: YamlDocument, base: Path | None) -> None:
         self.document = document
         self.base = base
         self.problems: list[Problem] = []
 
     def add(self, path: Path_, message: str) -> None:
-        where = ".".join(str(key) for key in path)
-        self.problems.append(Problem(where=where, line=self.document.line(path), message=message))
+        self.problems.append(self.document.problem(path, message))
 
     def model(self, kind: type[M], value: object, path: Path_) -> M | None:
         try:
@@ -66,24 +65,26 @@ class _Collector:
         return self.model(cls, setting, path)
 
 
-def recipe_from_text(
-    text: str, *, base: Path | None = None, source: str = "recipe", beside: tuple[str, ...] = ()
-) -> Recipe:
-    """Parse YAML and validate it. Keys named ``beside`` may stand in the file and are left to the caller."""
-    return _build(parse(text, source=source), base, beside)
+def recipe_from_text(text: str, *, base: Path | None = None, source: str = "recipe") -> Recipe:
+    """Parse YAML and validate it."""
+    return recipe_from_document(parse_yaml(text, source=source), base=base)
 
 
 def recipe_from_dict(document: Mapping[str, Any], *, base: Path | None = None) -> Recipe:
     """Validate plain data (no line numbers then)."""
-    return _build(Located(value=dict(document), tree=None, source="recipe"), base)
+    return recipe_from_document(YamlDocument(value=dict(document), source="recipe"), base=base)
 
 
-def _build(document: Located, base: Path | None, beside: tuple[str, ...] = ()) -> Recipe:
+def recipe_from_document(
+    document: YamlDocument, *, base: Path | None = None, other_keys: tuple[str, ...] = ()
+) -> Recipe:
+    """Validate a parsed document. ``other_keys`` are allowed at the top level and left to the caller."""
     collect = _Collector(document, base)
     plain = document.value
     if not isinstance(plain, dict):
         collect.add((), "a recipe is a mapping that starts with `sfumato: 1`")
         raise InvalidRecipe(collect.problems, source=document.source)
+    plain = accept_old_version_key(plain)
     if "tables" in plain and "columns" not in plain:
         collect.add(
             ("tables",),
@@ -91,7 +92,7 @@ def _build(document: Located, base: Path | None, beside: tuple[str, ...] = ()) -
         )
         raise InvalidRecipe(collect.problems, source=document.source)
     for key in plain:
-        if key not in KEYS and key not in beside:
+        if key not in KEYS and key not in other_keys:
             collect.add((key,), "unknown key. " + did_you_mean(str(key), KEYS))
     if plain.get("sfumato") != VERSION:
         collect.add(("sfumato",), f"the first key must be `sfumato: {VERSION}`, the version of the recipe language")

@@ -71,7 +71,7 @@ def _all(account: ReportData) -> tuple[Figure, ...]:
 def _context(account: ReportData) -> dict[str, Any]:
     from markupsafe import Markup
 
-    from sfumato.recipe.recipe import yaml_text
+    from sfumato.data.yaml_documents import yaml_text
 
     style = _style()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

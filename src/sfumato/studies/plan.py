@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.attacks import Attack
+from sfumato.data.yaml_documents import YamlDocument, parse_yaml, read_text_file, yaml_text
 from sfumato.errors import InvalidRecipe, Problem, SfumatoError, did_you_mean
 from sfumato.masking.base import Step
 from sfumato.measures import About, Measure
 from sfumato.recipe import Recipe
-from sfumato.recipe.recipe import yaml_text
-from sfumato.recipe.validate import recipe_from_text
-from sfumato.recipe.yaml_positions import Located, parse, read_document
+from sfumato.recipe.validate import recipe_from_document
 from sfumato.registry import registry
 
 __all__ = ["Candidate", "StudyPlan"]
@@ -70,19 +69,18 @@ class StudyPlan:
     @classmethod
     def load(cls, path: str | Path) -> StudyPlan:
         """Read and validate a study file; all problems of the recipe part are reported with their lines."""
-        file, text = Path(path), read_document(path, kind="study", fix="A study is a recipe with a `study:` key.")
+        file, text = Path(path), read_text_file(path, kind="study", fix="A study is a recipe with a `study:` key.")
         return cls.parse(text, base=file.parent, source=file.name)
 
     @classmethod
     def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None, source: str = "study") -> StudyPlan:
         """A plan from YAML text or from plain data."""
         text = document if isinstance(document, str) else yaml_text(dict(document))
-        recipe = recipe_from_text(text, base=base, source=source, beside=("study",))
-        located = parse(text, source=source)
-        return _plan(recipe, located)
+        parsed = parse_yaml(text, source=source)
+        return _plan(recipe_from_document(parsed, base=base, other_keys=("study",)), parsed)
 
 
-def _plan(recipe: Recipe, document: Located) -> StudyPlan:
+def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     problems: list[Problem] = []
 
     def add(path: tuple[str | int, ...], message: str) -> None:

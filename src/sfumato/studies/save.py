@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.atomic import replacing
-from sfumato.recipe.recipe import yaml_text
+from sfumato.data.yaml_documents import yaml_text
 from sfumato.studies.frontier import Study
 from sfumato.studies.page import page
 

@@ -1,0 +1,126 @@
+"""YAML documents with line numbers: recipes, studies and metadata files, read and written."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from sfumato.data.format import format_for
+from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, OldVersionKey, Problem, UnknownFormat
+
+__all__ = ["YamlDocument", "accept_old_version_key", "parse_yaml", "read_text_file", "yaml_text"]
+
+_OLD_KEY = "tacit"
+"""Version 0.1 had this name, which is the first key of its recipes and metadata files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class YamlDocument:
+    """A document as plain data, with the parsed tree that knows the line of each key."""
+
+    value: Any
+    tree: Any = None
+    """None for plain data that was never text; such a document has no line numbers."""
+    source: str
+
+    def line(self, path: Sequence[str | int]) -> int | None:
+        """Line of the deepest key of ``path`` that is in the document; None if there is none."""
+        node, line = self.tree, None
+        for key in path:
+            if isinstance(node, dict) and key in node:
+                line = node.lc.key(key)[0] + 1  # type: ignore[attr-defined]
+            elif isinstance(node, list) and isinstance(key, int) and key < len(node):
+                line = node.lc.item(key)[0] + 1  # type: ignore[attr-defined]
+            else:
+                break
+            node = node[key]
+        return line
+
+    def problem(self, path: Sequence[str | int], message: str) -> Problem:
+        """A problem at ``path``, with its line."""
+        return Problem(where=".".join(map(str, path)), line=self.line(path), message=message)
+
+
+def read_text_file(path: str | Path, *, kind: str, fix: str) -> str:
+    """Text of a recipe, study, metadata file or query log. ``FILE`` in ``fix`` stands for the file's name."""
+    if kind != "log" and _is_data(path):
+        raise NotThatFormat(
+            f"{path} is a data file, not a {kind}.", fix=fix.replace("FILE", Path(path).name), path=str(path)
+        )
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise FileMissing(f"There is no {kind} at {path}.", fix=fix, path=str(path)) from None
+    except UnicodeDecodeError:
+        raise NotThatFormat(f"{path} is not encoded in UTF-8.", fix="Save it as UTF-8.", path=str(path)) from None
+
+
+def _is_data(path: str | Path) -> bool:
+    """Whether the suffix of an existing file belongs to a registered data format."""
+    try:
+        return Path(path).is_file() and bool(format_for(Path(path)))
+    except UnknownFormat:
+        return False
+
+
+def parse_yaml(text: str, *, source: str = "recipe") -> YamlDocument:
+    """Parse YAML 1.2, where ``NO`` is text and a quoted ``02141`` keeps its zero. Duplicate keys are refused."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    yaml = YAML(typ="rt")
+    yaml.allow_duplicate_keys = False
+    try:
+        tree = yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark is not None else None
+        message = f"not valid YAML: {str(error.problem or error.context).splitlines()[0]}"
+        raise InvalidRecipe([Problem(where="", line=line, message=message)], source=source) from None
+    except YAMLError:
+        raise InvalidRecipe([Problem(where="", line=None, message="not valid YAML")], source=source) from None
+    return YamlDocument(value=_plain(tree), tree=tree, source=source)
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {_plain(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    for kind in (bool, int, float, str):
+        if isinstance(node, kind):
+            return kind(node)
+    if isinstance(node, datetime):
+        return datetime(node.year, node.month, node.day, node.hour, node.minute, node.second)
+    if isinstance(node, date) or node is None:
+        return node
+    return str(node)
+
+
+def accept_old_version_key(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with ``sfumato`` as its version key. A document of version 0.1 gives an :class:`OldVersionKey`."""
+    current = dict(document)
+    if _OLD_KEY in current:
+        version = current.pop(_OLD_KEY)
+        message = f"`{_OLD_KEY}: {version}` is the version key of 0.1. Write `sfumato: {version}` instead."
+        warnings.warn(message, OldVersionKey, stacklevel=2)
+        current = {"sfumato": version, **current}
+    return current
+
+
+def yaml_text(document: Any) -> str:
+    """Plain data as YAML 1.2 text."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML(typ="safe")
+    yaml.default_flow_style = None
+    yaml.width = 100
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    out = StringIO()
+    yaml.dump(document, out)
+    return out.getvalue()
