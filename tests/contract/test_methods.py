@@ -11,7 +11,7 @@ import pytest
 from masking_table import OUTSIDE, constant, dataset, frame, hollow
 
 from sfumato.errors import SfumatoError
-from sfumato.masking.base import Context, Step
+from sfumato.masking.base import Context, Step, UnknownStep, method_of
 from sfumato.masking.methods._masking import Masking
 from sfumato.registry import registry
 from sfumato.release import Change
@@ -201,3 +201,52 @@ def test_strata_are_masked_by_themselves(kind: type[Step], parameters: dict[str,
     )
     again = run(step, dataset(other))
     assert change.table.frame.filter(urban).equals(again.table.frame.filter(urban))
+
+
+@every
+def test_what_a_method_says_of_itself_is_so(kind: type[Step], parameters: dict[str, Any]) -> None:
+    data = dataset()
+    step = kind.build(parameters)
+    change = run(step, data)
+    rows = np.arange(data.rows) if change.rows is None else change.rows
+    kept = np.flatnonzero(rows >= 0)
+    assert kind.adds_rows is bool(0 < len(kept) < len(rows))
+    truthful = change.public.get("truthful", kind.truthful)
+    assert not (truthful and kind.simulable), "true values are read, not simulated"
+    for name in data.quasi if len(kept) else ():
+        if name not in change.table.columns:
+            continue
+        before, after = data.table.column(name).gather(rows[kept]), change.table.column(name).gather(kept)
+        if kind.leaves_values:
+            assert after.equals(before), name
+        if truthful and after.dtype == before.dtype:
+            same = (after == before).fill_null(True) | after.is_null() | before.is_null()
+            text = after.dtype == pl.String
+            assert text or same.all(), f"{name} was altered"
+
+
+@every
+def test_a_simulable_method_can_be_rerun_from_what_it_publishes(kind: type[Step], parameters: dict[str, Any]) -> None:
+    if not kind.simulable:
+        pytest.skip("not simulable")
+    step = kind.build(parameters)
+    again = kind.build(step.public())
+    assert run(again, dataset()).table.frame.equals(run(step, dataset()).table.frame)
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.part_name()) for kind in registry("method")])
+def test_every_question_about_a_method_has_an_answer(kind: type[Step]) -> None:
+    declared = {name for base in kind.__mro__ if base is not Step and issubclass(base, Step) for name in vars(base)}
+    assert "simulable" in declared
+    assert set(kind.stronger) <= set(kind.model_fields) | {
+        field for example in kind.examples for group in example.get("groups", ()) for field in group
+    }
+    assert set(kind.stronger.values()) <= {"more", "less"}
+    assert kind.pooled_label({}) is None or kind.truthful
+    assert kind.joint_columns({}) == ()
+
+
+def test_a_method_that_is_not_installed_is_the_worst_case() -> None:
+    unknown = method_of({"step": "of-another-package"})
+    assert unknown is UnknownStep
+    assert not any((unknown.truthful, unknown.simulable, unknown.coarsens, unknown.leaves_values))

@@ -16,6 +16,7 @@ from sfumato.masking.model import ModelRule, Monotonicity, PrivacyModel
 from sfumato.registry import registry
 from sfumato.release import State
 from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.testing import check_model
 from sfumato.verification.counts import count_classes
 from sfumato.verification.rules import verify
 
@@ -186,6 +187,43 @@ def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str,
         assert theirs.worst == pytest.approx(ours.worst)
         states.add(ours.state)
     assert states == {State.HOLDS, State.FAILS}, "the tables do not try both"
+
+
+@every
+def test_the_shipped_check_accepts_it(kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path) -> None:
+    model = built(kind, parameters, tmp_path)
+    if model.population_frame(dataset()) is None and parameters.get("distance") != "hierarchical":
+        check_model(model)
+    if parameters.get("distance") != "hierarchical":
+        check_model(model, dataset())
+
+
+@every
+def test_the_size_parameter_is_the_least_size(
+    kind: type[PrivacyModel], parameters: dict[str, Any], tmp_path: Path
+) -> None:
+    model = built(kind, parameters, tmp_path)
+    if kind.size_parameter is not None:
+        _, rule = bound(model, dataset())
+        assert rule.least >= getattr(model, kind.size_parameter) >= 2
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.part_name()) for kind in registry("model")])
+@pytest.mark.parametrize("published", [{}, None, {"unheard-of": 1}], ids=str)
+def test_parameters_that_say_nothing_are_not_checked(kind: type[PrivacyModel], published: Any) -> None:
+    """A manifest of somebody else may hold anything; nothing of it passes for a model that holds."""
+    data = dataset()
+    counts = count_classes(data.table.frame, quasi=("zip", "sex"), sensitive=("grade",))
+    [verdict] = verify([{kind.part_name(): published}], counts)
+    assert verdict.state is State.NOT_CHECKED
+    assert verdict.reason
+
+
+def test_a_model_that_is_not_installed_is_not_checked() -> None:
+    counts = count_classes(dataset().table.frame, quasi=("zip", "sex"))
+    [verdict] = verify([{"of-another-package": {"k": 2}}], counts)
+    assert verdict.state is State.NOT_CHECKED
+    assert "No independent check" in verdict.reason
 
 
 @every

@@ -346,7 +346,8 @@ def test_what_a_model_of_identity_does_not_promise_is_said():
     assert "which look alike differ" not in answer("l-diversity")
     assert "t-closeness holds, that is" not in answer("t-closeness")
     assert "nothing is guaranteed. Estimated, not guaranteed: an estimated share" in answer("population-uniqueness")
-    assert "maximum risk holds, that is: The prosecutor risk of every row" in answer("maximum-risk")
+    assert "with a probability above 2 (maximum-risk)" in answer("maximum-risk")
+    assert "of another package holds" in answer("of-another-package")
 
 
 def test_the_same_account_gives_the_same_page():
