@@ -1,5 +1,37 @@
-"""Differential privacy: exact noise, its loss, and the budgets it is drawn from."""
+"""Differential privacy: mechanisms, privacy loss and budget ledger.
+
+Every mechanism draws exact noise, states its loss for a sensitivity, and releases a :class:`SecretValue` only against a
+receipt of a :class:`Ledger`:
+
+>>> from sfumato.dp import Laplace, Ledger, SecretValue, pure
+>>> ledger = Ledger.open(":memory:")
+>>> _ = ledger.set_cap(pure(2), dataset="clinic")
+>>> count = Laplace.for_epsilon(1)
+>>> receipt = ledger.reserve(count.loss(), dataset="clinic", analyst="ana", query="number of patients")
+>>> noisy = count.release(SecretValue(1234), receipt=receipt)
+>>> ledger.balance(dataset="clinic").left
+Loss(epsilon=1)
+"""
 
 from sfumato.registry import exports
+from sfumato.secret import SecretValue
 
-__getattr__, __dir__ = exports(__name__)
+__all__ = ["SecretValue"]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    Balance="ledger",
+    Entry="ledger",
+    Ledger="ledger",
+    Mechanism="mechanism",
+    PrivacyLoss="loss",
+    PrivacyMeasure="loss",
+    Receipt="receipt",
+    advanced="loss",
+    approximate="loss",
+    concentrated="loss",
+    on_grid="mechanism",
+    parallel="loss",
+    pure="loss",
+    sequential="loss",
+)

@@ -1,12 +1,13 @@
-"""What every mechanism has: its loss for a sensitivity, its error before it is used, its proof, and a guarded release.
+"""Base class of differential privacy mechanisms: privacy loss, error bound, noise model, and a release under a receipt.
 
 A mechanism works on integers: counts, or fixed-point numbers in steps of a grid. Noise is drawn on the same integers
-and the sum is turned into a float last, so no bit of the result depends on the data except through the exact sum.
+and the sum is converted to a float last, so the low-order bits of the result carry no information about the data.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
@@ -21,53 +22,134 @@ from sfumato.params import Part
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Chance", "Exact", "Mechanism", "Positive", "as_integers", "on_grid", "sensitivity_of", "tail"]
+__all__ = [
+    "Chance",
+    "ContributionBounds",
+    "Exact",
+    "Mechanism",
+    "Noise",
+    "Positive",
+    "as_integers",
+    "on_grid",
+    "sensitivity_of",
+    "tail",
+]
 
 Exact = Annotated[Fraction, BeforeValidator(rational)]
-"""A number taken as it was written: 0.1 is one tenth."""
+"""A number taken as written: 0.1 is one tenth."""
 Positive = Annotated[Fraction, BeforeValidator(rational), Field(gt=0)]
 Chance = Annotated[Fraction, BeforeValidator(rational), Field(ge=0, le=1)]
 
 Ints = npt.NDArray[Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Noise:
+    """Symmetric noise on a grid: a Laplace variable of ``scale`` or a normal variable of ``variance``, rounded.
+
+    It lies within one grid step of the continuous variable with the same quantile.
+    """
+
+    scale: Fraction = Fraction(0)
+    """Scale of the Laplace variable; 0 for normal noise."""
+    variance: Fraction = Fraction(0)
+    """Variance of the normal variable; 0 for Laplace noise."""
+    grid: Fraction = Fraction(1)
+    """Width of one step."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContributionBounds:
+    """Bounds that an engine enforces on one privacy unit's contribution to a mechanism's input."""
+
+    groups: int
+    """Number of groups the unit contributes to, at most."""
+    change: Fraction
+    """How far the unit moves the input of one group, at most: in the answer's own unit, summed over its parts."""
+    parts: int = 1
+    """Number of values per group that move together."""
+
+
 class Mechanism(Part):
-    """A randomized answer with a proved bound on what it gives away about one privacy unit."""
+    """A randomized answer with a proven bound on the privacy loss of one unit."""
 
     proof: ClassVar[str] = ""
-    """The theorem the loss rests on, by name and place."""
+    """The theorem that proves the loss, with its place in the literature."""
 
     specimen: ClassVar[Any] = None
-    """An input that works, for the contract tests and the docs."""
+    """A valid input, for the contract tests and the documentation."""
 
     @abstractmethod
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         """The privacy loss when one unit changes the input by at most ``sensitivity``."""
 
+    def loss_at(self, distance: Number) -> PrivacyLoss:
+        """The privacy loss for a distance as a plan states it: the sensitivity, or its square for an L2 norm.
+
+        The square of an L2 sensitivity is rational where the sensitivity itself is not.
+        """
+        return self.loss(distance)
+
+    @abstractmethod
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        """The loss over all groups, derived from enforced contribution bounds and the output distribution.
+
+        This is the second computation of the loss. It must not call :meth:`loss` or :meth:`loss_at`: a plan is refused
+        when the two computations differ, which detects an error in either.
+        """
+
     @abstractmethod
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """A bound that all of ``outputs`` answers keep with at least that confidence, known before anything is spent.
+        """A bound that all of ``outputs`` answers satisfy with at least that confidence; it does not use the data.
 
-        Each mechanism says in its docstring what it is a bound of.
+        The class docstring says what the bound is about.
         """
 
     @abstractmethod
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
-        """Draw on the receipt, open the value, and give the randomized answer."""
+        """Charge the receipt, open the value, and return the randomized answer."""
+
+    def release_at(self, value: SecretValue[Any], *, receipt: Receipt, distance: Number) -> Any:
+        """:meth:`release` for a distance in the sense of :meth:`loss_at`."""
+        return self.release(value, receipt=receipt, sensitivity=distance)
+
+    @property
+    def noise(self) -> Noise | None:
+        """The noise added to each number, or None where the answer is a choice and has no symmetric error.
+
+        Confidence intervals and the errors of weighted sums are computed from it.
+        """
+        return None
+
+    @property
+    def mean_square(self) -> float | None:
+        """Mean of the squared noise, at most; None where :attr:`noise` is None."""
+        return None
+
+    def check_drawable(self) -> None:
+        """Refuse parameters whose noise the sampler cannot draw. Called before budget is reserved."""
+        return
+
+    def key_threshold(self, confidence: Number) -> float | None:
+        """The count from which a private key is reported with at least that probability.
+
+        None for mechanisms that do not select keys.
+        """
+        return None
 
     def _open(self, value: SecretValue[Any], receipt: Receipt, loss: PrivacyLoss) -> Any:
         if not isinstance(value, SecretValue):
-            raise NoReceipt("A mechanism takes sealed values only.", fix="Wrap the true value: `SecretValue(value)`.")
+            raise NoReceipt("A mechanism takes secret values only.", fix="Wrap the true value: `SecretValue(value)`.")
         return value.open(require(receipt, loss))
 
 
 def tail(confidence: Number, outputs: int) -> Fraction:
-    """The chance that one of ``outputs`` answers may miss its bound: (1 - confidence) / outputs."""
+    """The probability that one of ``outputs`` answers exceeds its bound: (1 - confidence) / outputs."""
     level = rational(confidence)
     if not 0 < level < 1:
         raise BadParameter("a confidence lies between 0 and 1, for example 0.95.")
     if outputs < 1:
-        raise BadParameter("a bound is about at least one answer.")
+        raise BadParameter("the number of outputs must be at least 1.")
     return (1 - level) / outputs
 
 
@@ -99,8 +181,8 @@ def as_integers(value: Any) -> Ints:
 def on_grid(values: npt.ArrayLike, *, grid: Number, low: Number, high: Number) -> npt.NDArray[np.int64]:
     """Clip to the bounds and round down to whole grid steps; NaN becomes the lower bound.
 
-    Do this to each record *before* summing: integers add up the same in any order. A clipped record then moves a sum by
-    at most max(abs(low), abs(high)) / grid steps when both bounds lie on the grid, which is required.
+    Apply this to each record *before* summing: integers add up to the same sum in any order. A clipped record moves a
+    sum by at most max(abs(low), abs(high)) / grid steps, because both bounds must lie on the grid.
     """
     step, bottom, top = rational(grid), rational(low), rational(high)
     if step <= 0 or bottom > top or (bottom / step).denominator != 1 or (top / step).denominator != 1:

@@ -1,4 +1,4 @@
-"""The exponential mechanism: choose one of several candidates, better ones more often."""
+"""Exponential mechanism: select one of several candidates, with higher probability for higher utility."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import exponential_race
@@ -20,11 +20,19 @@ __all__ = ["Exponential"]
 
 
 class Exponential(Mechanism):
-    """Choose candidate i with chance proportional to exp(rate·utility).
+    """Select candidate i with probability proportional to exp(rate·utility).
 
-    The loss is 2·rate·sensitivity; when adding a unit can only raise (or only lower) every utility, half of that.
-    Utilities are whole numbers. The choice is drawn exactly, by a race whose length does not depend on the utilities.
-    ``error`` bounds how far the chosen utility lies below the best, for ``candidates`` to choose from.
+    The input is one whole number per candidate, its utility; the output is the index of the selected candidate. The
+    loss is 2·rate·sensitivity, or half of that for ``monotone`` utilities. Sampling is exact and takes the same work
+    for all utilities. ``error`` bounds the difference between the best and the selected utility among ``candidates``.
+
+    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> _ = ledger.set_cap(pure(100), dataset="survey")
+    >>> mode = Exponential.for_epsilon(50, monotone=True)
+    >>> receipt = ledger.reserve(mode.loss(), dataset="survey", analyst="ana", query="mode of colour")
+    >>> ["red", "green", "blue"][mode.release(SecretValue([3, 80, 8]), receipt=receipt)]
+    'green'
     """
 
     examples = ({"rate": "1/2"}, {"rate": 1, "monotone": True})
@@ -33,24 +41,31 @@ class Exponential(Mechanism):
     specimen: ClassVar[Any] = np.array([3, 5, 8])
 
     rate: Positive
-    """How strongly a unit of utility is preferred."""
+    """Increase of the log-probability per unit of utility."""
     monotone: bool = False
-    """Whether one more unit in the data never lowers any utility (as for counts)."""
+    """Whether adding a unit to the data never lowers any utility, as for counts."""
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, *, sensitivity: Number = 1, monotone: bool = False) -> Exponential:
-        """The strongest preference that costs ``epsilon``."""
+        """The largest rate whose loss is ``epsilon``."""
         width = sensitivity_of(sensitivity) * (1 if monotone else 2)
         return cls(rate=Fraction(pure(epsilon).size / width), monotone=monotone)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         return pure((1 if self.monotone else 2) * self.rate * sensitivity_of(sensitivity))
 
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # A unit multiplies each candidate's weight by a factor in [1, f], or in [1/f, f] where it may lower utilities.
+        # The probability of a candidate is its weight over the sum: the widest ratio of two such factors.
+        log_factor = self.rate * bounds.change
+        lowest = 0 if self.monotone else -log_factor
+        return pure(bounds.groups * (log_factor - lowest))
+
     def error(self, *, confidence: Number, outputs: int = 1, candidates: int = 2) -> float:
         """ln(candidates / beta) / rate (Dwork, Roth 2014, Theorem 3.11)."""
         return (log(candidates) + float(ln_up(1 / tail(confidence, outputs)))) / float(self.rate)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> int:
-        """The index of the chosen candidate."""
+        """The index of the selected candidate."""
         utilities = as_integers(self._open(value, receipt, self.loss(sensitivity)))
         return exponential_race(utilities.max() - utilities, self.rate)

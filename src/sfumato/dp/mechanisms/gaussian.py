@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on a grid."""
+"""Discrete Gaussian mechanism: discrete Gaussian noise on a grid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.dp.loss import PrivacyLoss, concentrated, rho_for
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up, sqrt_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import LARGEST_VARIANCE, discrete_gaussian
@@ -22,10 +22,10 @@ __all__ = ["Gaussian"]
 
 
 class Gaussian(Mechanism):
-    """Add discrete Gaussian noise; the choice for many numbers at once, where L2 distance is far below L1.
+    """Add discrete Gaussian noise: zero-concentrated differential privacy for vectors with a small L2 sensitivity.
 
-    Takes whole numbers of grid steps. ``sensitivity`` is the L2 distance in the answer's own unit over the whole
-    vector. The loss is zero-concentrated: rho = sensitivity² / (2·variance). ``error`` bounds abs(noise).
+    The input is whole numbers of grid steps. ``sensitivity`` is the L2 distance over the whole vector, in the answer's
+    own unit. The loss is rho = sensitivity² / (2·variance). ``error`` bounds abs(noise).
 
     >>> Gaussian(variance=8).loss(2)
     Loss(rho=1/4)
@@ -38,13 +38,13 @@ class Gaussian(Mechanism):
     specimen: ClassVar[Any] = np.array([3, 5, 8])
 
     variance: Positive
-    """Square of the noise's size in the answer's own unit; the true variance is at most this."""
+    """Variance parameter in the answer's own unit; the variance of the noise is at most this."""
     grid: Positive = Fraction(1)
     """Width of one step; inputs are whole numbers of steps."""
 
     @classmethod
     def for_rho(cls, rho: Number, *, squared: Number = 1, grid: Number = 1) -> Self:
-        """The noise that makes a squared L2 sensitivity cost exactly ``rho``."""
+        """The noise whose loss at a squared L2 sensitivity is ``rho``."""
         return cls(variance=rational(squared) / (2 * rational(rho)), grid=rational(grid))
 
     @classmethod
@@ -53,11 +53,15 @@ class Gaussian(Mechanism):
         return cls.for_rho(rho_for(rational(epsilon), rational(delta)), squared=squared, grid=grid)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
-        return self.loss_squared(sensitivity_of(sensitivity) ** 2)
+        return self.loss_at(sensitivity_of(sensitivity) ** 2)
 
-    def loss_squared(self, squared: Number) -> PrivacyLoss:
-        """The loss for a squared L2 sensitivity, which is rational even where its root is not."""
-        return concentrated(sensitivity_of(squared) / (2 * self.variance))
+    def loss_at(self, distance: Number) -> PrivacyLoss:
+        """The loss for a squared L2 sensitivity."""
+        return concentrated(sensitivity_of(distance) / (2 * self.variance))
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # Squared distances add up over the groups, and within a group are largest where one part moves alone.
+        return concentrated(bounds.groups * bounds.change**2 / self.variance / 2)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         """The normal quantile plus one grid step (Canonne, Kamath, Steinke 2020, Proposition 25), or the sub-Gaussian
@@ -69,29 +73,32 @@ class Gaussian(Mechanism):
         return min(rough, float(deviation) * quantile * (1 + 1e-9) + float(self.grid))
 
     @property
-    def bias(self) -> float:
-        return 0.0
+    def noise(self) -> Noise:
+        return Noise(variance=self.variance, grid=self.grid)
 
     @property
     def mean_square(self) -> float:
-        """What the noise's square is on average, at most."""
         return float(self.variance)
 
     def steps(self) -> Fraction:
-        """The variance in squared grid steps; refused where that is more than can be drawn."""
+        """The variance in squared grid steps; refused if larger than the sampler can draw."""
         steps = self.variance / self.grid**2
         if steps > LARGEST_VARIANCE:
             raise BadParameter("the noise would be larger than 2**50 grid steps.", fix="Use a larger epsilon.")
         return steps
 
-    def _noise(self, count: int) -> npt.NDArray[np.int64]:
+    def check_drawable(self) -> None:
+        self.steps()
+
+    def _draw(self, count: int) -> npt.NDArray[np.int64]:
         return discrete_gaussian(self.steps(), count)
 
-    def release(
-        self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1, squared: Number | None = None
-    ) -> Any:
-        """The noisy integers times the grid. Give either the L2 sensitivity or its square."""
-        loss = self.loss(sensitivity) if squared is None else self.loss_squared(squared)
-        opened = as_integers(self._open(value, receipt, loss))
-        noisy = opened + self._noise(opened.size).reshape(opened.shape)
+    def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
+        """The noisy integers times the grid, for an L2 sensitivity."""
+        return self.release_at(value, receipt=receipt, distance=sensitivity_of(sensitivity) ** 2)
+
+    def release_at(self, value: SecretValue[Any], *, receipt: Receipt, distance: Number) -> Any:
+        """The noisy integers times the grid, for a squared L2 sensitivity."""
+        opened = as_integers(self._open(value, receipt, self.loss_at(distance)))
+        noisy = opened + self._draw(opened.size).reshape(opened.shape)
         return noisy if self.grid == 1 else noisy.astype(np.float64) * float(self.grid)

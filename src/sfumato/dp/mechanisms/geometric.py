@@ -1,4 +1,4 @@
-"""The range-restricted geometric mechanism for counts."""
+"""Geometric mechanism for counts, with an optional range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import model_validator
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
@@ -19,12 +19,12 @@ __all__ = ["Geometric"]
 
 
 class Geometric(Mechanism):
-    """Two-sided geometric noise on a count, cut to the range of possible counts.
+    """Add two-sided geometric noise to a count and clamp the result to the range of possible counts.
 
-    Chance of noise y is proportional to ratio**abs(y) with ratio = exp(-1 / scale). Cutting to ``low`` .. ``high`` is
-    post-processing: it costs nothing, but near an end it makes the answer biased, so ``bias`` is 0 only without a
-    range. For a count asked once, and any prior and loss function of a user, no other mechanism of the same epsilon
-    serves better. ``error`` bounds abs(noise) before the cut, and so after it.
+    The probability of noise y is proportional to exp(-abs(y) / scale). Clamping to ``low`` .. ``high`` is
+    post-processing: it adds no loss, but the answer is biased near the ends of the range. For a single count this
+    mechanism is optimal among all mechanisms of the same epsilon, for every prior and loss function of a user.
+    ``error`` bounds abs(noise).
     """
 
     main = "scale"
@@ -34,11 +34,11 @@ class Geometric(Mechanism):
     specimen: ClassVar[Any] = np.array([3, 5, 8])
 
     scale: Positive
-    """1 / ln(1/ratio): loss is sensitivity / scale."""
+    """Scale of the noise; the loss is sensitivity / scale."""
     low: int | None = None
-    """Smallest count that makes sense, usually 0; no cut when left out."""
+    """Smallest possible count, usually 0; no clamping if omitted."""
     high: int | None = None
-    """Largest count that makes sense; a public number, never the number of rows found."""
+    """Largest possible count: a public number, not the number of rows in the data."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -48,23 +48,29 @@ class Geometric(Mechanism):
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, *, sensitivity: Number = 1) -> Self:
-        """The noise that makes ``sensitivity`` cost exactly ``epsilon``."""
+        """The noise whose loss at ``sensitivity`` is ``epsilon``."""
         return cls(scale=sensitivity_of(sensitivity) / rational(epsilon))
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         return pure(sensitivity_of(sensitivity) / self.scale)
 
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # A shift by one multiplies a probability by at most exp(1 / scale).
+        per_step = 1 / self.scale
+        return pure(per_step * bounds.change * bounds.groups)
+
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
-    def bias(self) -> float | None:
-        """0 without a range; None (it depends on the count) with one."""
-        return 0.0 if self.low is None and self.high is None else None
+    def noise(self) -> Noise | None:
+        """None with a range: the error of a clamped count is not symmetric."""
+        return Noise(scale=self.scale) if self.low is None and self.high is None else None
 
     @property
-    def variance(self) -> float:
-        """Before the cut; the cut never makes it larger."""
+    def mean_square(self) -> float | None:
+        if self.noise is None:
+            return None
         ratio = 1 / float(self.scale)
         return float(2 * np.exp(-ratio) / np.expm1(-ratio) ** 2)
 

@@ -1,4 +1,4 @@
-"""A noisy histogram over public, disjoint cells."""
+"""Histogram mechanism: noisy counts of public, disjoint cells."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
@@ -19,11 +19,19 @@ __all__ = ["Histogram"]
 
 
 class Histogram(Mechanism):
-    """Discrete Laplace noise on every cell of a histogram whose cells are disjoint and public.
+    """Add discrete Laplace noise to every cell of a histogram whose cells are disjoint and public.
 
-    A row lies in one cell, so one row moves the whole histogram by 1, however many cells there are: ``sensitivity`` is
-    the number of rows a unit may have (in whatever cells). Empty cells get noise like all others; which cells are
-    empty is not shown. Sums over cells are post-processing. ``error`` bounds abs(noise) over all ``outputs`` cells.
+    Each row lies in one cell, so the L1 sensitivity is the number of rows of one unit, whatever the number of cells.
+    Empty cells get noise like all others. Sums over cells are post-processing. ``error`` bounds abs(noise) over all
+    ``outputs`` cells.
+
+    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> _ = ledger.set_cap(pure(100), dataset="survey")
+    >>> ages = Histogram.for_epsilon(1)
+    >>> receipt = ledger.reserve(ages.loss(), dataset="survey", analyst="ana", query="age groups")
+    >>> ages.release(SecretValue([120, 80, 0]), receipt=receipt).shape
+    (3,)
     """
 
     main = "scale"
@@ -33,31 +41,34 @@ class Histogram(Mechanism):
     specimen: ClassVar[Any] = np.array([3, 5, 8])
 
     scale: Positive
-    """Size of the noise per cell; loss is sensitivity / scale."""
+    """Scale of the noise on each cell; the loss is sensitivity / scale."""
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, *, sensitivity: Number = 1) -> Self:
-        """The noise that makes ``sensitivity`` cost exactly ``epsilon``."""
+        """The noise whose loss at ``sensitivity`` is ``epsilon``."""
         return cls(scale=sensitivity_of(sensitivity) / rational(epsilon))
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         return pure(sensitivity_of(sensitivity) / self.scale)
 
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # Cells have independent noise, so the log-ratios of the cells that a unit touches add up.
+        return pure(bounds.groups * (bounds.change / self.scale))
+
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
-    def bias(self) -> float:
-        return 0.0
+    def noise(self) -> Noise:
+        return Noise(scale=self.scale)
 
     @property
-    def variance(self) -> float:
-        """Of each cell."""
+    def mean_square(self) -> float:
         ratio = 1 / float(self.scale)
         return float(2 * np.exp(-ratio) / np.expm1(-ratio) ** 2)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
-        """The noisy count of each cell; negative counts are left as they are, so that sums stay unbiased."""
+        """The noisy count of each cell. Negative counts are kept, so that sums stay unbiased."""
         counts = as_integers(self._open(value, receipt, self.loss(sensitivity)))
         if counts.size and counts.min() < 0:
             raise BadParameter("a histogram has no negative counts.")

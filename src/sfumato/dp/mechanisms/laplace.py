@@ -1,4 +1,4 @@
-"""Laplace noise on a grid."""
+"""Laplace mechanism: Laplace noise on a grid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import coarser, discrete_laplace
@@ -20,12 +20,12 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Mechanism):
-    """Add symmetric noise whose size falls off exponentially; the pure-epsilon workhorse for counts and sums.
+    """Add Laplace noise: pure epsilon-differential privacy for counts and sums.
 
-    Takes whole numbers of grid steps. With grid 1 this is the discrete Laplace distribution on the integers; with a
-    fine grid (a power of two such as 1/1024) it is the real-valued Laplace distribution rounded to the grid, without
-    the low-order bits that give floating-point Laplace away. ``sensitivity`` is the L1 distance in the answer's own
-    unit that one privacy unit can cause over the whole vector. ``error`` bounds abs(noise).
+    The input is whole numbers of grid steps. With grid 1 the noise is discrete Laplace on the integers; with a fine
+    grid (a power of two such as 1/1024) it approximates Laplace noise on the real line without the floating-point
+    attack on its low-order bits. ``sensitivity`` is the L1 distance over the whole vector, in the answer's own unit.
+    ``error`` bounds abs(noise).
 
     >>> Laplace(scale=100).error(confidence="0.99")
     460.51701859880916
@@ -40,39 +40,46 @@ class Laplace(Mechanism):
     specimen: ClassVar[Any] = np.array([3, 5, 8])
 
     scale: Positive
-    """Size b of the noise in the answer's own unit: the mean of abs(noise) on a fine grid. Loss is sensitivity / b."""
+    """Scale b of the noise in the answer's own unit; the loss is sensitivity / b."""
     grid: Positive = Fraction(1)
     """Width of one step; inputs are whole numbers of steps."""
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, *, sensitivity: Number = 1, grid: Number = 1) -> Self:
-        """The noise that makes ``sensitivity`` cost exactly ``epsilon``."""
+        """The noise whose loss at ``sensitivity`` is ``epsilon``."""
         return cls(scale=sensitivity_of(sensitivity) / rational(epsilon), grid=rational(grid))
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         return pure(sensitivity_of(sensitivity) / self.scale)
 
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # Groups have independent noise; a shift by ``change`` multiplies a probability by at most exp(change / scale).
+        return pure(bounds.groups * (bounds.change / self.scale))
+
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """(scale)·ln(outputs / beta): on any grid the chance of more is at most beta."""
+        """scale·ln(outputs / beta), with beta = 1 - confidence, on any grid."""
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
-    def bias(self) -> float:
-        return 0.0
+    def noise(self) -> Noise:
+        return Noise(scale=self.scale, grid=self.grid)
 
     @property
-    def variance(self) -> float:
+    def mean_square(self) -> float:
         """Exactly 2q / (1 - q)² grid steps squared, with q = exp(-grid / scale)."""
         ratio = float(self.grid / self.scale)
         gap = -np.expm1(-ratio)
         return float(2 * exp(-ratio) / gap**2 * float(self.grid) ** 2)
 
     def steps(self) -> Fraction:
-        """The scale in grid steps, as the sampler uses it (rounded up where it must be)."""
+        """The scale in grid steps, as the sampler uses it (rounded up where necessary)."""
         return coarser(self.scale / self.grid)
 
+    def check_drawable(self) -> None:
+        self.steps()
+
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
-        """The noisy integers times the grid: integers when the grid is 1, floats otherwise."""
+        """The noisy integers times the grid: integers if the grid is 1, floats otherwise."""
         opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))
         noisy = opened + discrete_laplace(self.steps(), opened.size).reshape(opened.shape)
         return noisy if self.grid == 1 else noisy.astype(np.float64) * float(self.grid)

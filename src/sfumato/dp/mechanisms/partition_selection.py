@@ -1,4 +1,4 @@
-"""Which keys may be named at all, when the keys themselves are private."""
+"""Partition selection: which private keys may be reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.dp.loss import PrivacyLoss, approximate
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.os_random import below
 from sfumato.dp.rational_bounds import exp_bracket
 from sfumato.dp.receipt import Receipt
@@ -25,12 +25,12 @@ _ONE = 1 << 62
 
 
 class PartitionSelection(Mechanism):
-    """Name a key with a chance that grows, as fast as (epsilon, delta) allows, with the number of units that have it.
+    """Report each key with the largest probability that (epsilon, delta) allows for its number of units.
 
-    No selection rule of the same epsilon and delta that looks at each key's number of units alone keeps more keys. The
-    input is the number of *units* (not rows) per key; ``sensitivity`` is how many keys one unit may have, and the cost
-    is that many times (epsilon, delta). A key that a single unit has is named with chance delta at most. ``error`` is
-    the number of units from which on a key is named with at least the stated confidence.
+    Among all rules that look at each key's number of units alone, this one reports the most keys. The input is the
+    number of *units* (not rows) per key; ``sensitivity`` is the number of keys of one unit, and the loss is that many
+    times (epsilon, delta). A key of a single unit is reported with probability delta at most. ``error`` is the number
+    of units from which a key is reported with at least the stated confidence.
 
     >>> PartitionSelection(epsilon=1, delta="1e-6").error(confidence="0.5")
     14.0
@@ -44,25 +44,35 @@ class PartitionSelection(Mechanism):
     epsilon: Positive
     """Epsilon for one key."""
     delta: Annotated[Positive, Field(le=1)]
-    """Delta for one key: the chance to name a key that one unit alone has."""
+    """Delta for one key: the probability that a key of a single unit is reported."""
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         keys = sensitivity_of(sensitivity)
         return approximate(keys * self.epsilon, min(keys * self.delta, Fraction(1)))
 
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        if bounds.change > 1:
+            raise BadParameter("partition selection counts each unit once per key.")
+        if not _is_private(self.epsilon, self.delta):
+            raise BadParameter("the selection probabilities exceed the stated epsilon and delta.")
+        return approximate(self.epsilon, self.delta).times(bounds.groups)
+
+    def key_threshold(self, confidence: Number) -> float:
+        return self.error(confidence=confidence)
+
     def chances(self) -> npt.NDArray[np.int64]:
-        """Chance of being named for 0, 1, 2, ... units, in steps of 2**-62; the last is 1."""
+        """Probability of being reported for 0, 1, 2, ... units, in multiples of 2**-62; the last is 1."""
         return _chances(self.epsilon, self.delta)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        wanted = (1 - tail(confidence, outputs)) * _ONE
-        return float(next(units for units, chance in enumerate(self.chances().tolist()) if chance >= wanted))
+        least = (1 - tail(confidence, outputs)) * _ONE
+        return float(next(units for units, chance in enumerate(self.chances().tolist()) if chance >= least))
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> npt.NDArray[np.bool_]:
-        """True for each key that may be named."""
+        """True for each key that may be reported."""
         units = as_integers(self._open(value, receipt, self.loss(sensitivity)))
         if units.size and units.min() < 0:
-            raise BadParameter("a number of units is not negative.")
+            raise BadParameter("a number of units cannot be negative.")
         table = self.chances()
         chance = table[np.minimum(units, len(table) - 1).astype(np.int64)]
         kept: npt.NDArray[np.bool_] = below(_ONE, units.size).reshape(units.shape) < chance
@@ -73,21 +83,30 @@ class PartitionSelection(Mechanism):
 def _chances(epsilon: Fraction, delta: Fraction) -> npt.NDArray[np.int64]:
     """pi(n+1) = min(e^eps·pi(n) + delta, 1 - e^-eps·(1 - pi(n) - delta), 1), each step rounded down.
 
-    With a rational below e^eps in its place and rounding down, both inequalities that define (epsilon, delta) hold for
-    the numbers actually used.
+    A rational below e^eps and rounding down preserve both inequalities that define (epsilon, delta).
     """
     low = exp_bracket(epsilon, 30)[0]
     grown = Fraction(int(low * (1 << 70)), 1 << 70)
     step = int(delta * _ONE)
     if step == 0:
-        raise BadParameter("delta is below 2**-62, so no key would ever be named.", fix="Use a larger delta.")
+        raise BadParameter("delta is below 2**-62, so no key would ever be reported.", fix="Use a larger delta.")
     top, bottom = grown.numerator, grown.denominator
-    found, last = [0], 0
+    chances, last = [0], 0
     while last < _ONE:
         rising = last * top // bottom + step
         levelling = _ONE - -(-(_ONE - last - step) * bottom // top) if last + step < _ONE else _ONE
         last = max(last, min(rising, levelling, _ONE))
-        found.append(last)
-        if len(found) > 5_000_000:
+        chances.append(last)
+        if len(chances) > 5_000_000:
             raise BadParameter("epsilon is too small for partition selection.", fix="Use a larger epsilon.")
-    return np.array(found, dtype=np.int64)
+    return np.array(chances, dtype=np.int64)
+
+
+@lru_cache(maxsize=64)
+def _is_private(epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether the decisions for n and n + 1 units satisfy (epsilon, delta) for all n, up to float rounding."""
+    chances = _chances(epsilon, delta) / _ONE
+    fewer, more = chances[:-1], chances[1:]
+    growth, allowed = np.exp(min(float(epsilon), 700.0)), float(delta) + 1e-12
+    pairs = ((more, fewer), (fewer, more), (1 - more, 1 - fewer), (1 - fewer, 1 - more))
+    return all(bool((here <= growth * there + allowed).all()) for here, there in pairs)

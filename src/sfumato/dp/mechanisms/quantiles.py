@@ -1,4 +1,4 @@
-"""Several quantiles of the same numbers, each on the rows that the ones before it leave."""
+"""Several quantiles of the same numbers by recursive bisection (approximate quantiles)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Chance, Exact, Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import (
+    Chance,
+    ContributionBounds,
+    Exact,
+    Mechanism,
+    Positive,
+    as_integers,
+    sensitivity_of,
+    tail,
+)
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.os_random import words
 from sfumato.dp.rational_bounds import ln_up
@@ -23,17 +32,17 @@ __all__ = ["Quantiles"]
 
 Ints = npt.NDArray[np.int64]
 _TIES = 20
-"""Rows of equal value are put in a random order by so many bits."""
+"""Number of random bits that order rows of equal value."""
 
 
 class Quantiles(Mechanism):
-    """The values below which given shares of the rows lie, in about log2 as many steps as there are shares.
+    """Select the grid values below which given shares of the rows lie, by recursive bisection.
 
-    The middle one is chosen first, from all rows, by the exponential mechanism; then those below it from the rows below
-    it, and those above from the rows above. A row takes part once on each level, so ``levels`` times in all, where
-    choosing every quantile from all rows would use it once for each. Rows of equal value are put in a random order of
-    their own first, so that a value which many rows share can be divided. The input is that of ``Quantile``;
-    ``sensitivity`` is how many rows one unit has. ``error`` bounds the distance in rank, in rows, of every answer.
+    The middle quantile is selected first from all rows by the exponential mechanism, then the lower ones from the rows
+    below it and the upper ones from the rows above. Each row takes part once per level, so the loss grows with the
+    logarithm of the number of quantiles. Rows of equal value are put in a random order first, so that a value of many
+    rows can be divided. The input is that of ``Quantile``; ``sensitivity`` is the number of rows of one unit. ``error``
+    bounds the distance in rank, in rows, of every answer.
     """
 
     examples = (
@@ -53,7 +62,7 @@ class Quantiles(Mechanism):
     high: Exact
     """Largest value of the public range."""
     grid: Positive
-    """Distance of two candidate answers."""
+    """Distance between two candidate answers."""
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
@@ -68,22 +77,26 @@ class Quantiles(Mechanism):
         cls, epsilon: Number, *, ranks: tuple[Fraction, ...], low: Number, high: Number, grid: Number,
         sensitivity: Number = 1,
     ) -> Self:  # fmt: skip
-        """The sharpest choice that costs ``epsilon``."""
+        """The largest price per level whose loss at ``sensitivity`` is ``epsilon``."""
         price = rational(epsilon) / (len(ranks).bit_length() * sensitivity_of(sensitivity))
         return cls(ranks=ranks, price=price, low=rational(low), high=rational(high), grid=rational(grid))
 
     @property
     def levels(self) -> int:
-        """How often a row takes part."""
+        """Number of levels of the bisection."""
         return len(self.ranks).bit_length()
 
     @property
     def cells(self) -> int:
-        """How many grid values there are."""
+        """Number of grid values."""
         return int((self.high - self.low) / self.grid) + 1
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         return pure(self.price * self.levels * sensitivity_of(sensitivity))
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # On one level a row is in one part only (parallel composition); levels are composed one after the other.
+        return pure(bounds.groups * bounds.change * _depth(len(self.ranks)) * self.price)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         """Each level adds at most ln(candidates·ranks / beta) / (price / 2) rows of rank."""
@@ -101,23 +114,23 @@ class Quantiles(Mechanism):
             places = np.flatnonzero(dense)
             counts = dense[places]
         if len(self.ranks) == 1:
-            found = [self._choose(self.ranks[0], 0, self.cells - 1, places, counts)]
+            selected = [self._choose(self.ranks[0], 0, self.cells - 1, places, counts)]
         else:
             rows = np.repeat(places, counts).astype(np.int64) << _TIES
             rows += (words(len(rows)) >> np.uint64(64 - _TIES)).astype(np.int64)
             rows.sort()
-            found = self._divide(self.ranks, Fraction(0), Fraction(1), 0, (self.cells << _TIES) - 1, rows)
-        return tuple(self.low + cell * self.grid for cell in found)
+            selected = self._divide(self.ranks, Fraction(0), Fraction(1), 0, (self.cells << _TIES) - 1, rows)
+        return tuple(self.low + cell * self.grid for cell in selected)
 
     def _divide(
         self, ranks: tuple[Fraction, ...], under: Fraction, over: Fraction, low: int, high: int, rows: Ints
     ) -> list[int]:
-        """The grid values for ranks between two that are settled, from the rows between those."""
+        """The grid values for ranks between two selected ones, from the rows between those."""
         if not ranks:
             return []
         middle = len(ranks) // 2
         rank = (ranks[middle] - under) / (over - under)
-        if len(ranks) == 1:  # nothing is divided any more: a value that many rows share is one candidate again
+        if len(ranks) == 1:  # nothing is divided further: a value of many rows is one candidate again
             places, counts = np.unique(rows >> _TIES, return_counts=True)
             return [self._choose(rank, low >> _TIES, high >> _TIES, places, counts)]
         places, counts = np.unique(rows, return_counts=True)
@@ -129,7 +142,13 @@ class Quantiles(Mechanism):
         return [*left, chosen >> _TIES, *right]
 
     def _choose(self, rank: Fraction, low: int, high: int, places: Ints, counts: Ints) -> int:
-        """One candidate between ``low`` and ``high``, by a quantile over whole numbers that costs the price."""
+        """One candidate between ``low`` and ``high``, by a quantile over whole numbers with a loss of ``price``."""
         rank = Fraction(round(rank * 10**6), 10**6)  # a public number; a millionth of the rows
         one = Quantile.for_epsilon(self.price, rank=rank, low=0, high=high - low, grid=1)
         return low + int(one.draw_sparse(np.asarray(places) - low, np.asarray(counts)))
+
+
+def _depth(ranks: int) -> int:
+    """Levels of the recursion in :meth:`Quantiles._divide` for that many ranks."""
+    middle = ranks // 2
+    return 0 if ranks == 0 else 1 + max(_depth(middle), _depth(ranks - middle - 1))

@@ -1,4 +1,4 @@
-"""Randomized response: each person's own answer is made deniable."""
+"""Randomized response: each person's answer is randomized before it is collected."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Chance, Mechanism, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import Chance, ContributionBounds, Mechanism, as_integers, sensitivity_of, tail
 from sfumato.dp.os_random import below
 from sfumato.dp.rational_bounds import exp_bracket, ln_up
 from sfumato.dp.receipt import Receipt
@@ -23,11 +23,21 @@ __all__ = ["RandomizedResponse"]
 
 
 class RandomizedResponse(Mechanism):
-    """Tell the truth with chance ``honest``, otherwise name a category at random (the truth included).
+    """Report the true category with probability ``honest``, otherwise a uniformly random one (the true one included).
 
-    With two categories and a fair coin this is the two-coin protocol, whose loss is ln 3. The input is one category
-    number per person; a person who answers ``sensitivity`` times loses that many times as much. ``error`` bounds the
-    estimated *share* of each category (by Hoeffding) for the ``people`` stated there, times ``outputs`` categories.
+    With two categories and ``honest`` 1/2 this is the two-coin protocol, whose loss is ln 3. The input is one category
+    number per person; ``sensitivity`` is the number of answers of one person. :meth:`estimate` gives unbiased shares.
+    ``error`` bounds the estimated *share* of each category (Hoeffding) for ``people`` answers and ``outputs``
+    categories.
+
+    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> _ = ledger.set_cap(pure(5), dataset="poll")
+    >>> poll = RandomizedResponse.for_epsilon(2, categories=2)
+    >>> receipt = ledger.reserve(poll.loss(), dataset="poll", analyst="ana", query="yes or no")
+    >>> answers = poll.release(SecretValue([0] * 5000 + [1] * 15000), receipt=receipt)
+    >>> bool(abs(poll.estimate(answers)[1] - 0.75) < poll.error(confidence="0.999999", people=20000))
+    True
 
     >>> round(float(RandomizedResponse(categories=2, honest="1/2").loss().size), 10)
     1.0986122887
@@ -39,13 +49,13 @@ class RandomizedResponse(Mechanism):
     specimen: ClassVar[Any] = np.array([0, 1, 1, 0])
 
     categories: Annotated[int, Field(ge=2)]
-    """How many answers there are; they are numbered from 0."""
+    """Number of categories; they are numbered from 0."""
     honest: Chance
-    """Chance of telling the truth without a second coin."""
+    """Probability of reporting the true category before the random one is considered."""
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, *, categories: int) -> Self:
-        """The most honest response whose loss does not exceed ``epsilon``."""
+        """The largest ``honest`` whose loss does not exceed ``epsilon``."""
         grown = exp_bracket(rational(epsilon), 30)[0] - 1
         honest = grown / (grown + categories)
         return cls(categories=categories, honest=Fraction(int(honest * (1 << 62)), 1 << 62))
@@ -53,8 +63,15 @@ class RandomizedResponse(Mechanism):
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         """ln(1 + honest·categories / (1 - honest)) per answer, rounded up."""
         if self.honest == 1:
-            raise BadParameter("always telling the truth is not private at any epsilon.")
+            raise BadParameter("`honest` must be below 1: true answers are not private at any epsilon.")
         return pure(sensitivity_of(sensitivity) * ln_up(1 + self.honest * self.categories / (1 - self.honest)))
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # The response matrix has one probability on its diagonal and another one everywhere else.
+        other = (1 - self.honest) / self.categories
+        if other == 0:
+            raise BadParameter("`honest` must be below 1: true answers are not private at any epsilon.")
+        return pure(bounds.groups * bounds.change * ln_up((self.honest + other) / other))
 
     def error(self, *, confidence: Number, outputs: int = 1, people: int = 1) -> float:
         """Bound on abs(estimated share - true share) for ``people`` answers."""
@@ -62,21 +79,10 @@ class RandomizedResponse(Mechanism):
             return float("inf")
         return float(np.sqrt(float(ln_up(2 / tail(confidence, outputs))) / (2 * people)) / float(self.honest))
 
-    @property
-    def bias(self) -> float:
-        """Of :meth:`estimate`; the raw answers lean towards equal shares."""
-        return 0.0
-
-    def variance(self, share: float, people: int) -> float:
-        """Of the estimated share of a category whose true share is ``share``, given the people."""
-        honest, rest = float(self.honest), float((1 - self.honest) / self.categories)
-        told, else_ = honest + rest, rest
-        return (share * told * (1 - told) + (1 - share) * else_ * (1 - else_)) / people / honest**2
-
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         codes = as_integers(self._open(value, receipt, self.loss(sensitivity)))
         if codes.size and not (codes.min() >= 0 and codes.max() < self.categories):
-            raise BadParameter("a category number lies outside 0 .. categories - 1.")
+            raise BadParameter("category numbers must lie in 0 .. categories - 1.")
         honest = bernoulli(self.honest, codes.size).reshape(codes.shape)
         return np.where(honest, codes, below(self.categories, codes.size).reshape(codes.shape))
 

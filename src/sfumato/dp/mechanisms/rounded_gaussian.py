@@ -1,4 +1,4 @@
-"""Normal noise, rounded to a grid."""
+"""Analytic Gaussian mechanism: normal noise rounded to a grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
 from sfumato.dp.loss import NOTHING, PrivacyLoss, approximate
-from sfumato.dp.mechanism import sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, sensitivity_of, tail
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.sampler import SMALLEST_NORMAL, rounded_normal
 from sfumato.errors import BadParameter
@@ -23,13 +23,12 @@ __all__ = ["RoundedGaussian"]
 
 
 class RoundedGaussian(Gaussian):
-    """Add normal noise, rounded to whole grid steps; the smallest noise of its kind for one epsilon and delta.
+    """Add normal noise rounded to whole grid steps, with the exact (epsilon, delta) of the Gaussian mechanism.
 
-    Takes whole numbers of grid steps. A sum of a whole number and noise that was rounded is the rounded sum, so this is
-    the normal mechanism with its answers rounded afterwards, which gives nothing more away: its exact trade between
-    epsilon and delta holds, for vectors of any length, where discrete Gaussian noise has it only nearly (at the same
-    variance, 2 % to a factor of 3 more delta on a grid of 1). ``sensitivity`` is the L2 distance in the answer's own
-    unit over the whole vector. ``error`` bounds abs(noise).
+    The input is whole numbers of grid steps. Adding rounded noise to a whole number is the same as rounding the noisy
+    sum, which is post-processing, so the exact trade-off between epsilon and delta of normal noise holds for vectors of
+    any length. Discrete Gaussian noise of the same variance needs 2 % to a factor of 3 more delta on a grid of 1.
+    ``sensitivity`` is the L2 distance over the whole vector, in the answer's own unit. ``error`` bounds abs(noise).
 
     >>> loss = RoundedGaussian(variance=20, delta="1e-6").loss(1)
     >>> round(float(loss.size), 3), float(loss.delta)
@@ -57,20 +56,26 @@ class RoundedGaussian(Gaussian):
             variance=rational(squared) / squared_for(rational(epsilon), chance), grid=rational(grid), delta=chance
         )
 
-    def loss_squared(self, squared: Number) -> PrivacyLoss:
-        distance = sensitivity_of(squared) / self.variance
-        return approximate(normal_epsilon(distance, self.delta), self.delta) if distance else NOTHING
+    def loss_at(self, distance: Number) -> PrivacyLoss:
+        """The loss for a squared L2 sensitivity."""
+        squared = sensitivity_of(distance) / self.variance
+        return approximate(normal_epsilon(squared, self.delta), self.delta) if squared else NOTHING
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # The rotation that takes the change to one axis leaves normal noise as it is: one shift in L2 norm.
+        shift = bounds.groups * (bounds.change**2 / self.variance)
+        return approximate(normal_epsilon(shift, self.delta), self.delta)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """The normal quantile and what rounding adds, half a grid step."""
+        """The normal quantile plus half a grid step for rounding."""
         chance = float(tail(confidence, outputs))
         high = NormalDist().inv_cdf(1 - chance / 2) if chance > 10**-14 else sqrt(2 * log(2 / chance))
         return sqrt(self.variance) * high * (1 + 1e-9) + float(self.grid) / 2
 
     @classmethod
     def or_discrete(cls, epsilon: Number, delta: Number, *, squared: Number = 1, grid: Number = 1) -> Gaussian:
-        """This noise, or discrete Gaussian noise where that is smaller: below one grid step, where rounding adds more
-        than the exact trade saves; and where that trade is not worked out."""
+        """This noise, or discrete Gaussian noise where that is smaller (below one grid step, where rounding adds more
+        than the exact trade-off saves) or where the exact trade-off cannot be computed."""
         try:
             normal = cls.for_budget(epsilon, delta, squared=squared, grid=grid)
         except BadParameter:
@@ -81,8 +86,7 @@ class RoundedGaussian(Gaussian):
 
     @property
     def mean_square(self) -> float:
-        """Rounding adds a twelfth of a squared grid step, and a little less or more where the noise is not much larger
-        than a step."""
+        """The variance plus a twelfth of a squared grid step for rounding; approximate for noise of about one step."""
         return float(self.variance + self.grid**2 / 12)
 
     def steps(self) -> Fraction:
@@ -91,5 +95,5 @@ class RoundedGaussian(Gaussian):
             raise BadParameter("the noise would be smaller than half a grid step.", fix="Use a finer grid.")
         return steps
 
-    def _noise(self, count: int) -> npt.NDArray[np.int64]:
+    def _draw(self, count: int) -> npt.NDArray[np.int64]:
         return rounded_normal(self.steps(), count)

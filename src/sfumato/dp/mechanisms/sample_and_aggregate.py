@@ -1,4 +1,4 @@
-"""Sample and aggregate: any function of the data, made private by splitting the people into blocks."""
+"""Sample and aggregate: a private median of any function over random blocks of the units."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sfumato.dp.loss import PrivacyLoss
-from sfumato.dp.mechanism import Exact, Mechanism, Positive, on_grid
+from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.mechanism import ContributionBounds, Exact, Mechanism, Positive, on_grid
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.os_random import below
 from sfumato.dp.receipt import Receipt
@@ -22,12 +22,21 @@ __all__ = ["SampleAndAggregate"]
 
 
 class SampleAndAggregate(Mechanism):
-    """Private median of a function's values on disjoint random blocks of people.
+    """Evaluate a function on disjoint random blocks of units and report a private median of the values.
 
-    The input is one value per block; :meth:`split` deals the units out. One unit lies in one block and so changes one
-    value to anything: a substitution, which moves a rank utility by at most 1. The function need not be analysed; it
-    is useful when blocks give values close to that of the whole. A block whose function fails counts as ``low``: a
-    failure tells nothing more than a value would. ``error`` bounds the distance in rank among the blocks.
+    The input is one value per block; :meth:`evaluate` splits the units and computes them. One unit lies in one block
+    and changes one value arbitrarily, which moves a rank utility by at most 1, so the function needs no sensitivity
+    analysis. The answer is useful if the values on blocks are close to the value on all units. A block on which the
+    function fails counts as ``low``. ``error`` bounds the distance in rank among the blocks.
+
+    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> _ = ledger.set_cap(pure(100), dataset="wages")
+    >>> mean = SampleAndAggregate.for_epsilon(20, blocks=50, low=0, high=100, grid=1)
+    >>> receipt = ledger.reserve(mean.loss(), dataset="wages", analyst="ana", query="mean wage")
+    >>> values = mean.evaluate(lambda block: sum(block) / len(block), [30, 40, 50] * 1000)
+    >>> 35 <= mean.release(values, receipt=receipt) <= 45
+    True
     """
 
     examples = ({"blocks": 4, "rate": 1, "low": 0, "high": 10, "grid": "1/2"},)
@@ -38,13 +47,13 @@ class SampleAndAggregate(Mechanism):
     blocks: Annotated[int, Field(ge=2)]
     """Number of blocks."""
     rate: Positive
-    """How strongly a block of distance in rank is avoided; loss is 2·rate for a unit in one block."""
+    """Decrease of the log-probability per block of rank error; the loss is 2·rate for a unit in one block."""
     low: Exact
-    """Smallest value the function can be given as; public."""
+    """Smallest value of the function; public. Smaller values are clipped."""
     high: Exact
-    """Largest value the function can be given as; public."""
+    """Largest value of the function; public. Larger values are clipped."""
     grid: Positive
-    """Distance of two candidate answers; low and high are whole multiples of it."""
+    """Distance between two candidate answers; ``low`` and ``high`` are whole multiples of it."""
 
     @model_validator(mode="after")
     def _whole_steps(self) -> Self:
@@ -55,7 +64,7 @@ class SampleAndAggregate(Mechanism):
 
     @classmethod
     def for_epsilon(cls, epsilon: Number, *, blocks: int, low: Number, high: Number, grid: Number) -> Self:
-        """The sharpest choice that costs ``epsilon`` for a unit that lies in one block."""
+        """The largest rate whose loss is ``epsilon`` for a unit in one block."""
         return cls(
             blocks=blocks, rate=rational(epsilon) / 2, low=rational(low), high=rational(high), grid=rational(grid)
         )
@@ -64,19 +73,24 @@ class SampleAndAggregate(Mechanism):
         return Quantile(rank=Fraction(1, 2), rate=self.rate, low=self.low, high=self.high, grid=self.grid)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
-        # Replacing a block's value removes one row and adds one: twice the half-row that Quantile charges for either.
+        # Replacing a block's value removes one row and adds one: twice the half row that Quantile charges for each.
         return self._median().loss(2 * rational(sensitivity))
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # A replaced value moves from one side of a candidate to the other: abs(below - above) / 2 moves by 1.
+        before, after = Fraction(0 - 1, 2), Fraction(1 - 0, 2)
+        return pure(bounds.groups * bounds.change * 2 * self.rate * (after - before))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         return self._median().error(confidence=confidence, outputs=outputs)
 
     def split(self, units: Sequence[Any]) -> list[list[Any]]:
-        """Deal the units out to the blocks at random, each unit independently of all others."""
+        """Assign each unit to a random block, independently of all others."""
         places = below(self.blocks, len(units))
         return [[units[int(i)] for i in np.flatnonzero(places == block)] for block in range(self.blocks)]
 
     def evaluate(self, function: Callable[[list[Any]], float], units: Sequence[Any]) -> SecretValue[list[float]]:
-        """The function's value on each block; a failure or a value that is no number counts as ``low``."""
+        """The function's value on each block; a failure or NaN counts as ``low``."""
         values: list[float] = []
         for block in self.split(units):
             try:
@@ -89,7 +103,7 @@ class SampleAndAggregate(Mechanism):
         """The private median of the block values."""
         opened = self._open(value, receipt, self.loss(sensitivity))
         if len(opened) != self.blocks:
-            raise BadParameter(f"one value per block is needed ({self.blocks}).")
+            raise BadParameter(f"the input must hold one value for each of the {self.blocks} blocks.")
         steps = on_grid(opened, grid=self.grid, low=self.low, high=self.high) - int(self.low / self.grid)
         median = self._median()
         return median.draw(np.bincount(steps, minlength=median.cells))

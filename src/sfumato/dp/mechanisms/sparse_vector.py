@@ -1,4 +1,4 @@
-"""The sparse vector technique: many questions, pay only for the few whose answer is yes."""
+"""Sparse vector technique: test many counts against a threshold; only answers above it cost budget."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import Mechanism, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
@@ -19,12 +19,20 @@ __all__ = ["SparseVector"]
 
 
 class SparseVector(Mechanism):
-    """Say for each count in turn whether it reaches the threshold, and stop after ``stop`` times yes.
+    """Report for each count in turn whether it reaches the threshold, until ``stop`` counts did.
 
-    The number of counts asked does not enter the cost: sensitivity / threshold_scale + 2·stop·sensitivity /
-    query_scale (half of the second term for monotone counts). No noisy count is given: published variants that give
-    one for the same price, or that do not stop, are not private. ``error`` bounds how far from the threshold an answer
-    can be wrong, for ``questions`` asked.
+    The loss does not depend on the number of counts: sensitivity / threshold_scale + 2·stop·sensitivity / query_scale
+    (half of the second term for ``monotone`` counts). Noisy counts are not reported: variants of this algorithm that
+    report them at the same loss, or that do not stop, are not private. ``error`` bounds the distance from the threshold
+    within which an answer can be wrong, for ``questions`` counts.
+
+    >>> from sfumato.dp import Ledger, SecretValue, pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> _ = ledger.set_cap(pure(100), dataset="wards")
+    >>> alarm = SparseVector(threshold=50, stop=1, threshold_scale="1/10", query_scale="1/10", monotone=True)
+    >>> receipt = ledger.reserve(alarm.loss(), dataset="wards", analyst="ana", query="cases by week")
+    >>> alarm.release(SecretValue([3, 12, 90, 4]), receipt=receipt)
+    [False, False, True]
     """
 
     examples = (
@@ -36,20 +44,27 @@ class SparseVector(Mechanism):
     specimen: ClassVar[Any] = np.array([3, 5, 8])
 
     threshold: int
-    """The count to reach; public."""
+    """The threshold; public."""
     stop: Annotated[int, Field(ge=1)]
-    """How many times yes may be said."""
+    """Number of counts above the threshold after which the mechanism stops."""
     threshold_scale: Positive
-    """Size of the noise on the threshold, drawn once."""
+    """Scale of the noise on the threshold, drawn once."""
     query_scale: Positive
-    """Size of the noise on each count."""
+    """Scale of the noise on each count."""
     monotone: bool = False
-    """Whether one more unit in the data never lowers any count."""
+    """Whether adding a unit to the data never lowers any count."""
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         width = sensitivity_of(sensitivity)
         per_yes = (1 if self.monotone else 2) * width / self.query_scale
         return pure(width / self.threshold_scale + self.stop * per_yes)
+
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        # Shift the threshold's noise by what a unit adds; each True then needs its count's noise to bridge the gap
+        # between the shifted threshold and the count, which a unit moves the same way if counts are monotone.
+        gap = bounds.change + (0 if self.monotone else bounds.change)
+        per_group = bounds.change / self.threshold_scale + sum(gap / self.query_scale for _ in range(self.stop))
+        return pure(bounds.groups * per_group)
 
     def error(self, *, confidence: Number, outputs: int = 1, questions: int = 1) -> float:
         """(threshold_scale + query_scale)·ln(2·questions / beta)."""

@@ -1,4 +1,4 @@
-"""Laplace noise on counts by private key; keys whose noisy count stays below a limit are not named."""
+"""Laplace thresholding: noisy counts by private key; keys whose noisy count is below a limit are withheld."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from sfumato.dp.loss import PrivacyLoss, approximate
-from sfumato.dp.mechanism import Positive, as_integers, sensitivity_of
+from sfumato.dp.mechanism import ContributionBounds, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.mechanisms.laplace import Laplace
+from sfumato.dp.noise_sums import combined_error
 from sfumato.dp.rational_bounds import exp_bracket
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import coarser, discrete_laplace
@@ -25,17 +26,16 @@ __all__ = ["ThresholdedLaplace"]
 _TAILS: dict[int, tuple[tuple[int, ...], int]] = {
     1: ((1,), 2), 2: ((2, 1), 4), 3: ((8, 5, 1), 16), 4: ((48, 33, 9, 1), 96),
 }  # fmt: skip
-"""The chance that a sum of so many Laplace variables of scale 1 is above s: exp(-s) · polynomial(s) / divisor."""
+"""Upper tail of a sum of that many Laplace variables of scale 1: P(sum > s) = exp(-s) · polynomial(s) / divisor."""
 
 
 class ThresholdedLaplace(Laplace):
-    """Counts by key with Laplace noise, and the choice of the keys that may be named, for the price of the noise.
+    """Add Laplace noise to counts by key and withhold the keys whose noisy count is below ``limit``.
 
-    Takes one whole number of grid steps per key, or ``parts`` of them whose sum is the count. Noise is added to every
-    key that anybody has; where the noisy count is below ``limit`` the key is withheld (all its numbers are NaN). A key
-    that one unit alone has counts ``reach`` at most and is named with a chance of at most ``chance``; one unit has up
-    to ``keys`` keys. ``sensitivity`` is the L1 distance over all keys and parts. ``error`` bounds abs(noise) of one
-    number.
+    The input is one whole number of grid steps per key that occurs in the data, or ``parts`` numbers whose sum is the
+    count. All numbers of a withheld key are NaN. A key that occurs for one unit only has a count of at most ``reach``
+    and is reported with probability at most ``chance``; one unit has up to ``keys`` keys. ``sensitivity`` is the L1
+    distance over all keys and parts. ``error`` bounds abs(noise) of one number.
     """
 
     examples = (
@@ -48,46 +48,60 @@ class ThresholdedLaplace(Laplace):
     specimen: ClassVar[Any] = np.array([1, 5, 80, 90])
 
     limit: Positive
-    """Smallest noisy count that is named, in the answer's own unit."""
+    """Smallest noisy count that is reported, in the answer's own unit."""
     reach: Positive
-    """Most that one unit adds to one key's count."""
+    """Largest contribution of one unit to one key's count."""
     keys: Annotated[int, Field(ge=1)] = 1
-    """How many keys one unit can have."""
+    """Number of keys of one unit, at most."""
     parts: Annotated[int, Field(ge=1, le=4)] = 1
-    """How many numbers per key add up to its count."""
+    """Number of values per key; their sum is the count."""
 
     @classmethod
     def for_budget(
         cls, epsilon: Number, delta: Number, *, sensitivity: Number, reach: Number = 1, keys: int = 1, grid: Number = 1,
         parts: int = 1,
     ) -> Self:  # fmt: skip
-        """The noise that costs ``epsilon`` and the least limit that costs ``delta``, to a thousandth of the scale."""
+        """The noise for ``epsilon`` and the smallest limit for ``delta``, to a thousandth of the scale."""
         scale, step, far = sensitivity_of(sensitivity) / rational(epsilon), rational(grid), rational(reach)
         limit = _limit(scale, step, far, parts, rational(delta) / keys)
         return cls(scale=scale, grid=step, limit=limit, reach=far, keys=keys, parts=parts)
 
     @property
     def chance(self) -> Fraction:
-        """A bound on the chance that a key which one unit alone has is named."""
+        """Upper bound on the probability that a key of a single unit is reported."""
         return _chance(self.scale, self.grid, self.limit - self.reach, self.parts)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         size = sensitivity_of(sensitivity) / self.scale
         return approximate(size, min(self.keys * self.chance, Fraction(1)) if size else 0)
 
+    def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
+        if bounds.parts != self.parts:
+            raise BadParameter("the number of values per key is not that of the plan.")
+        # Log-ratios add up over the keys of a unit; a union bound over the keys that only this unit has gives delta.
+        passed = _chance(self.scale, self.grid, self.limit - bounds.change, bounds.parts)
+        return approximate(bounds.groups * (bounds.change / self.scale), min(bounds.groups * passed, Fraction(1)))
+
+    def key_threshold(self, confidence: Number) -> float:
+        """The limit plus the quantile of the noise of one key."""
+        above = tail(confidence, 1)
+        if above >= Fraction(1, 2):
+            return float(self.limit)
+        return float(self.limit) + combined_error([(1, self)] * self.parts, confidence=1 - 2 * above)
+
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
-        """Noisy numbers in the order given, as floats; NaN for the keys that are withheld."""
+        """Noisy numbers in input order, as floats; NaN for withheld keys."""
         opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))
         if opened.size % self.parts:
-            raise BadParameter(f"each key has {self.parts} numbers.")
+            raise BadParameter(f"the input must hold {self.parts} numbers per key.")
         noisy = (opened + discrete_laplace(self.steps(), opened.size).reshape(opened.shape)).reshape(-1, self.parts)
-        named = noisy.sum(axis=1) >= int((self.limit / self.grid).__ceil__())
-        shown = noisy.astype(np.float64) * float(self.grid)
-        shown[~named] = np.nan
-        return shown.reshape(opened.shape)
+        reported = noisy.sum(axis=1) >= int((self.limit / self.grid).__ceil__())
+        values = noisy.astype(np.float64) * float(self.grid)
+        values[~reported] = np.nan
+        return values.reshape(opened.shape)
 
     def named(self, count: Number) -> float:
-        """About how likely a key with this count is named."""
+        """Approximate probability that a key with this count is reported."""
         gap = float((self.limit - rational(count)) / self.scale)
         weights, divisor = _TAILS[self.parts]
         beyond = exp(-abs(gap)) * sum(w * abs(gap) ** k for k, w in enumerate(weights)) / divisor
@@ -96,7 +110,7 @@ class ThresholdedLaplace(Laplace):
 
 @lru_cache(maxsize=1024)
 def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fraction:
-    """A bound on the chance that the noise of ``parts`` numbers adds up to ``beyond`` or more."""
+    """Upper bound on the probability that the noise of ``parts`` numbers adds up to ``beyond`` or more."""
     # The sampler may round the scale up; the tail is that of what it draws.
     drawn, steps = coarser(scale / grid), (beyond / grid).__ceil__()
     if steps <= 0:
@@ -114,12 +128,12 @@ def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fr
 
 @lru_cache(maxsize=256)
 def _limit(scale: Fraction, grid: Fraction, reach: Fraction, parts: int, delta: Fraction) -> Fraction:
-    """The smallest limit, to a thousandth of the scale, that a single unit passes with a chance of ``delta``."""
+    """The smallest limit, to a thousandth of the scale, that a single unit passes with probability ``delta`` at most."""
     low, high = Fraction(0), scale
     while _chance(scale, grid, high, parts) > delta:
         low, high = high, 2 * high
         if high > 10**6 * scale:
-            raise BadParameter("delta is too small to name any key.", fix="Use a larger delta.")
+            raise BadParameter("delta is too small to report any key.", fix="Use a larger delta.")
     least = max(grid, scale / 1000)
     while high - low > least:
         middle = low + ((high - low) / (2 * grid)).__ceil__() * grid

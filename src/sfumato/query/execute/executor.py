@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.dp.mechanisms.gaussian import Gaussian
-from sfumato.dp.mechanisms.laplace import Laplace
-from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.engine import Running
 from sfumato.query.execute.sqlgen import Listed, additive, bounded, cells, distinct, group_columns, written_out
@@ -41,8 +38,7 @@ def check(strategy: Strategy, engine: Running) -> None:
     """Refuse, before anything is spent, what this engine cannot compute exactly, and noise too large to be drawn.
     Looks at no data."""
     for draw in strategy.draws:
-        if isinstance(draw.mechanism, Laplace | Gaussian):
-            draw.mechanism.steps()
+        draw.mechanism.check_drawable()
     for sql in statements(strategy, 0, engine.listed):
         engine.check(sql)
 
@@ -122,18 +118,8 @@ def _plain(key: Key) -> Key:
 
 def _receipts(strategy: Strategy, receipt: Receipt) -> dict[int | None, Receipt]:
     """Every draw's own receipt, out of the parts that were reserved."""
-    parts = iter(receipt.split(*strategy.parts))
-    kinds: dict[str, list[Draw]] = {"pure": [], "gaussian": [], "keys": []}
-    for draw in strategy.draws:
-        kind = "keys" if draw.measurement is None else "gaussian" if isinstance(draw.mechanism, Gaussian) else "pure"
-        kinds[kind].append(draw)
-    found: dict[int | None, Receipt] = {}
-    for draws in kinds.values():
-        if draws:
-            part = next(parts)
-            for draw in draws:
-                found[draw.measurement] = part
-    return found
+    parts = receipt.split(*strategy.parts)
+    return {draw.measurement: parts[draw.reservation] for draw in strategy.draws}
 
 
 def _named(strategy: Strategy, table: dict[Key, Key], receipts: dict[int | None, Receipt]) -> tuple[Key, ...]:
@@ -142,7 +128,7 @@ def _named(strategy: Strategy, table: dict[Key, Key], receipts: dict[int | None,
     assert draw is not None
     known = _known(strategy, table)
     units = SecretValue(np.array([int(table[key][-1]) for key in known], dtype=np.int64))
-    kept = draw.mechanism.release(units, receipt=receipts[None], sensitivity=strategy.groups) if known else []
+    kept = draw.mechanism.release_at(units, receipt=receipts[None], distance=draw.sensitivity) if known else []
     named = [key for key, keep in zip(known, kept, strict=True) if keep]
     return tuple(sorted(named))
 
@@ -158,8 +144,8 @@ def _keep_named(naming: Draw, keys: tuple[Key, ...], values: dict[int, tuple[flo
     """Leave out, of keys and values, the keys that the noisy count withholds (NaN), and put the rest in order."""
     shown = values[naming.covers[0]]
     places = sorted((i for i in range(len(keys)) if not isnan(shown[i])), key=lambda i: keys[i])
-    assert isinstance(naming.mechanism, ThresholdedLaplace)
-    whole = naming.mechanism.grid == 1
+    noise = naming.mechanism.noise
+    whole = noise is not None and noise.grid == 1
     for index, column in values.items():
         kept = [column[i] for i in places]
         values[index] = tuple(int(v) for v in kept) if whole and index in naming.covers else tuple(kept)
@@ -167,11 +153,7 @@ def _keep_named(naming: Draw, keys: tuple[Key, ...], values: dict[int, tuple[flo
 
 
 def _noisy(draw: Draw, exact: SecretValue[Any], receipt: Receipt) -> tuple[float | int, ...]:
-    if isinstance(draw.mechanism, Gaussian):
-        noisy = draw.mechanism.release(exact, receipt=receipt, squared=draw.sensitivity)
-    else:
-        noisy = draw.mechanism.release(exact, receipt=receipt, sensitivity=draw.sensitivity)
-    return tuple(noisy.tolist())
+    return tuple(draw.mechanism.release_at(exact, receipt=receipt, distance=draw.sensitivity).tolist())
 
 
 def _places(rows: list[Key], width: int, keys: tuple[Key, ...], *, numbered: bool) -> Ints:
@@ -200,11 +182,11 @@ def _quantiles(
 ) -> list[tuple[float | int, ...]]:
     """For each quantile that is chosen from these numbers, one value per group."""
     draw = strategy.of(index)
-    each = draw.mechanism.loss(draw.sensitivity)
+    each = draw.mechanism.loss_at(draw.sensitivity)
     paid = receipt.parallel(each, parts=len(histograms), touched=strategy.groups)
     found: list[list[float | int]] = [[] for _ in draw.covers]
     for histogram, own in zip(histograms, paid, strict=True):
-        value = draw.mechanism.release(SecretValue(histogram), receipt=own, sensitivity=draw.sensitivity)
+        value = draw.mechanism.release_at(SecretValue(histogram), receipt=own, distance=draw.sensitivity)
         for column, one in zip(found, value if draw.parts > 1 else (value,), strict=True):
             column.append(int(one) if one.denominator == 1 else float(one))
     return [tuple(column) for column in found]

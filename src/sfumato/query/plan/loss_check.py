@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import isqrt
 
-from sfumato.dp.analytic_gaussian import normal_epsilon
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure, sequential
-from sfumato.dp.mechanisms.gaussian import Gaussian
-from sfumato.dp.mechanisms.laplace import Laplace
-from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
-from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from sfumato.errors import AnswerFailed
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
+from sfumato.dp.mechanism import ContributionBounds
+from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query.plan.aggregates import Aggregate, Count, Share, Sum
 from sfumato.query.plan.joint_measurement import divide
-from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.noise import Draw, Strategy
 
 __all__ = ["recount"]
 
@@ -43,50 +40,38 @@ def _worst(measurement: Aggregate, rows: int) -> int:
             return len(range(huge)[:rows])
 
 
-def recount(strategy: Strategy) -> None:
-    """Compute every loss again from the bounds that the engine will enforce; refuse to answer if the routes differ.
+def _bounds(strategy: Strategy, draw: Draw) -> ContributionBounds:
+    """What the engine enforces on one unit's contribution to this draw."""
+    if draw.measurement is None:  # private keys: each unit counts once per key
+        return ContributionBounds(groups=strategy.groups, change=Fraction(1))
+    measurement = strategy.question.measurements[draw.measurement]
+    grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
+    change = _worst(measurement, strategy.rows) * grid
+    return ContributionBounds(groups=strategy.groups, change=change, parts=draw.parts)
 
-    The first route multiplies declared sensitivities; this one tries extreme units against the clipping rules and asks
-    the mechanisms for their loss, then adds up.
+
+def recount(strategy: Strategy) -> None:
+    """Compute every loss a second time from the bounds that the engine enforces; refuse the plan if the two differ.
+
+    The first computation passes declared sensitivities to the mechanisms. This one tries extreme units against the
+    clipping rules, and the mechanisms derive the loss from that and from their output distributions.
     """
-    losses: dict[str, list[PrivacyLoss]] = {"pure": [], "gaussian": [], "keys": []}
+    losses: list[list[PrivacyLoss]] = [[] for _ in strategy.parts]
     for draw in strategy.draws:
-        if draw.measurement is None:
-            found, kind = draw.mechanism.loss(strategy.groups), "keys"
-        else:
-            measurement = strategy.question.measurements[draw.measurement]
-            worst = _worst(measurement, strategy.rows)
-            grid = measurement.grid if isinstance(measurement, Sum) else 1
-            match draw.mechanism:
-                case RoundedGaussian() as noise:
-                    change = sum((worst * grid) ** 2 for _ in range(strategy.groups))
-                    found, kind = (
-                        approximate(normal_epsilon(change / noise.variance, noise.delta), noise.delta),
-                        "gaussian",
-                    )
-                case Gaussian() as noise:
-                    change = sum((worst * grid) ** 2 for _ in range(strategy.groups))
-                    found, kind = concentrated(change / (2 * noise.variance)), "gaussian"
-                case ThresholdedLaplace() as noise:
-                    if (noise.keys, noise.reach, noise.parts) != (strategy.groups, worst * grid, draw.parts):
-                        raise AnswerFailed("The limit for naming keys is not that of this question.")
-                    size = strategy.groups * worst * grid / noise.scale
-                    found, kind = approximate(size, strategy.groups * noise.chance), "pure"
-                case Laplace() as noise:
-                    found, kind = pure(strategy.groups * worst * grid / noise.scale), "pure"
-                case _:
-                    found, kind = sequential([draw.mechanism.loss(worst)] * strategy.groups), "pure"
-        if found != draw.loss:
+        try:
+            derived = draw.mechanism.loss_from_bounds(_bounds(strategy, draw))
+        except BadParameter:
+            derived = None
+        if derived is None or derived != draw.loss:
             raise AnswerFailed("The two computations of the privacy loss disagree; nothing was asked of the data.")
-        losses[kind].append(found)
-    kept = [items for items in losses.values() if items]
+        if draw.reservation >= len(losses):
+            raise AnswerFailed("A draw has no part of the cost; nothing was asked of the data.")
+        losses[draw.reservation].append(derived)
     totals = [
         sequential(loss.to(part.measure) if loss.measure is PrivacyMeasure.EPSILON else loss for loss in items)
-        for items, part in zip(kept, strategy.parts, strict=False)
+        for items, part in zip(losses, strategy.parts, strict=True)
     ]
-    if len(totals) != len(strategy.parts) or any(
-        not total <= part for total, part in zip(totals, strategy.parts, strict=True)
-    ):
+    if any(not total <= part for total, part in zip(totals, strategy.parts, strict=True)):
         raise AnswerFailed("The parts of the cost do not cover the noise; nothing was asked of the data.")
     if not sequential(strategy.parts) <= strategy.cost:
         raise AnswerFailed("The noise would cost more than was asked for; nothing was asked of the data.")

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import Mechanism
-from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import Aggregate, Sum
 from sfumato.query.results.postprocess import Linear, Ratio
@@ -28,16 +27,23 @@ class Draw:
     """Which one, the first where there are several; None for the choice of keys."""
     mechanism: Mechanism
     sensitivity: Fraction
-    """In the mechanism's own sense: L1 for Laplace, squared L2 for Gaussian, rows or keys of one unit otherwise."""
+    """In the sense of the mechanism's ``loss_at``: L1 for Laplace, squared L2 for Gaussian, else rows or keys."""
     loss: PrivacyLoss
     """What this draw costs over all groups together."""
     parts: int = 1
     """How many measurements it is of: the shares of one number, whose distances count together."""
+    reservation: int = 0
+    """Index of the part of the strategy's cost that covers this draw."""
 
     @property
     def covers(self) -> range:
         """The measurements it is of."""
         return range(0) if self.measurement is None else range(self.measurement, self.measurement + self.parts)
+
+    @property
+    def selects_keys(self) -> bool:
+        """Whether the draw decides which private keys are reported."""
+        return self.mechanism.key_threshold("0.5") is not None
 
     def error(self, confidence: Number) -> float:
         """Expected error bound of one number, in the answer's own unit (rows of rank for a quantile)."""
@@ -83,7 +89,7 @@ class Strategy:
     @property
     def naming(self) -> Draw | None:
         """The draw on whose noisy count it depends which private keys are named."""
-        return next((draw for draw in self.draws if isinstance(draw.mechanism, ThresholdedLaplace)), None)
+        return next((draw for draw in self.draws if draw.measurement is not None and draw.selects_keys), None)
 
     @property
     def selection(self) -> Draw | None:

@@ -14,6 +14,7 @@ The one with the smaller noise at 95 % is taken. Counts, sums and means of the s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -109,10 +110,14 @@ def _naming(apart: Strategy, by_count: Strategy) -> list[Strategy]:
     Apart, units are counted, and by a count, rows: a unit is taken to have half as many as may count.
     """
     naming, selection = by_count.naming, apart.selection
-    if naming is None or selection is None or not isinstance(naming.mechanism, ThresholdedLaplace):
+    if naming is None or naming.measurement is None or selection is None:
         return []
-    rows = (naming.mechanism.reach + 1) / 2
-    return [by_count] if naming.mechanism.limit <= rows * rational(selection.error("0.5")) else []
+    measurement = by_count.question.measurements[naming.measurement]
+    rows = (measurement.reach(by_count.rows) * grid_of(measurement, "sample") + 1) / 2
+    by_noise, by_units = (draw.mechanism.key_threshold("0.5") for draw in (naming, selection))
+    assert by_noise is not None
+    assert by_units is not None
+    return [by_count] if by_noise <= rows * rational(by_units) else []
 
 
 def _additive(question: Question) -> list[int]:
@@ -199,11 +204,13 @@ def _plan(
             rho = joint.size if in_rho else rho_for(joint.size, noise_delta)
             noise = partial(Gaussian.for_rho, rho / len(additive))
         for i in additive:
-            draws.append(_gaussian_draw(question.measurements[i], i, noise, rows, groups, bounding))
+            draw = _gaussian_draw(question.measurements[i], i, noise, rows, groups, bounding)
+            draws.append(replace(draw, reservation=len(reserved)))
         reserved.append(sequential(draw.loss for draw in draws[-len(additive) :]) if in_rho else joint)
     if selecting:
         mechanism = PartitionSelection(epsilon=epsilon(1) / groups, delta=key_delta / groups)
-        draw = Draw(measurement=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss(groups))
+        draw = Draw(measurement=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss_at(groups),
+                    reservation=len(reserved))  # fmt: skip
         draws.append(draw)
         reserved.append(draw.loss)
     return Strategy(
@@ -238,7 +245,7 @@ def _pure_draw(
             else Quantile.for_epsilon(epsilon / groups, rank=measurement.rank, **place)
         )
         # One unit may lie in several groups, and each group is asked on its own.
-        loss = mechanism.loss(reach).times(groups)
+        loss = mechanism.loss_at(reach).times(groups)
         return Draw(
             measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
         )
@@ -252,7 +259,7 @@ def _pure_draw(
             parts=_parts(measurement),
         )  # fmt: skip
     return Draw(
-        measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss(sensitivity),
+        measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss_at(sensitivity),
         parts=_parts(measurement),
     )  # fmt: skip
 
@@ -267,6 +274,6 @@ def _gaussian_draw(
     squared = groups * (measurement.reach(rows) * grid_of(measurement, "sample")) ** 2
     mechanism = noise(squared=squared, grid=grid_of(measurement, bounding))
     return Draw(
-        measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_squared(squared),
+        measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_at(squared),
         parts=_parts(measurement),
     )  # fmt: skip

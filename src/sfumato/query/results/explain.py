@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
-from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Distinct, Share, Sum
 from sfumato.query.plan.noise import Strategy
 from sfumato.query.results.postprocess import Linear
@@ -76,15 +74,10 @@ def _what(measurement: Aggregate) -> str:
 
 def _needed(strategy: Strategy) -> tuple[float, str]:
     """How much of a key is named 95 times out of 100, and that in words."""
-    if strategy.naming is None:
-        assert strategy.selection is not None
-        units = strategy.selection.error("0.95")
-        return units, f"of {units:,.0f} units"
-    mechanism = strategy.naming.mechanism
-    assert isinstance(mechanism, ThresholdedLaplace)
-    # Noise is below minus its bound at 90 % in 5 of 100 cases.
-    count = float(mechanism.limit) + combined_error([(1, mechanism)] * strategy.naming.parts, confidence="0.9")
-    return count, f"with a count of {ceil(count):,}"
+    draw = strategy.naming or strategy.selection
+    count = None if draw is None else draw.mechanism.key_threshold("0.95")
+    assert count is not None
+    return count, f"of {count:,.0f} units" if strategy.naming is None else f"with a count of {ceil(count):,}"
 
 
 def explain(strategy: Strategy) -> Explanation:

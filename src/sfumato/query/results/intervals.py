@@ -17,7 +17,6 @@ from sfumato.rationals import Number
 __all__ = ["NoisyColumn"]
 
 _STEPS = 32
-_CHOICES = ("quantile", "quantiles")
 
 
 class NoisyColumn:
@@ -72,8 +71,8 @@ class NoisyColumn:
         return 1 - Fraction(1, 20) / parts
 
     def _radius(self, value: int | Linear, parts: int) -> float | None:
-        quantile = isinstance(value, int) and self._strategy.of(value).mechanism.part_name() in _CHOICES
-        return None if quantile else self._strategy.error(value, self._level(parts))
+        chosen = isinstance(value, int) and self._strategy.of(value).mechanism.noise is None
+        return None if chosen else self._strategy.error(value, self._level(parts))
 
     def _means(self, ratio: Ratio, parts: int) -> list[Noisy]:
         """Means, each with all values m for which total - m·count is within its noise of 0 (Fieller 1954).

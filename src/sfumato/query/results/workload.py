@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, pure
+from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
@@ -62,7 +63,7 @@ class Workload:
     measured: Matrix
     solver: Matrix
     """Turns the measured sums into answers: least squares."""
-    mechanism: Laplace | Gaussian
+    mechanism: Mechanism
     sensitivity: Fraction
     """L1 distance, or squared L2 distance, over all measured sums."""
     cost: PrivacyLoss
@@ -139,10 +140,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
             for row in rows:
                 cells[int(row[0]) if workload.question.keys else 0] = int(row[-2])
             exact = SecretValue(workload.measured.astype(np.int64) @ cells)
-            if isinstance(workload.mechanism, Gaussian):
-                noisy = workload.mechanism.release(exact, receipt=receipt, squared=workload.sensitivity)
-            else:
-                noisy = workload.mechanism.release(exact, receipt=receipt, sensitivity=workload.sensitivity)
+            noisy = workload.mechanism.release_at(exact, receipt=receipt, distance=workload.sensitivity)
         except AnswerFailed:
             raise
         except Exception:
@@ -236,12 +234,12 @@ def _tree(cells: int, branches: int) -> Matrix:
             return np.array(rows)
 
 
-def _noise(measured: Matrix, bounds: Strategy, cost: PrivacyLoss) -> tuple[Laplace | Gaussian, Fraction]:
+def _noise(measured: Matrix, bounds: Strategy, cost: PrivacyLoss) -> tuple[Mechanism, Fraction]:
     """The smaller of the noises that the cost allows for one unit's ``groups`` cells with ``rows`` rows each."""
     weight = bounds.groups * bounds.rows
     deep = int(np.abs(measured).sum(axis=0).max())
     squared = Fraction(weight * weight * int((measured**2).sum(axis=0).max()))
-    found: list[tuple[Laplace | Gaussian, Fraction]] = []
+    found: list[tuple[Mechanism, Fraction]] = []
     if cost.measure is PrivacyMeasure.EPSILON:
         found.append((Laplace.for_epsilon(cost.size, sensitivity=weight * deep), Fraction(weight * deep)))
         if cost.delta > 0:
@@ -251,8 +249,9 @@ def _noise(measured: Matrix, bounds: Strategy, cost: PrivacyLoss) -> tuple[Lapla
     return min(found, key=lambda pair: _mean_square(pair[0]))
 
 
-def _mean_square(noise: Laplace | Gaussian) -> float:
-    return noise.mean_square if isinstance(noise, Gaussian) else noise.variance
+def _mean_square(mechanism: Mechanism) -> float:
+    assert mechanism.mean_square is not None
+    return mechanism.mean_square
 
 
 def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
@@ -265,9 +264,11 @@ def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
     return np.asarray(matrix @ np.linalg.solve(measured.T @ measured, measured.T))
 
 
-def _intervals(solver: Matrix, mechanism: Laplace | Gaussian) -> Matrix:
+def _intervals(solver: Matrix, mechanism: Mechanism) -> Matrix:
     """Half widths at 95 %: exact for Gaussian noise, by simulation of the (public) noise for Laplace."""
-    if isinstance(mechanism, Gaussian):
-        return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * mechanism.mean_square))
-    draws = np.random.default_rng(0).laplace(0.0, float(mechanism.scale), (5_000, solver.shape[1]))
+    noise = mechanism.noise
+    assert noise is not None
+    if noise.variance:
+        return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * _mean_square(mechanism)))
+    draws = np.random.default_rng(0).laplace(0.0, float(noise.scale), (5_000, solver.shape[1]))
     return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0))
