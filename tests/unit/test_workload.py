@@ -76,7 +76,7 @@ def test_the_loss_is_that_of_the_measured_sums() -> None:
         if plan.mechanism.part_name() == "laplace":
             assert plan.mechanism.loss(int(columns)) == pure(Fraction(1, 2))
         else:
-            assert plan.mechanism.loss_squared(int((plan.measured**2).sum(axis=0).max())) <= cost  # type: ignore
+            assert plan.mechanism.loss_at(int((plan.measured**2).sum(axis=0).max())) <= cost  # type: ignore
 
 
 def test_a_workload_is_paid_once_and_repeated_for_free() -> None:

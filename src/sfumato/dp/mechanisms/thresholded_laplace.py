@@ -128,7 +128,7 @@ def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fr
 
 @lru_cache(maxsize=256)
 def _limit(scale: Fraction, grid: Fraction, reach: Fraction, parts: int, delta: Fraction) -> Fraction:
-    """The smallest limit, to a thousandth of the scale, that a single unit passes with probability ``delta`` at most."""
+    """The smallest limit, to a thousandth of the scale, that a single unit passes with probability at most delta."""
     low, high = Fraction(0), scale
     while _chance(scale, grid, high, parts) > delta:
         low, high = high, 2 * high

@@ -1,0 +1,95 @@
+"""The second computation of the privacy loss refuses plans whose mechanisms, bounds or reservations are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from sfumato.dp.loss import PrivacyLoss, approximate, pure
+from sfumato.dp.mechanism import Mechanism
+from sfumato.errors import AnswerFailed
+from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.loss_check import recount
+from sfumato.query.plan.noise import Strategy
+from sfumato.query.plan.planner import choose
+from sfumato.query.sql.parse import parse_query
+from sfumato.schema import Column, Domain, Kind, Role, Schema
+
+CASES = {
+    "laplace": ("SELECT SUM(x) FROM t", pure(1)),
+    "gaussian": ("SELECT k, COUNT(*), SUM(x) FROM t GROUP BY k", approximate(1, "1e-6")),
+    "rounded-gaussian": ("SELECT k, COUNT(*) FROM t GROUP BY k", approximate(1, "1e-6")),
+    "quantile": ("SELECT MEDIAN(x) FROM t", pure(1)),
+    "quantiles": ("SELECT QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5), QUANTILE_CONT(x, 0.75) FROM t", pure(1)),
+    "partition-selection": ("SELECT c, MEDIAN(x) FROM t GROUP BY c", approximate(1, "1e-6")),
+    "thresholded-laplace": ("SELECT c, COUNT(*) FROM t GROUP BY c", approximate(1, "1e-6")),
+}
+
+
+def plan(name: str) -> Strategy:
+    columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
+               "c": Column(role=Role.PLAIN, kind=Kind.CATEGORY),
+               "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
+    table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=20)
+    sql, cost = CASES[name]
+    question = parse_query(sql, Catalog(dataset="d", private={"t": table}))
+    limits: dict[str, Any] = {"bounding": "clip"} if name.endswith("gaussian") else {}
+    return choose(question, cost, **limits)
+
+
+def kinds(strategy: Strategy) -> dict[str, type[Mechanism]]:
+    return {draw.mechanism.part_name(): type(draw.mechanism) for draw in strategy.draws}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_mechanism_that_understates_its_loss_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cls = kinds(plan(name))[name]
+    honest = cls.loss_at
+
+    def less(self: Mechanism, distance: Any) -> PrivacyLoss:
+        loss = honest(self, distance)
+        return PrivacyLoss(measure=loss.measure, size=loss.size * Fraction(999, 1000), delta=loss.delta)
+
+    monkeypatch.setattr(cls, "loss_at", less)
+    with pytest.raises(AnswerFailed, match="disagree"):
+        plan(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_second_computation_that_differs_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cls = kinds(plan(name))[name]
+    honest = cls.loss_from_bounds
+
+    def more(self: Mechanism, bounds: Any) -> PrivacyLoss:
+        return honest(self, replace(bounds, groups=bounds.groups + 1))
+
+    monkeypatch.setattr(cls, "loss_from_bounds", more)
+    with pytest.raises(AnswerFailed, match="disagree"):
+        plan(name)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bounds_that_the_engine_does_not_enforce_are_refused(name: str) -> None:
+    honest = plan(name)
+    recount(honest)
+    with pytest.raises(AnswerFailed, match="disagree"):
+        recount(replace(honest, groups=honest.groups + 1))
+    if name != "partition-selection":
+        with pytest.raises(AnswerFailed, match="disagree"):
+            recount(replace(honest, rows=honest.rows + 1))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_draw_is_covered_by_its_reservation(name: str) -> None:
+    honest = plan(name)
+    assert {draw.reservation for draw in honest.draws} == set(range(len(honest.parts)))
+    with pytest.raises(AnswerFailed):
+        recount(replace(honest, parts=()))
+    halved = tuple(replace(part, size=part.size / 2) for part in honest.parts)
+    with pytest.raises(AnswerFailed, match="do not cover"):
+        recount(replace(honest, parts=halved))
+    with pytest.raises(AnswerFailed, match="cost more"):
+        recount(replace(honest, cost=replace(honest.cost, size=honest.cost.size / 2)))
