@@ -25,10 +25,15 @@ from sfumato.registry import registry
 from sfumato.studies import StudyPlan
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = {page.stem: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md"))}
+PAGES = {
+    page.relative_to(DOCS).with_suffix("").as_posix(): page.read_text(encoding="utf-8")
+    for page in sorted(DOCS.rglob("*.md"))
+    if page.relative_to(DOCS).parts[0] != "reference"
+}
 ELSEWHERE = {
     "add-a-method": "followed to the letter by test_add_a_method.py",
     "query-utility": "needs the other libraries, and a quarter of an hour",
+    "tutorial": "run by test_tutorial.py, with the files that its own commands write",
 }
 STORIES = [story.stem for story in (DOCS.parent / "src/sfumato/demos/stories").glob("[a-z]*.py")]
 RUNNING = [page for page, text in PAGES.items() if page not in ELSEWHERE and re.search("```(console|python)\n", text)]
@@ -120,8 +125,15 @@ def prepare(page: str, folder: Path) -> None:
             (folder / "hospital.yaml").write_text(shown[0])
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
             (folder / "ward.yaml").write_text(re.sub("policy:.*", "policy: {rounding: 5}", ward))
+        case "how-to/analyst":
+            (folder / "hospital.yaml").write_text(
+                next(t for t in blocks("query", "yaml") if t.startswith("sfumato: 1"))
+            )
+            assert main(["ledger", "cap", str(folder / "ledger.db"), "--dataset", "hospital", "--epsilon", "9"]) == 0
         case "audit":
             (folder / "ward.yaml").write_text(shown[0])
+        case "how-to/researcher":
+            (folder / "study.yaml").write_text(shown[0])
         case "utility":
             quick = re.sub(r"\[2, 5, 10\]|\[3, 5, 10\]", "[3]", shown[0]).replace("seeds: 3", "seeds: 1")
             (folder / "study.yaml").write_text(quick)
@@ -149,7 +161,7 @@ def test_a_page_runs(
             continue
         code = main(words[1:])
         said = capsys.readouterr().err
-        met = "--limit" not in words  # made-up people may be found more often than the example allows
+        met = "--limit" not in words  # synthetic people may be found more often than the example allows
         assert (code != 0) == refused if met else code in (0, 1), f"{line}\n{said}"
     script = "\n".join(blocks(page, "python"))
     if script:
@@ -170,7 +182,7 @@ def test_no_command_is_hidden_from_this_test() -> None:
 RECIPES = [
     (page, number, text)
     for page in PAGES
-    if page not in ("query", "audit", "add-a-method")
+    if page not in ("query", "audit", "add-a-method", "tutorial")
     for number, text in enumerate(blocks(page, "yaml"))
     if not text.startswith("#")
 ]
