@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 def laid(kind: type[Hierarchy], example: dict, folder: Path) -> tuple[Hierarchy, pl.Series, BoundHierarchy]:
     rule = kind.build(example, base=folder)
     values = pl.Series("c", kind.sample)
-    return rule, values, rule.ladder("c", values)
+    return rule, values, rule.bind("c", values)
 
 
 @pytest.mark.parametrize(("kind", "example"), CASES)
@@ -35,41 +35,41 @@ class TestEveryHierarchy:
         assert len(kind.sample) >= 2
 
     def test_is_complete_and_typed_like_the_column(self, kind, example, folder):
-        _, values, ladder = laid(kind, example, folder)
-        assert ladder.leaves.dtype == values.dtype
-        assert ladder.gaps(values).is_empty()
-        assert ladder.decode(ladder.encode(values), 0).equals(values)
+        _, values, hierarchy = laid(kind, example, folder)
+        assert hierarchy.leaves.dtype == values.dtype
+        assert hierarchy.gaps(values).is_empty()
+        assert hierarchy.decode(hierarchy.encode(values), 0).equals(values)
 
     def test_is_nested_and_ends_in_one_group(self, kind, example, folder):
-        _, _, ladder = laid(kind, example, folder)
-        assert ladder.height >= 1
-        assert ladder.levels[-1].size == 1
-        for finer, coarser in zip(ladder.levels, ladder.levels[1:], strict=False):
+        _, _, hierarchy = laid(kind, example, folder)
+        assert hierarchy.height >= 1
+        assert hierarchy.levels[-1].size == 1
+        for finer, coarser in zip(hierarchy.levels, hierarchy.levels[1:], strict=False):
             pairs = {(a, b) for a, b in zip(finer.codes.tolist(), coarser.codes.tolist(), strict=True)}
             assert len(pairs) == finer.size
             assert coarser.size <= finer.size
             assert coarser.labels.dtype == pl.String
 
     def test_bounds_hold_every_number(self, kind, example, folder):
-        _, values, ladder = laid(kind, example, folder)
+        _, values, hierarchy = laid(kind, example, folder)
         if not values.dtype.is_numeric():
-            assert all(level.low is None for level in ladder.levels)
+            assert all(level.low is None for level in hierarchy.levels)
             return
-        numbers = ladder.leaves.cast(pl.Float64).to_numpy()
-        for level in ladder.levels[1:]:
+        numbers = hierarchy.leaves.cast(pl.Float64).to_numpy()
+        for level in hierarchy.levels[1:]:
             assert np.all(level.low[level.codes] <= numbers)
             assert np.all(numbers <= level.high[level.codes])
 
     def test_csv_round_trip(self, kind, example, folder):
-        _, values, ladder = laid(kind, example, folder)
-        ladder.to_csv(folder / "out.csv")
-        again = FileHierarchy.build("out.csv", base=folder).ladder("c", values)
-        assert again == ladder
+        _, values, hierarchy = laid(kind, example, folder)
+        hierarchy.to_csv(folder / "out.csv")
+        again = FileHierarchy.build("out.csv", base=folder).bind("c", values)
+        assert again == hierarchy
 
     def test_public_form_rebuilds_it(self, kind, example, folder):
-        rule, values, ladder = laid(kind, example, folder)
+        rule, values, hierarchy = laid(kind, example, folder)
         rebuilt = hierarchy_from_dict(rule.public())
-        assert rebuilt.ladder("c", values) == ladder
+        assert rebuilt.bind("c", values) == hierarchy
         assert str(folder) not in str(rule.public())
 
     def test_plain_form_rebuilds_it(self, kind, example, folder):
@@ -77,13 +77,13 @@ class TestEveryHierarchy:
         assert hierarchy_from_dict({kind.part_name(): rule.to_dict()}, base=folder) == rule
 
     def test_laying_it_over_its_own_leaves_changes_nothing(self, kind, example, folder):
-        rule, _, ladder = laid(kind, example, folder)
-        assert rule.ladder("c", ladder.leaves) == ladder
+        rule, _, hierarchy = laid(kind, example, folder)
+        assert rule.bind("c", hierarchy.leaves) == hierarchy
 
     def test_order_of_the_values_does_not_matter(self, kind, example, folder):
-        rule, values, ladder = laid(kind, example, folder)
-        assert rule.ladder("c", values.reverse()) == ladder
+        rule, values, hierarchy = laid(kind, example, folder)
+        assert rule.bind("c", values.reverse()) == hierarchy
 
     def test_an_all_missing_column_has_a_root(self, kind, example, folder):
         rule, values, _ = laid(kind, example, folder)
-        assert rule.ladder("c", values.clear()).levels[-1].size <= 1
+        assert rule.bind("c", values.clear()).levels[-1].size <= 1

@@ -1,4 +1,4 @@
-"""What every loss metric must do: nothing lost at the bottom, bounds that hold, prices that grow."""
+"""What every loss metric must do: nothing lost at the bottom, bounds that hold, losses that grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from people import dataset
 
 from sfumato.errors import BadParameter
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
-from sfumato.masking.metric import LossMetric, Shape
+from sfumato.masking.metric import ClassTotals, LossMetric
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.registry import registry
@@ -39,9 +39,9 @@ def nodes(space: LatticeSpace) -> list[tuple[int, ...]]:
 
 @every
 def test_prices_never_fall_with_the_level(kind: type[LossMetric]) -> None:
-    prices = made(kind).lay(table())
-    for ladder, levels, star in zip(table().ladders, prices.cells, prices.star, strict=True):
-        by_leaf = [price[level.codes] for price, level in zip(levels, ladder.levels, strict=True)]
+    losses = made(kind).bind(table())
+    for hierarchy, levels, star in zip(table().hierarchies, losses.cells, losses.star, strict=True):
+        by_leaf = [loss[level.codes] for loss, level in zip(levels, hierarchy.levels, strict=True)]
         for finer, coarser in pairwise(by_leaf):
             assert (coarser >= finer - 1e-15).all()
         assert (by_leaf[-1] <= star + 1e-15).all()
@@ -70,20 +70,20 @@ def test_bounds_hold(kind: type[LossMetric]) -> None:
             if not all(x <= y for x, y in zip(a, b, strict=True)):
                 continue
             base = space.base[np.arange(3), list(b)]
-            floor = metric.columns(base, space.prices).sum()
-            above = metric.above(np.asarray(floor), space.prices, one.shape, least=3, stay=True)
+            floor = metric.columns(base, space.losses).sum()
+            above = metric.above(np.asarray(floor), space.losses, one.shape, least=3, stay=True)
             assert above <= other.score * (1 + 1e-12) + 1e-12
             extra = other.extra[np.arange(3), list(a)] if other.extra is not None else 0.0
-            floor = metric.columns(space.base[np.arange(3), list(a)] + extra, space.prices).sum()
-            below = metric.below(np.asarray(floor), space.prices, other.shape, least=3)
+            floor = metric.columns(space.base[np.arange(3), list(a)] + extra, space.losses).sum()
+            below = metric.below(np.asarray(floor), space.losses, other.shape, least=3)
             assert below <= one.score * (1 + 1e-12) + 1e-12
 
 
 @every
 def test_suppressing_everything_is_a_score_too(kind: type[LossMetric]) -> None:
     metric = made(kind)
-    prices = metric.lay(table())
-    score = metric.score(np.zeros(3), prices, Shape(rows=300, suppressed=300, classes=0, term=0.0))
+    losses = metric.bind(table())
+    score = metric.score(np.zeros(3), losses, ClassTotals(rows=300, suppressed=300, classes=0, term=0.0))
     assert np.isfinite(score)
 
 
@@ -91,4 +91,4 @@ def test_suppressing_everything_is_a_score_too(kind: type[LossMetric]) -> None:
 @every
 def test_bad_weights_are_refused(kind: type[LossMetric], weights: dict[str, Any]) -> None:
     with pytest.raises(BadParameter, match="weights"):
-        made(kind).lay(table(), weights)
+        made(kind).bind(table(), weights)

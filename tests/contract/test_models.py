@@ -178,7 +178,7 @@ def test_a_second_opinion_agrees(kind: type[PrivacyModel], parameters: dict[str,
         data = dataset(seed, distinct=distinct)
         people = model.population_frame(data)
         ours = model.check(data)
-        paths = {"grade": {row[0]: tuple(row) for row in data.ladder("grade").rows()}}
+        paths = {"grade": {row[0]: tuple(row) for row in data.bound_hierarchy("grade").rows()}}
         shown = count_classes(
             data.table.frame, quasi=("zip", "sex"), sensitive=("grade",), population=people, paths=paths
         )

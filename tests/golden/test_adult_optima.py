@@ -73,7 +73,7 @@ def test_the_same_optimum(
 
 def test_the_step_gives_the_same_table() -> None:
     done = protect(adult(), steps=[Generalize(suppression=0.05)], models=[KAnonymity(k=5)], rng=Rng(1), order="kept")
-    change = done.done[0].change
+    change = done.steps[0].change
     assert change.public["levels"] == dict(zip(COLUMNS, (0, 3, 0, 0, 2, 1, 1, 2, 0), strict=True))
     assert change.public["optimal"] is True
     assert change.private["suppressed"] == 1346

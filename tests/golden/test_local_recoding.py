@@ -43,13 +43,13 @@ def test_adult_keeps_more_detail_than_arx_and_no_row_is_lost() -> None:
     # counted anew from the labels alone: leaves under each label over leaves in the hierarchy, scaled from 0 to 1
     lost = []
     for name in data.quasi:
-        ladder = data.ladder(name)
+        hierarchy = data.bound_hierarchy(name)
         cover: dict[str, int] = {}
-        for level in ladder.levels:
+        for level in hierarchy.levels:
             for label, leaves in zip(level.labels.cast(pl.String), level.leaves_under.tolist(), strict=True):
                 cover[label] = max(cover.get(label, 0), leaves)
         shares = np.array([cover[label] for label in masked[name].cast(pl.String)], dtype=float)
-        lost.append((shares.mean() - 1) / (len(ladder.leaves) - 1))
+        lost.append((shares.mean() - 1) / (len(hierarchy.leaves) - 1))
     granularity = 1 - float(np.mean(lost))
     assert granularity > 0.794  # ARX 3.9.2, local recoding, nothing suppressed
     assert granularity == pytest.approx(change.private["granularity"], abs=1e-12)

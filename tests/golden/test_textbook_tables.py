@@ -73,7 +73,7 @@ def test_levels_of_census11(levels: tuple[int, ...], holds: bool) -> None:
 def test_minimal_generalizations_of_census11() -> None:
     space = census_space()
     assert minimal_nodes(space, LevelRange(low=(0,) * 4, high=space.table.heights)) == [(0, 0, 0, 1)]
-    change = protect(census(), steps=[Generalize(minimal=True)], models=[KAnonymity(k=2)], rng=Rng(1)).done[0].change
+    change = protect(census(), steps=[Generalize(minimal=True)], models=[KAnonymity(k=2)], rng=Rng(1)).steps[0].change
     assert change.public["minimal"] == [{"ethnicity": 0, "birth": 0, "gender": 0, "zip": 1}]
 
 

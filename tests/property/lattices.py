@@ -9,7 +9,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.metric import ClassTerm, Shape
+from sfumato.masking.metric import ClassTerm, ClassTotals
 from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.schema import Column, Dataset, Role, Schema
 
@@ -40,7 +40,7 @@ def combinations(table: EquivalenceClasses) -> list[tuple[int, ...]]:
     return list(product(*(range(height + 1) for height in table.heights)))
 
 
-def plain_judgement(space: LatticeSpace, levels: tuple[int, ...]) -> tuple[bool, float, Shape, ClassGroups]:
+def plain_judgement(space: LatticeSpace, levels: tuple[int, ...]) -> tuple[bool, float, ClassTotals, ClassGroups]:
     """Group, test and score by the table's own roll-up: no packed keys, no stored tables, no bounds."""
     rolled = space.table.roll_up(levels)
     groups = rolled.groups()
@@ -64,8 +64,8 @@ def plain_judgement(space: LatticeSpace, levels: tuple[int, ...]) -> tuple[bool,
             pass
     cells = np.zeros(len(levels))
     for column, level in enumerate(levels):
-        price = space.prices.cells[column][level][rolled.codes[kept, column]]
-        cells[column] = price @ sizes
-    shape = Shape(rows=space.rows, suppressed=suppressed, classes=len(sizes), term=term)
-    score = space.metric.score(cells, space.prices, shape)
+        loss = space.losses.cells[column][level][rolled.codes[kept, column]]
+        cells[column] = loss @ sizes
+    shape = ClassTotals(rows=space.rows, suppressed=suppressed, classes=len(sizes), term=term)
+    score = space.metric.score(cells, space.losses, shape)
     return suppressed <= space.limit and len(sizes) > 0, score, shape, groups

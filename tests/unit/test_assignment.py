@@ -61,7 +61,7 @@ def test_more_are_found_together_than_one_by_one() -> None:
 def test_simulated_moves_find_more_together() -> None:
     original = numbers()
     made = protect(original, steps=[RankSwap(p=15)], rng=Rng(5))
-    release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
+    release = Release(table=made.data.table, manifest={"steps": [step.public() for step in made.steps]})
     scenario = AttackScenario(original=original, release=release, lineage=made.lineage)
     alone = risk(evaluate_attack(Simulation(rounds=50), scenario, rng=Rng(1)))
     together = risk(evaluate_attack(Assignment(by="likelihood"), scenario, rng=Rng(1)))
@@ -129,7 +129,7 @@ def test_cells_emptied_after_swapping_do_not_stop_the_simulation() -> None:
         pl.when(pl.Series(draw.random(COUNT) < 0.2)).then(None).otherwise(pl.col(name)).alias(name) for name in roles
     )
     emptied = {"step": "suppress-cells", "parameters": {}, "truthful": True, "columns": list(roles)}
-    manifest = {"steps": [*(done.public() for done in made.done), emptied]}
+    manifest = {"steps": [*(step.public() for step in made.steps), emptied]}
     scenario = AttackScenario(
         original=people, release=Release(table=Table(frame=masked), manifest=manifest), lineage=made.lineage
     )

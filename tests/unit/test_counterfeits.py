@@ -27,7 +27,7 @@ def scenario() -> AttackScenario:
     roles = {"zip": "quasi", "pay": "sensitive", "rent": "plain"}
     original = Dataset.of(Table(frame=table), Schema(columns={n: Column(role=role) for n, role in roles.items()}))
     made = protect(original, steps=[AddCounterfeits(fraction=1.0)], rng=Rng(2))
-    release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
+    release = Release(table=made.data.table, manifest={"steps": [step.public() for step in made.steps]})
     return AttackScenario(original=original, release=release, lineage=made.lineage)
 
 

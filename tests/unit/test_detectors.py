@@ -203,7 +203,7 @@ def test_no_reason_shows_a_value_and_every_proposal_can_be_used(case):
         assert not any(value in column.reason for value in set(values))
     declared = Column(role=column.role, kind=column.kind, hierarchy=column.hierarchy)
     dataset = Dataset.of(Table(frame=pl.DataFrame({case: pl.Series(values)})), Schema(columns={case: declared}))
-    assert dataset.ladder(case).gaps(dataset.table.column(case)).is_empty()
+    assert dataset.bound_hierarchy(case).gaps(dataset.table.column(case)).is_empty()
 
 
 def test_all_eighteen_classes_of_hipaa_are_covered():

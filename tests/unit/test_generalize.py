@@ -100,7 +100,7 @@ def test_every_shown_value_is_the_label_of_the_true_one() -> None:
     data = people()
     change = run(data)
     for name, level in change.public["levels"].items():
-        expected = data.ladder(name).generalize(data.table.column(name), level)
+        expected = data.bound_hierarchy(name).generalize(data.table.column(name), level)
         assert change.table.column(name).to_list() == expected.to_list()
     assert change.public["optimal"] is True
 
@@ -321,12 +321,12 @@ def test_progress_is_told() -> None:
 def test_loss_of_a_column_without_choice_is_nothing() -> None:
     data = people()
     one = data.with_frame(data.table.frame.with_columns(pl.lit("F").alias("sex")))
-    prices = Loss().lay(compress(one))
-    assert prices.star[2] == 0.0
+    losses = Loss().bind(compress(one))
+    assert losses.star[2] == 0.0
 
 
 def test_a_column_with_one_value_stays_as_it_is() -> None:
     frame = pl.DataFrame({"town": ["Bonn"] * 40, "age": range(40)})
     recipe = {"sfumato": 1, "columns": {"town": "quasi", "age": "quasi"}, "models": [{"k-anonymity": 5}]}
     done = sfumato.protect({**recipe, "steps": ["generalize"]}, frame)
-    assert done.protected.done[0].change.public["levels"] == {"town": 0, "age": 1}
+    assert done.protected.steps[0].change.public["levels"] == {"town": 0, "age": 1}

@@ -29,56 +29,56 @@ from sfumato.schema.hierarchy import hierarchy_from_dict
 
 
 def levels(rule, values, **options):
-    ladder = rule.ladder("c", pl.Series("c", values, **options))
-    return [level.text.to_list() for level in ladder.levels]
+    hierarchy = rule.bind("c", pl.Series("c", values, **options))
+    return [level.text.to_list() for level in hierarchy.levels]
 
 
-class TestLadder:
-    ladder = BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*", "*", "*"]])
+class TestBoundHierarchy:
+    hierarchy = BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*", "*", "*"]])
 
     def test_encode_decode_generalize(self):
         column = pl.Series("c", [30, 10, 10])
-        assert self.ladder.encode(column).tolist() == [2, 0, 0]
-        assert self.ladder.generalize(column, 0).to_list() == [30, 10, 10]
-        assert self.ladder.generalize(column, 1).to_list() == ["b", "a", "a"]
-        assert self.ladder.levels[1].leaves_under.tolist() == [2, 1]
+        assert self.hierarchy.encode(column).tolist() == [2, 0, 0]
+        assert self.hierarchy.generalize(column, 0).to_list() == [30, 10, 10]
+        assert self.hierarchy.generalize(column, 1).to_list() == ["b", "a", "a"]
+        assert self.hierarchy.levels[1].leaves_under.tolist() == [2, 1]
 
     @pytest.mark.parametrize("dtype", [pl.String, pl.Int8, pl.Int64, pl.Categorical, pl.Enum(["10", "20", "30"])])
     def test_a_column_of_another_type_is_compared_as_text(self, dtype):
         column = pl.Series("c", ["30", "10"]).cast(dtype)
-        assert self.ladder.encode(column).tolist() == [2, 0]
+        assert self.hierarchy.encode(column).tolist() == [2, 0]
 
     def test_a_gap_is_an_error_with_rows_and_without_values(self):
         column = pl.Series("c", [10, 77, None, 88, 77])
         with pytest.raises(HierarchyGap) as refusal:
-            self.ladder.check(column)
+            self.hierarchy.check(column)
         assert refusal.value.rows == (1, 3, 4)
         assert "2 of the column's values (3 rows, first in row 2)" in str(refusal.value)
         assert "77" not in str(refusal.value)
-        assert self.ladder.gaps(column).to_list() == [77, 88]
+        assert self.hierarchy.gaps(column).to_list() == [77, 88]
 
     def test_an_empty_cell_needs_a_leaf_to_be_encoded(self):
         column = pl.Series("c", [10, None])
-        self.ladder.check(column)
+        self.hierarchy.check(column)
         with pytest.raises(HierarchyGap, match="empty cells"):
-            self.ladder.encode(column)
-        full = with_missing(self.ladder)
+            self.hierarchy.encode(column)
+        full = with_missing(self.hierarchy)
         assert full.encode(column).tolist() == [0, 3]
         assert full.generalize(column, 1).to_list() == ["a", None]
         assert full.generalize(column, 2).to_list() == ["*", "*"]
         assert with_missing(full) is full
-        assert self.ladder.leaves.null_count() == 0
+        assert self.hierarchy.leaves.null_count() == 0
 
     def test_missing_keeps_bounds(self):
-        full = with_missing(IntervalsHierarchy.build([5, 10]).ladder("age", pl.Series([3, 27])))
+        full = with_missing(IntervalsHierarchy.build([5, 10]).bind("age", pl.Series([3, 27])))
         assert full.levels[1].low.tolist() == [0, 25, 0]
         assert full.levels[1].high.tolist() == [4, 29, 29]
         assert full.levels[-1].size == 1
 
     def test_missing_survives_the_file(self, tmp_path):
-        full = with_missing(self.ladder)
+        full = with_missing(self.hierarchy)
         full.to_csv(tmp_path / "h.csv")
-        assert FileHierarchy.build(tmp_path / "h.csv").ladder("c", pl.Series([10])) == full
+        assert FileHierarchy.build(tmp_path / "h.csv").bind("c", pl.Series([10])) == full
 
     def test_labels_that_merge_and_split_are_refused(self):
         with pytest.raises(HierarchyNotNested) as refusal:
@@ -91,18 +91,18 @@ class TestLadder:
             BoundHierarchy.from_labels("c", pl.Series(["v", "w", "v"]), [["*"] * 3])
 
     def test_equality(self):
-        assert self.ladder == BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*"] * 3])
-        assert self.ladder != BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "b", "b"], ["*"] * 3])
-        assert self.ladder != BoundHierarchy.from_labels(
+        assert self.hierarchy == BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "a", "b"], ["*"] * 3])
+        assert self.hierarchy != BoundHierarchy.from_labels("c", pl.Series([10, 20, 30]), [["a", "b", "b"], ["*"] * 3])
+        assert self.hierarchy != BoundHierarchy.from_labels(
             "c", pl.Series(["10", "20", "30"]), [["a", "a", "b"], ["*"] * 3]
         )
-        assert self.ladder != root_only("c", pl.Series([10, 20, 30]))
+        assert self.hierarchy != root_only("c", pl.Series([10, 20, 30]))
 
     def test_a_data_set_lays_it_over_its_column(self):
         frame = pl.DataFrame({"age": [23, None, 41]})
         schema = Schema(columns={"age": Column(role=Role.QUASI, hierarchy={"intervals": [10]})})
-        ladder = Dataset.of(DataTable(frame=frame), schema).ladder("age")
-        assert ladder.generalize(frame["age"], 1).to_list() == ["20-29", None, "40-49"]
+        hierarchy = Dataset.of(DataTable(frame=frame), schema).bound_hierarchy("age")
+        assert hierarchy.generalize(frame["age"], 1).to_list() == ["20-29", None, "40-49"]
 
 
 class TestIntervals:
@@ -126,8 +126,8 @@ class TestIntervals:
     def test_large_numbers_lie_in_their_own_band(self):
         numbers = [1_000_000_009, 10_000_000_007, 9_007_199_254_740_993]
         for kind in (pl.Int64, pl.Float64):
-            ladder = IntervalsHierarchy.build([10]).ladder("c", pl.Series(numbers[:2], dtype=kind))
-            assert ladder.levels[1].low.tolist() == [1_000_000_000, 10_000_000_000]
+            hierarchy = IntervalsHierarchy.build([10]).bind("c", pl.Series(numbers[:2], dtype=kind))
+            assert hierarchy.levels[1].low.tolist() == [1_000_000_000, 10_000_000_000]
         assert levels(IntervalsHierarchy.build([10]), numbers)[1][2] == "9007199254740990-9007199254740999"
 
     def test_origin_top_and_bottom(self):
@@ -234,7 +234,7 @@ class TestGroups:
 
     def test_leaves_are_typed_like_the_column(self):
         rule = GroupsHierarchy.build({"order": [True, False], "sizes": []})
-        assert rule.ladder("c", pl.Series([True])).leaves.to_list() == [True, False]
+        assert rule.bind("c", pl.Series([True])).leaves.to_list() == [True, False]
 
     @pytest.mark.parametrize("sizes", [[[1, 1]], [0], [[2, 2], [1]]])
     def test_sizes_that_do_not_add_up(self, sizes):
@@ -252,12 +252,12 @@ class TestTaxonomy:
 
     def test_numbers(self):
         rule = TaxonomyHierarchy.build({"tree": {"low": [1, 2], "high": [3]}})
-        assert rule.ladder("c", pl.Series([1])).leaves.to_list() == [1, 2, 3]
+        assert rule.bind("c", pl.Series([1])).leaves.to_list() == [1, 2, 3]
 
     def test_a_label_in_two_branches(self):
         rule = TaxonomyHierarchy.build({"tree": {"A": {"x": [1]}, "B": {"x": [2]}}})
         with pytest.raises(HierarchyNotNested):
-            rule.ladder("c", pl.Series([1]))
+            rule.bind("c", pl.Series([1]))
 
     @pytest.mark.parametrize("tree", [{}, [], {"A": []}, {"A": [date(2000, 1, 1)]}])
     def test_not_a_tree(self, tree):
@@ -273,9 +273,9 @@ class TestFile:
     @pytest.mark.parametrize("delimiter", [";", ",", "\t", "|"])
     def test_the_delimiter_is_found(self, tmp_path, delimiter):
         text = "1;young;*\n2;old;*\n".replace(";", delimiter)
-        ladder = self.written(tmp_path, text.encode()).ladder("c", pl.Series([1]))
-        assert ladder.leaves.to_list() == [1, 2]
-        assert ladder.height == 2
+        hierarchy = self.written(tmp_path, text.encode()).bind("c", pl.Series([1]))
+        assert hierarchy.leaves.to_list() == [1, 2]
+        assert hierarchy.height == 2
 
     def test_encodings_and_compression(self, tmp_path):
         text = "Köln;Rhein;*\n"
@@ -308,17 +308,17 @@ class TestFile:
 
     def test_leaves_typed_like_the_column(self, tmp_path):
         rule = self.written(tmp_path, b"1965-07-31;1965;*\n1966-01-01;1966;*\n")
-        assert rule.ladder("c", pl.Series([date(1965, 7, 31)])).leaves.to_list() == [
+        assert rule.bind("c", pl.Series([date(1965, 7, 31)])).leaves.to_list() == [
             date(1965, 7, 31),
             date(1966, 1, 1),
         ]
-        assert rule.ladder("c", pl.Series([1])).leaves.dtype == pl.String
-        numbers = self.written(tmp_path, b"1;*\n2;*\n").ladder("c", pl.Series([1.0]))
+        assert rule.bind("c", pl.Series([1])).leaves.dtype == pl.String
+        numbers = self.written(tmp_path, b"1;*\n2;*\n").bind("c", pl.Series([1.0]))
         assert numbers.encode(pl.Series([2.0, 1.0])).tolist() == [1, 0]
 
     def test_the_same_number_written_twice(self, tmp_path):
         with pytest.raises(HierarchyNotNested, match="twice"):
-            self.written(tmp_path, b"1;*\n01;*\n").ladder("c", pl.Series([1]))
+            self.written(tmp_path, b"1;*\n01;*\n").bind("c", pl.Series([1]))
 
 
 class TestPlainForm:
@@ -333,4 +333,4 @@ class TestPlainForm:
 
     def test_rows_of_a_table_keep_their_types(self):
         rule = TableHierarchy.build([[1, "low", "*"], [2, "high", "*"], ["", "none", "*"]])
-        assert rule.ladder("c", pl.Series([1])).leaves.to_list() == [1, 2, None]
+        assert rule.bind("c", pl.Series([1])).leaves.to_list() == [1, 2, None]

@@ -218,7 +218,7 @@ def test_the_least_probability_of_presence_is_held_too() -> None:
 def _bound(model: PrivacyModel) -> Any:
     counted = EquivalenceClasses(
         columns=(),
-        ladders=(),
+        hierarchies=(),
         levels=(),
         codes=np.zeros((1, 0), np.int32),
         sizes=np.array([2]),

@@ -249,7 +249,7 @@ def test_weights_spare_a_column() -> None:
 
 
 def test_metrics_without_cell_prices_are_refused() -> None:
-    with pytest.raises(NotApplicable, match="no price on cells"):
+    with pytest.raises(NotApplicable, match="no loss on cells"):
         run(LocalRecode(metric="discernibility"), crowd(), KAnonymity(k=2))
 
 

@@ -24,7 +24,7 @@ from sfumato.testing import sample
 def test_identifiers_never_leave() -> None:
     done = protect(sample(), steps=(), rng=Rng(1))
     assert "name" not in done.data.table.columns
-    assert [item.step.part_name() for item in done.done] == ["remove"]
+    assert [item.step.part_name() for item in done.steps] == ["remove"]
 
 
 @pytest.mark.parametrize("kind", list(registry("method")), ids=lambda kind: kind.part_name())

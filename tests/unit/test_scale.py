@@ -36,7 +36,7 @@ from sfumato.masking.models.k_map import KMap
 from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.t_closeness import TCloseness
 from sfumato.masking.out_of_core import ProtectedFile, check_file, protect_file
-from sfumato.masking.pipeline import Protected, protect
+from sfumato.masking.pipeline import MaskingResult, protect
 from sfumato.registry import registry
 from sfumato.release import State
 from sfumato.rng import Rng
@@ -72,7 +72,7 @@ def people(rows: int = 600) -> pl.DataFrame:
 MODELS: tuple[PrivacyModel, ...] = (KAnonymity(k=4), LDiversity(l=2, kind="distinct"))
 
 
-def in_memory(frame: pl.DataFrame, *steps: Step, models: tuple[PrivacyModel, ...] = MODELS) -> Protected:
+def in_memory(frame: pl.DataFrame, *steps: Step, models: tuple[PrivacyModel, ...] = MODELS) -> MaskingResult:
     return protect(Dataset.of(Table(frame=frame), SCHEMA), steps=steps, models=models, rng=Rng(7))
 
 
@@ -104,8 +104,8 @@ def test_duckdb_writes_the_release_that_memory_gives(tmp_path: Path, settings: d
     found = pl.read_parquet(done.path)
     assert_alike(found, expected.data.table.frame)
     assert done.rows == found.height
-    assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
-    assert done.private[0]["suppressed_whole"] == expected.done[0].change.private["suppressed_whole"]
+    assert done.steps[0]["levels"] == dict(expected.steps[0].change.public["levels"])
+    assert done.private[0]["suppressed_whole"] == expected.steps[0].change.private["suppressed_whole"]
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
 
@@ -249,8 +249,8 @@ def test_a_population_and_a_metric_with_a_target_work_too(tmp_path: Path) -> Non
     expected = in_memory(people(), step, models=models)
     done = at_scale(tmp_path, people(), step, models=models)
     assert_alike(pl.read_parquet(done.path), expected.data.table.frame)
-    assert done.steps[0]["levels"] == dict(expected.done[0].change.public["levels"])
-    assert done.private[0]["score"] == pytest.approx(expected.done[0].change.private["score"])
+    assert done.steps[0]["levels"] == dict(expected.steps[0].change.public["levels"])
+    assert done.private[0]["score"] == pytest.approx(expected.steps[0].change.private["score"])
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
 

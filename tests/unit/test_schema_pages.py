@@ -36,8 +36,8 @@ def test_the_table_was_found():
 @pytest.mark.parametrize(("rule", "levels"), ROWS)
 def test_the_table_of_hierarchies(rule, levels):
     shown = re.findall(r"`([^`]*)`", levels)
-    ladder = hierarchy_from_dict(YAML(typ="safe").load(rule)).ladder("c", pl.Series([typed(shown[0], rule)]))
-    assert shown in ladder.rows()
+    hierarchy = hierarchy_from_dict(YAML(typ="safe").load(rule)).bind("c", pl.Series([typed(shown[0], rule)]))
+    assert shown in hierarchy.rows()
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -99,16 +99,21 @@ def _cast(table: Table, columns: Mapping[str, Column]) -> Dataset:
 def _paths(column: Column, frame: pl.DataFrame, name: str) -> dict[str | None, tuple[str | None, ...]]:
     """For each value of a sensitive column its labels up to the root; a path is unique from its first label on."""
     data = Dataset(table=Table(frame=frame.select(name)), schema=Schema(columns={name: column}))
-    return {path[0]: path for path in zip(*(level.text.to_list() for level in data.ladder(name).levels), strict=True)}
+    return {
+        path[0]: path
+        for path in zip(*(level.text.to_list() for level in data.bound_hierarchy(name).levels), strict=True)
+    }
 
 
 def _like(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> pl.DataFrame:
     """The population with the labels that the release shows."""
     shown = []
     for name in quasi:
-        ladder = population.ladder(name)
+        hierarchy = population.bound_hierarchy(name)
         wanted = set(release.get_column(name).cast(pl.String).drop_nulls().unique().to_list()) - {"*"}
-        levels = [n for n, level in enumerate(ladder.levels) if wanted <= set(level.labels.cast(pl.String).to_list())]
+        levels = [
+            n for n, level in enumerate(hierarchy.levels) if wanted <= set(level.labels.cast(pl.String).to_list())
+        ]
         if not levels:
             raise ColumnsDiffer(
                 f"The labels of `{name}` in the release are on no single level of its hierarchy over the population.",
@@ -116,6 +121,6 @@ def _like(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> p
                 column=name,
             )
         # when every row shows the root, any level would fit, and only the root is right
-        level = levels[0] if wanted else ladder.height
-        shown.append(ladder.generalize(population.table.column(name), level).cast(pl.String).alias(name))
+        level = levels[0] if wanted else hierarchy.height
+        shown.append(hierarchy.generalize(population.table.column(name), level).cast(pl.String).alias(name))
     return pl.DataFrame(shown)

@@ -20,7 +20,7 @@ from sfumato.data import read, to_native
 from sfumato.data.atomic import replacing_folder
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter, NotApplicable, PolicyNotMet, Unmet
-from sfumato.masking.pipeline import Protected
+from sfumato.masking.pipeline import MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.measures.base import ReleasePair
 from sfumato.progress import SILENT, Progress
@@ -41,7 +41,7 @@ class Protection:
 
     recipe: Recipe
     original: Dataset
-    protected: Protected
+    protected: MaskingResult
     release: Release
     account: ReportData
 
@@ -121,7 +121,7 @@ class Protection:
             "rows": self.release.table.rows,
             "original_rows": self.original.rows,
             "undeclared": [name for name in self.release.table.columns if name not in self.recipe.schema.columns],
-            "steps": [done.private() for done in self.protected.done],
+            "steps": [step.private() for step in self.protected.steps],
             "verdicts": [verdict.to_dict() for verdict in self.protected.verdicts],
             "attacks_before": list(self.account.attacks_before),
             "attacks": list(self.account.attacks),
@@ -157,7 +157,7 @@ def protect(
         made,
         columns=released.columns,
         rows=released.rows,
-        steps=[done.public() for done in protected.done],
+        steps=[step.public() for step in protected.steps],
         verdicts=protected.verdicts,
     )
     release = Release(table=released, manifest=manifest)
@@ -179,7 +179,7 @@ def protect(
         recipe=made.to_dict(),
         original_rows=original.rows,
         original_columns=original.table.columns,
-        outcomes=tuple(done.private() for done in protected.done),
+        outcomes=tuple(step.private() for step in protected.steps),
         verdicts=tuple(verdict.to_dict() for verdict in protected.verdicts),
         attacks_before=tuple(attack_to_dict(item) for item in before),
         attacks=tuple(attack_to_dict(item) for item in after),
@@ -252,7 +252,7 @@ def manifest_of(
 def _unprotected(original: Dataset) -> AttackScenario:
     """The naive release: names removed, nothing else done."""
     protected = run_steps(original, steps=(), rng=Rng(0), order="kept")
-    manifest = {"columns": {}, "steps": [done.public() for done in protected.done], "rows": protected.data.rows}
+    manifest = {"columns": {}, "steps": [step.public() for step in protected.steps], "rows": protected.data.rows}
     release = Release(table=protected.data.table, manifest=manifest)
     return AttackScenario(original=original, release=release, lineage=protected.lineage)
 

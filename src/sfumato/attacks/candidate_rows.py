@@ -377,14 +377,14 @@ def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
         hierarchy = hierarchy_from_dict(declared)
         assert hierarchy is not None
         present = values.drop_nulls()
-        ladder = hierarchy.ladder(values.name, present)
-        leaves = ladder.encode(present)
+        bound = hierarchy.bind(values.name, present)
+        leaves = bound.encode(present)
     except (SfumatoError, ValueError, OSError):
         # An outsider may lack the file, or know values it has no line for; notations are read instead.
         return {}
     places = values.is_not_null().arg_true().to_numpy()
     found: dict[str, Ints] = {}
-    for level in ladder.levels[1:]:
+    for level in bound.levels[1:]:
         codes = level.codes[leaves]
         order = np.argsort(codes, kind="stable")
         edges = np.searchsorted(codes[order], np.arange(level.size + 1))

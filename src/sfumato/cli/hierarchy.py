@@ -37,13 +37,18 @@ def write(recipe: Path, column: str, out: Path | None, data: str | None, force: 
     from sfumato.data import replacing
 
     place = out if out is not None else Path(f"{column}.hierarchy.csv")
-    ladder = _dataset(recipe, data, [column]).ladder(column)
+    hierarchy = _dataset(recipe, data, [column]).bound_hierarchy(column)
     with replacing(place, force=force) as temporary:
-        ladder.to_csv(temporary)
+        hierarchy.to_csv(temporary)
     if as_json:
-        emit_json({"hierarchy": str(place), "column": column, "values": len(ladder.leaves), "height": ladder.height})
+        emit_json(
+            {"hierarchy": str(place), "column": column, "values": len(hierarchy.leaves), "height": hierarchy.height}
+        )
     else:
-        note(f"Written: {place} ({len(ladder.leaves)} values, {ladder.height} levels). Use it: {{file: {place.name}}}")
+        note(
+            f"Written: {place} ({len(hierarchy.leaves)} values, {hierarchy.height} levels). "
+            f"Use it: {{file: {place.name}}}"
+        )
         note(
             "It lists the values that occur, and a release publishes its lines: add all values that could occur before "
             "you use it."
@@ -66,7 +71,7 @@ def check(recipe: Path, data: str | None, show_values: bool, as_json: bool) -> i
             continue
         line: dict[str, object] = {"column": name, "state": "complete", "missing": 0}
         try:
-            gaps = dataset.ladder(name).gaps(dataset.table.column(name))
+            gaps = dataset.bound_hierarchy(name).gaps(dataset.table.column(name))
             if len(gaps):
                 line |= {"state": "incomplete", "missing": len(gaps)}
             if show_values and len(gaps):
@@ -92,19 +97,19 @@ def check(recipe: Path, data: str | None, show_values: bool, as_json: bool) -> i
 @json_option
 def show(recipe: Path, column: str, data: str | None, show_values: bool, as_json: bool) -> None:
     """Show the levels of COLUMN's hierarchy: how many groups each has and how large they are."""
-    ladder = _dataset(recipe, data, [column]).ladder(column)
+    hierarchy = _dataset(recipe, data, [column]).bound_hierarchy(column)
     levels = [
         {"level": number, "groups": level.size, "largest": int(level.leaves_under.max(initial=0))}
-        for number, level in enumerate(ladder.levels)
+        for number, level in enumerate(hierarchy.levels)
     ]
     if as_json:
         document: dict[str, object] = {"column": column, "levels": levels}
-        emit_json(document | {"rows": ladder.rows()} if show_values else document)
+        emit_json(document | {"rows": hierarchy.rows()} if show_values else document)
         return
     for line in levels:
         click.echo(f"level {line['level']}: groups {line['groups']}, values in the largest {line['largest']}")
     if show_values:
-        for row in ladder.rows():
+        for row in hierarchy.rows():
             click.echo(" > ".join(row))
 
 

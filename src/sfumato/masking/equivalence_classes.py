@@ -19,7 +19,7 @@ from sfumato.errors import BadParameter, NotApplicable
 from sfumato.schema import Dataset
 from sfumato.schema.hierarchy import BoundHierarchy
 
-__all__ = ["ClassGroups", "EquivalenceClasses", "Tracked", "compress", "number_rows"]
+__all__ = ["ClassGroups", "EquivalenceClasses", "TrackedColumn", "compress", "number_rows"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -53,10 +53,10 @@ class ClassGroups:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tracked:
+class TrackedColumn:
     """A column whose values are counted inside the classes: a sensitive one, or the target of a metric."""
 
-    ladder: BoundHierarchy
+    hierarchy: BoundHierarchy
     """Its values (the leaves, in order) and their taxonomy."""
     cells: Codes
     """Class of each (class, value) pair that occurs."""
@@ -72,7 +72,7 @@ class Tracked:
         """Rows per value, over the table that models compare with."""
         if self.reference is not None:
             return self.reference
-        return np.bincount(self.values, weights=self.counts, minlength=len(self.ladder.leaves)).astype(np.int64)
+        return np.bincount(self.values, weights=self.counts, minlength=len(self.hierarchy.leaves)).astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +83,13 @@ class EquivalenceClasses:
     """
 
     columns: tuple[str, ...]
-    ladders: tuple[BoundHierarchy, ...]
+    hierarchies: tuple[BoundHierarchy, ...]
     levels: tuple[int, ...]
     codes: Codes
     """(class, column): code of the value at the column's level."""
     sizes: Ints
     """Rows per class."""
-    tracked: Mapping[str, Tracked] = field(default_factory=dict)
+    tracked: Mapping[str, TrackedColumn] = field(default_factory=dict)
     population: Ints | None = None
     """People of the population per class, where one was given; then classes of size 0 may occur."""
     of_row: npt.NDArray[np.intp] | None = None
@@ -104,17 +104,17 @@ class EquivalenceClasses:
 
     @cached_property
     def heights(self) -> tuple[int, ...]:
-        return tuple(ladder.height for ladder in self.ladders)
+        return tuple(hierarchy.height for hierarchy in self.hierarchies)
 
     @cached_property
     def frequencies(self) -> tuple[Ints, ...]:
         """By column, rows per code."""
         return tuple(
-            _sum(np.ascontiguousarray(self.codes[:, i]), self.sizes, ladder.levels[level].size)
-            for i, (ladder, level) in enumerate(zip(self.ladders, self.levels, strict=True))
+            _sum(np.ascontiguousarray(self.codes[:, i]), self.sizes, hierarchy.levels[level].size)
+            for i, (hierarchy, level) in enumerate(zip(self.hierarchies, self.levels, strict=True))
         )
 
-    def track(self, name: str) -> Tracked:
+    def track(self, name: str) -> TrackedColumn:
         """The counts of a tracked column."""
         if name not in self.tracked:
             raise BadParameter(
@@ -131,12 +131,12 @@ class EquivalenceClasses:
 
     def _coarser(self, levels: Sequence[int]) -> list[tuple[int, Codes]]:
         out = []
-        for position, (ladder, now, then) in enumerate(zip(self.ladders, self.levels, levels, strict=True)):
+        for position, (hierarchy, now, then) in enumerate(zip(self.hierarchies, self.levels, levels, strict=True)):
             if then < now:
-                raise BadParameter(f"Column `{ladder.column}` is at level {now} and cannot go back to {then}.")
-            step = np.zeros(ladder.levels[now].size, dtype=np.int32)
-            step[ladder.levels[now].codes] = ladder.levels[then].codes
-            out.append((ladder.levels[then].size, step[self.codes[:, position]]))
+                raise BadParameter(f"Column `{hierarchy.column}` is at level {now} and cannot go back to {then}.")
+            step = np.zeros(hierarchy.levels[now].size, dtype=np.int32)
+            step[hierarchy.levels[now].codes] = hierarchy.levels[then].codes
+            out.append((hierarchy.levels[then].size, step[self.codes[:, position]]))
         return out
 
     def roll_up(self, levels: Sequence[int]) -> EquivalenceClasses:
@@ -147,7 +147,7 @@ class EquivalenceClasses:
         first[of[::-1]] = np.arange(len(of))[::-1]
         tracked = {}
         for name, column in self.tracked.items():
-            width = len(column.ladder.leaves)
+            width = len(column.hierarchy.leaves)
             pair, where = np.unique(of[column.cells] * width + column.values, return_inverse=True)
             counts = np.bincount(where, weights=column.counts, minlength=len(pair)).astype(np.int64)
             cells, values = (pair // width).astype(np.int32), (pair % width).astype(np.int32)
@@ -196,8 +196,8 @@ class EquivalenceClasses:
         )
 
     @staticmethod
-    def _histogram(column: Tracked, of: npt.NDArray[np.integer[Any]], count: int) -> Ints:
-        width = len(column.ladder.leaves)
+    def _histogram(column: TrackedColumn, of: npt.NDArray[np.integer[Any]], count: int) -> Ints:
+        width = len(column.hierarchy.leaves)
         where, values, counts = of[column.cells].astype(np.int64), column.values, column.counts
         if where.size and where.min() < 0:
             inside = where >= 0
@@ -218,7 +218,7 @@ class EquivalenceClasses:
 
     def blocks(self, count: int, columns: Iterable[str]) -> int:
         """How many classes may be judged at once so that their histograms stay small."""
-        widest = max((len(self.track(name).ladder.leaves) for name in columns), default=1)
+        widest = max((len(self.track(name).hierarchy.leaves) for name in columns), default=1)
         return max(1, min(count, _BLOCK // max(widest, 1)))
 
 
@@ -266,28 +266,28 @@ def compress(
     frame = data.table.frame
     if population is not None:
         data = _with_population(data, population, names)
-    ladders = tuple(data.ladder(name) for name in names)
+    hierarchies = tuple(data.bound_hierarchy(name) for name in names)
     both = data.table.frame
-    codes = [ladder.encode(both.get_column(name)) for ladder, name in zip(ladders, names, strict=True)]
-    number, count = number_rows(codes, [len(ladder.leaves) for ladder in ladders])
+    codes = [hierarchy.encode(both.get_column(name)) for hierarchy, name in zip(hierarchies, names, strict=True)]
+    number, count = number_rows(codes, [len(hierarchy.leaves) for hierarchy in hierarchies])
     first = np.zeros(count, dtype=np.intp)
     first[number[::-1]] = np.arange(len(number))[::-1]
     of_row = number[: frame.height]
     tracked = {}
     for name in data.sensitive if track is None else track:
-        ladder = data.ladder(name)
-        values = ladder.encode(frame.get_column(name))
-        width = len(ladder.leaves)
+        hierarchy = data.bound_hierarchy(name)
+        values = hierarchy.encode(frame.get_column(name))
+        width = len(hierarchy.leaves)
         pair, counts = np.unique(of_row * width + values, return_counts=True)
-        tracked[name] = Tracked(
-            ladder=ladder,
+        tracked[name] = TrackedColumn(
+            hierarchy=hierarchy,
             cells=(pair // width).astype(np.int32),
             values=(pair % width).astype(np.int32),
             counts=counts.astype(np.int64),
         )
     return EquivalenceClasses(
         columns=names,
-        ladders=ladders,
+        hierarchies=hierarchies,
         levels=(0,) * len(names),
         codes=np.ascontiguousarray(np.stack(codes, axis=1)[first]),
         sizes=np.bincount(of_row, minlength=count).astype(np.int64),

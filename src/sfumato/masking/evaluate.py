@@ -13,7 +13,7 @@ import polars as pl
 from sfumato.data.table import Table
 from sfumato.errors import HierarchyGap, NotApplicable
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, compress
-from sfumato.masking.wildcard_matching import crowd_sums
+from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.release import State, Verdict
 from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.schema.hierarchy import ROOT, BoundHierarchy, root_only, with_missing
@@ -125,8 +125,8 @@ def classes_as_shown(
     columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
     shown = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
     references = {name: _reference(name, data, original) for name in shown.sensitive}
-    for name, (ladder, _) in references.items():
-        shown._ladders[name] = ladder
+    for name, (hierarchy, _) in references.items():
+        shown._bound_hierarchies[name] = hierarchy
     table = compress(shown, population=population)
     tracked = {name: replace(column, reference=references[name][1]) for name, column in table.tracked.items()}
     return replace(table, tracked=tracked)
@@ -140,16 +140,16 @@ def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[Boun
     for whole in (original, data):
         if whole is None or name not in whole.table.columns:
             continue
-        ladder = whole.ladder(name)
+        hierarchy = whole.bound_hierarchy(name)
         try:
-            ladder.encode(data.table.column(name))
+            hierarchy.encode(data.table.column(name))
         except HierarchyGap:
             continue
-        codes = ladder.encode(whole.table.column(name))
-        return ladder, np.bincount(codes, minlength=len(ladder.leaves)).astype(np.int64)
+        codes = hierarchy.encode(whole.table.column(name))
+        return hierarchy, np.bincount(codes, minlength=len(hierarchy.leaves)).astype(np.int64)
     values = data.table.column(name)
-    ladder = with_missing(root_only(name, values.drop_nulls())) if values.null_count() else root_only(name, values)
-    return ladder, np.bincount(ladder.encode(values), minlength=len(ladder.leaves)).astype(np.int64)
+    hierarchy = with_missing(root_only(name, values.drop_nulls())) if values.null_count() else root_only(name, values)
+    return hierarchy, np.bincount(hierarchy.encode(values), minlength=len(hierarchy.leaves)).astype(np.int64)
 
 
 def _generalized_like(
@@ -163,9 +163,11 @@ def _generalized_like(
     people = Dataset.of(Table(frame=population.select(quasi)), schema)
     out = []
     for name in quasi:
-        ladder = people.ladder(name)
+        hierarchy = people.bound_hierarchy(name)
         shown = frame.get_column(name).cast(pl.String).unique().drop_nulls()
-        fits = (n for n, level in enumerate(ladder.levels) if shown.is_in(level.labels.cast(pl.String).implode()).all())
+        fits = (
+            n for n, level in enumerate(hierarchy.levels) if shown.is_in(level.labels.cast(pl.String).implode()).all()
+        )
         number = next(fits, None)
         if number is None:
             raise NotApplicable(
@@ -173,16 +175,16 @@ def _generalized_like(
                 fix="A population can be compared with full-domain generalizations only.",
                 column=name,
             )
-        out.append(ladder.generalize(people.table.column(name), number).cast(pl.String).alias(name))
+        out.append(hierarchy.generalize(people.table.column(name), number).cast(pl.String).alias(name))
     return pl.DataFrame(out)
 
 
 def _overlaps(table: EquivalenceClasses, data: Dataset) -> npt.NDArray[np.bool_]:
     """(class, column): whether the cell is empty and matches everything."""
     empty = np.zeros(table.codes.shape, dtype=np.bool_)
-    for position, ladder in enumerate(table.ladders):
-        if data.schema.column(ladder.column).missing != "category" and ladder.leaves.null_count():
-            empty[:, position] = table.codes[:, position] == int(ladder.leaves.is_null().arg_true()[0])
+    for position, hierarchy in enumerate(table.hierarchies):
+        if data.schema.column(hierarchy.column).missing != "category" and hierarchy.leaves.null_count():
+            empty[:, position] = table.codes[:, position] == int(hierarchy.leaves.is_null().arg_true()[0])
     return empty
 
 
@@ -201,8 +203,8 @@ def wildcard_groups(table: EquivalenceClasses, data: Dataset, *, columns: Iterab
         return own
     names = tuple(own.histograms)
     counted = [own.sizes, *own.histograms.values(), *([] if own.population is None else [own.population])]
-    widths = [len(ladder.leaves) for ladder in table.ladders]
-    sizes, *rest = crowd_sums(table.codes, widths, empty, counted)
+    widths = [len(hierarchy.leaves) for hierarchy in table.hierarchies]
+    sizes, *rest = wildcard_sums(table.codes, widths, empty, counted)
     return ClassGroups(
         sizes=sizes,
         histograms=dict(zip(names, rest, strict=False)),

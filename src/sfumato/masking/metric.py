@@ -2,7 +2,7 @@
 
 Every metric of the literature that searches use is a sum over cells, a sum over classes, or both: what it costs a row
 to show a coarser value in a column, what it costs to stand in a class of some size, and what a suppressed row costs.
-A metric says these prices; whoever transforms the table adds them up.
+A metric says these losses; whoever transforms the table adds them up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sfumato.params import Part
 from sfumato.registry import registry
 from sfumato.schema.hierarchy import BoundHierarchy
 
-__all__ = ["ClassTerm", "ColumnFacts", "LossMetric", "MetricName", "Prices", "Shape", "metric_of"]
+__all__ = ["CellLosses", "ClassTerm", "ClassTotals", "ColumnFacts", "LossMetric", "MetricName", "metric_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class ClassTerm(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnFacts:
-    """What a price may depend on: the column's hierarchy and how its values occur in the original."""
+    """What a loss may depend on: the column's hierarchy and how its values occur in the original."""
 
     name: str
     rows: int
@@ -62,7 +62,7 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
+class ClassTotals:
     """The classes of a transformed table in sums."""
 
     rows: int
@@ -75,7 +75,7 @@ class Shape:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices:
+class CellLosses:
     """A metric laid over a table."""
 
     cells: tuple[tuple[Floats, ...], ...]
@@ -83,7 +83,7 @@ class Prices:
     weights: Floats
     """By column, how much it counts; 1 when the user said nothing."""
     star: Floats
-    """By column: what a suppressed row pays. Never less than any price of the column."""
+    """By column: what a suppressed row pays. Never less than any loss of the column."""
     constant: float = 0.0
 
 
@@ -94,7 +94,7 @@ class LossMetric(Part):
     grows: ClassVar[bool] = True
     """Without suppression, a coarser table never scores lower than a finer one."""
     by_width: ClassVar[bool] = False
-    """Prices of numbers depend on the width of their range."""
+    """CellLosses of numbers depend on the width of their range."""
 
     @property
     def target(self) -> str | None:
@@ -102,7 +102,7 @@ class LossMetric(Part):
         return None
 
     @abstractmethod
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         """What one row pays for a value that covers ``leaves`` leaves and ``rows`` rows of the original.
@@ -114,41 +114,41 @@ class LossMetric(Part):
     def star(self, facts: ColumnFacts) -> float:
         """What a suppressed row pays in the column; as much as the root unless the metric says otherwise."""
         leaves, rows, widths = np.array([facts.leaves]), np.array([facts.rows]), np.array([1.0])
-        return float(self.price(facts, leaves, rows, facts.height, widths if facts.numeric else None)[0])
+        return float(self.loss(facts, leaves, rows, facts.height, widths if facts.numeric else None)[0])
 
-    def columns(self, cells: Floats, prices: Prices) -> Floats:
-        """The columns' parts of the score, from the sums of prices over all rows, suppressed ones included.
+    def columns(self, cells: Floats, losses: CellLosses) -> Floats:
+        """The columns' parts of the score, from the sums of losses over all rows, suppressed ones included.
 
         The last axis of ``cells`` are the columns. A part must not fall when its sum rises. All parts are added.
         """
-        return prices.weights * cells
+        return losses.weights * cells
 
     @abstractmethod
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
         """The score from the sum of the columns' parts; it must not fall when that sum rises."""
 
-    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+    def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
         """A lower bound of the score of every table at or above ``finer``, whatever it suppresses.
 
         ``columns`` are lower bounds of the sums of columns' parts there. No class has fewer than ``least`` rows. With
         ``stay``, rows that ``finer`` keeps are kept by the coarser tables too. A metric with a class term says more.
         """
-        return self.total(columns, prices, finer)
+        return self.total(columns, losses, finer)
 
-    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+    def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:
         """A lower bound of the score of every table below ``coarser`` that suppresses at least the same rows.
 
         ``columns`` are lower bounds of the sums of columns' parts there, with those rows suppressed.
         """
-        return self.total(columns, prices, coarser)
+        return self.total(columns, losses, coarser)
 
-    def score(self, cells: Floats, prices: Prices, shape: Shape) -> float:
-        """The score from the sums of prices over the kept rows, by column."""
-        everyone = cells + shape.suppressed * prices.star
-        return float(self.total(self.columns(everyone, prices).sum(), prices, shape))
+    def score(self, cells: Floats, losses: CellLosses, shape: ClassTotals) -> float:
+        """The score from the sums of losses over the kept rows, by column."""
+        everyone = cells + shape.suppressed * losses.star
+        return float(self.total(self.columns(everyone, losses).sum(), losses, shape))
 
-    def lay(self, table: EquivalenceClasses, weights: Mapping[str, float] | None = None) -> Prices:
-        """All prices of a table, ready for a search."""
+    def bind(self, table: EquivalenceClasses, weights: Mapping[str, float] | None = None) -> CellLosses:
+        """All losses of a table, ready for a search."""
         weights = dict(weights or {})
         unknown = [name for name in weights if name not in table.columns]
         chosen = np.array([float(weights.get(name, 1.0)) for name in table.columns])
@@ -159,14 +159,14 @@ class LossMetric(Part):
         star = np.zeros(len(table.columns))
         for position, facts in enumerate(column_facts(table)):
             levels = []
-            for number, level in enumerate(table.ladders[position].levels):
+            for number, level in enumerate(table.hierarchies[position].levels):
                 covered = np.bincount(level.codes, weights=facts.frequency, minlength=level.size).astype(np.int64)
-                widths = _widths(table.ladders[position], number) if self.by_width and facts.numeric else None
-                priced = self.price(facts, level.leaves_under, covered, number, widths)
-                levels.append(np.asarray(priced, dtype=np.float64))
+                widths = _widths(table.hierarchies[position], number) if self.by_width and facts.numeric else None
+                loss = self.loss(facts, level.leaves_under, covered, number, widths)
+                levels.append(np.asarray(loss, dtype=np.float64))
             cells.append(tuple(levels))
             star[position] = self.star(facts)
-        return Prices(cells=tuple(cells), weights=chosen, star=star, constant=self.constant(table))
+        return CellLosses(cells=tuple(cells), weights=chosen, star=star, constant=self.constant(table))
 
     def constant(self, table: EquivalenceClasses) -> float:
         """A number of the whole table that :meth:`total` needs."""
@@ -177,21 +177,21 @@ def column_facts(table: EquivalenceClasses) -> tuple[ColumnFacts, ...]:
     """The facts of each quasi-identifier of a compressed table (all at level 0)."""
     return tuple(
         ColumnFacts(
-            name=ladder.column,
+            name=hierarchy.column,
             rows=table.rows,
-            leaves=len(ladder.leaves),
-            height=ladder.height,
-            numeric=ladder.leaves.dtype.is_numeric(),
+            leaves=len(hierarchy.leaves),
+            height=hierarchy.height,
+            numeric=hierarchy.leaves.dtype.is_numeric(),
             frequency=table.frequencies[i],
         )
-        for i, ladder in enumerate(table.ladders)
+        for i, hierarchy in enumerate(table.hierarchies)
     )
 
 
-def _widths(ladder: BoundHierarchy, number: int) -> Floats:
+def _widths(hierarchy: BoundHierarchy, number: int) -> Floats:
     """Width of each group of a level as a share of the range of all leaves; an empty cell has none."""
-    level = ladder.levels[number]
-    values = ladder.leaves.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    level = hierarchy.levels[number]
+    values = hierarchy.leaves.cast(pl.Float64).fill_null(np.nan).to_numpy()
     known = ~np.isnan(values)
     low, high = np.full(level.size, np.inf), np.full(level.size, -np.inf)
     if level.low is not None and level.high is not None:

@@ -55,7 +55,7 @@ class ModelRule(ABC):
     name: str
     """Name of the model, for messages."""
     columns: tuple[str, ...] = ()
-    """Tracked columns whose histograms :attr:`ClassGroups.histograms` must hold."""
+    """TrackedColumn columns whose histograms :attr:`ClassGroups.histograms` must hold."""
     closure: Monotonicity = Monotonicity.NONE
     """Monotonicity under generalization."""
     shrinks: bool = True

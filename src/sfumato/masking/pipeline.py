@@ -17,11 +17,11 @@ from sfumato.release import Change, Lineage, Verdict
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
-__all__ = ["Done", "Protected", "protect"]
+__all__ = ["MaskingResult", "StepResult", "protect"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
+class StepResult:
     """A step that has run: its name, and what may be said of it to whom."""
 
     step: Step
@@ -38,12 +38,12 @@ class Done:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Protected:
+class MaskingResult:
     """The masked data set with the account of how it came about."""
 
     data: Dataset
     lineage: Lineage
-    done: tuple[Done, ...]
+    steps: tuple[StepResult, ...]
     verdicts: tuple[Verdict, ...]
 
     @property
@@ -60,14 +60,14 @@ def protect(
     rng: Rng,
     order: str = "shuffled",
     progress: Progress = SILENT,
-) -> Protected:
+) -> MaskingResult:
     """Run the steps in order, remove the identifiers that are left, and judge the outcome by every model.
 
     Rows are shuffled at the end unless ``order`` is "kept": two releases in the order of the same original could be
     linked row by row, whatever was done to their values.
     """
     original, lineage = data, Lineage.identity(data.rows)
-    done: list[Done] = []
+    results: list[StepResult] = []
     safe: set[str] = set()
 
     def run(step: Step, position: int) -> None:
@@ -77,7 +77,7 @@ def protect(
         data = Dataset(table=change.table, schema=data.schema)
         lineage = lineage.then(change.rows)
         safe.update(change.touched)
-        done.append(Done(step=step, change=change))
+        results.append(StepResult(step=step, change=change))
 
     for position, step in enumerate(steps):
         run(step, position)
@@ -90,7 +90,7 @@ def protect(
         lineage = lineage.then(rows.astype(np.int64))
     data = data.with_frame(_used_categories(data.table.frame))
     verdicts = tuple(model.check(data, original=original) for model in models)
-    return Protected(data=data, lineage=lineage, done=tuple(done), verdicts=verdicts)
+    return MaskingResult(data=data, lineage=lineage, steps=tuple(results), verdicts=verdicts)
 
 
 def _used_categories(frame: pl.DataFrame) -> pl.DataFrame:

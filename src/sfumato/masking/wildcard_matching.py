@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from sfumato.masking.equivalence_classes import number_rows
 
-__all__ = ["crowd_sums"]
+__all__ = ["wildcard_sums"]
 
 
-def crowd_sums(
+def wildcard_sums(
     codes: npt.NDArray[np.integer[Any]],
     widths: Sequence[int],
     empty: npt.NDArray[np.bool_],

@@ -54,8 +54,8 @@ def column_pictures(
 
 def _bars(declared: Column, before: pl.Series | None, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str]:
     if before is not None and declared.hierarchy is not None:
-        ladder = _ladder(declared.hierarchy, before)
-        lifted = _lift(ladder, before, after, most) if ladder is not None else None
+        hierarchy = _bound_hierarchy(declared.hierarchy, before)
+        lifted = _lift(hierarchy, before, after, most) if hierarchy is not None else None
         if lifted is not None:
             return lifted
     if before is not None and (before.dtype.is_temporal() or before.dtype.is_numeric()):
@@ -69,24 +69,26 @@ def _bars(declared: Column, before: pl.Series | None, after: pl.Series, most: in
 # --- along the hierarchy ------------------------------------------------------------------------------------------
 
 
-def _ladder(hierarchy: Hierarchy, before: pl.Series) -> BoundHierarchy | None:
+def _bound_hierarchy(hierarchy: Hierarchy, before: pl.Series) -> BoundHierarchy | None:
     try:
-        ladder = hierarchy.ladder(before.name, before.drop_nulls().unique().sort())
+        bound = hierarchy.bind(before.name, before.drop_nulls().unique().sort())
     except SfumatoError:  # the hierarchy is not one of these values; they are then shown as they are
         return None
-    return with_missing(ladder) if before.null_count() else ladder
+    return with_missing(bound) if before.null_count() else bound
 
 
-def _lift(ladder: BoundHierarchy, before: pl.Series, after: pl.Series, most: int) -> tuple[tuple[Bar, ...], str] | None:
-    """Both sides at the lowest level that holds every released label; None when some label is none of the ladder's."""
+def _lift(
+    hierarchy: BoundHierarchy, before: pl.Series, after: pl.Series, most: int
+) -> tuple[tuple[Bar, ...], str] | None:
+    """Both sides at the lowest level that holds every released label; None if the hierarchy lacks some label."""
     released = _counts(after)
-    place = _places(ladder)
+    place = _places(hierarchy)
     if not all(label in place for label in released if label not in (ROOT, MISSING)):
         return None
-    ground = max((place[label][0] for label in released if label not in (ROOT, MISSING)), default=ladder.height)
+    ground = max((place[label][0] for label in released if label not in (ROOT, MISSING)), default=hierarchy.height)
     leaves = np.array([place[label][1] for label in released if label in place], dtype=np.int64)
-    shown = _enough(ladder, ground, leaves, most)
-    level = ladder.levels[shown]
+    shown = _enough(hierarchy, ground, leaves, most)
+    level = hierarchy.levels[shown]
     names = [MISSING if label is None else str(label) for label in level.labels.cast(pl.String).to_list()]
     # A cell that was recoded to the root, or suppressed, stays a bar of its own below the root.
     up = {label: names[level.codes[leaf]] for label, (_, leaf) in place.items()}
@@ -97,17 +99,17 @@ def _lift(ladder: BoundHierarchy, before: pl.Series, after: pl.Series, most: int
             target = up.get(label, label) if label != ROOT else ROOT
             side[target] = side.get(target, 0) + count
         sides.append(side)
-    order = _ladder_order(ladder, shown, names)
+    order = _label_order(hierarchy, shown, names)
     note = "" if shown == 0 else f"Shown at level {shown} of the column's hierarchy"
     if shown > ground:
         note += f"; the release itself is finer (level {ground})"
     return _categories(sides[0], sides[1], most, order=order), note + ("." if note else "")
 
 
-def _places(ladder: BoundHierarchy) -> dict[str, tuple[int, int]]:
+def _places(hierarchy: BoundHierarchy) -> dict[str, tuple[int, int]]:
     """For each label the lowest level it stands on, and one leaf under it."""
     place: dict[str, tuple[int, int]] = {}
-    for number, level in enumerate(ladder.levels):
+    for number, level in enumerate(hierarchy.levels):
         leaf = np.zeros(level.size, dtype=np.int64)
         leaf[level.codes] = np.arange(len(level.codes))
         for code, label in enumerate(level.labels.cast(pl.String).to_list()):
@@ -115,22 +117,22 @@ def _places(ladder: BoundHierarchy) -> dict[str, tuple[int, int]]:
     return place
 
 
-def _enough(ladder: BoundHierarchy, ground: int, leaves: npt.NDArray[np.int64], most: int) -> int:
+def _enough(hierarchy: BoundHierarchy, ground: int, leaves: npt.NDArray[np.int64], most: int) -> int:
     """The lowest level from ``ground`` up on which the released labels form few enough groups, but not one."""
-    for number in range(ground, ladder.height + 1):
-        groups = len(np.unique(ladder.levels[number].codes[leaves]))
+    for number in range(ground, hierarchy.height + 1):
+        groups = len(np.unique(hierarchy.levels[number].codes[leaves]))
         if groups <= most:
             return number if groups > 1 or number == ground else number - 1
     return ground
 
 
-def _ladder_order(ladder: BoundHierarchy, shown: int, names: list[str]) -> list[str] | None:
-    level = ladder.levels[shown]
+def _label_order(hierarchy: BoundHierarchy, shown: int, names: list[str]) -> list[str] | None:
+    level = hierarchy.levels[shown]
     if level.low is not None:
         return [names[i] for i in np.argsort(level.low, kind="stable")]
-    if ladder.leaves.dtype.is_numeric() or ladder.leaves.dtype.is_temporal():
-        first = np.full(level.size, len(ladder.leaves), dtype=np.int64)
-        np.minimum.at(first, level.codes, ladder.leaves.rank("ordinal").fill_null(0).to_numpy().astype(np.int64))
+    if hierarchy.leaves.dtype.is_numeric() or hierarchy.leaves.dtype.is_temporal():
+        first = np.full(level.size, len(hierarchy.leaves), dtype=np.int64)
+        np.minimum.at(first, level.codes, hierarchy.leaves.rank("ordinal").fill_null(0).to_numpy().astype(np.int64))
         return [names[i] for i in np.argsort(first, kind="stable")]
     return None
 

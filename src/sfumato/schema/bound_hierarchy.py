@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Level:
-    """One level of a ladder: for each leaf the number of its group, and the groups' labels."""
+    """One level of a hierarchy: for each leaf the number of its group, and the groups' labels."""
 
     codes: Codes
     labels: pl.Series
@@ -59,8 +59,8 @@ class BoundHierarchy:
     Guaranteed: no leaf stands twice, no label stands for two groups of a level, and values that share a group share
     every group above it.
 
-    >>> ladder = BoundHierarchy.from_labels("sex", pl.Series(["f", "m"]), [["*", "*"]])
-    >>> ladder.generalize(pl.Series("sex", ["m", "m", "f"]), 1).to_list()
+    >>> hierarchy = BoundHierarchy.from_labels("sex", pl.Series(["f", "m"]), [["*", "*"]])
+    >>> hierarchy.generalize(pl.Series("sex", ["m", "m", "f"]), 1).to_list()
     ['*', '*', '*']
     """
 
@@ -170,7 +170,7 @@ class BoundHierarchy:
         return [list(line) for line in zip(*columns, strict=True)]
 
     def to_csv(self, path: Path) -> None:
-        """Write the ladder as a hierarchy file: no header, one line per leaf, last column the root."""
+        """Write the hierarchy as a hierarchy file: no header, one line per leaf, last column the root."""
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, delimiter=";", lineterminator="\n").writerows(self.rows())
 
@@ -194,24 +194,24 @@ class BoundHierarchy:
         return cls(column=column, leaves=leaves, levels=tuple(levels))
 
 
-def with_missing(ladder: BoundHierarchy) -> BoundHierarchy:
-    """The same ladder with one more leaf for "no value", which stays missing up to the root.
+def with_missing(hierarchy: BoundHierarchy) -> BoundHierarchy:
+    """The same hierarchy with one more leaf for "no value", which stays missing up to the root.
 
     Where groups are ranges, "no value" is a group of its own whose range is everything.
     """
-    if ladder.leaves.null_count():
-        return ladder
-    leaves = ladder.leaves.extend_constant(None, 1)
+    if hierarchy.leaves.null_count():
+        return hierarchy
+    leaves = hierarchy.leaves.extend_constant(None, 1)
     levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
-    for number, level in enumerate(ladder.levels[1:], start=1):
-        top = number == ladder.height and level.size == 1
+    for number, level in enumerate(hierarchy.levels[1:], start=1):
+        top = number == hierarchy.height and level.size == 1
         labels = level.labels if top else level.labels.extend_constant(None, 1)
         own = np.int32(0 if top else level.size)
         low, high = level.low, level.high
         if not top and low is not None and high is not None:
             low, high = np.append(low, min(low, default=0.0)), np.append(high, max(high, default=0.0))
         levels.append(Level(codes=np.append(level.codes, own), labels=labels, low=low, high=high))
-    return BoundHierarchy(column=ladder.column, leaves=leaves, levels=tuple(levels))
+    return BoundHierarchy(column=hierarchy.column, leaves=leaves, levels=tuple(levels))
 
 
 def root_only(column: str, values: pl.Series) -> BoundHierarchy:

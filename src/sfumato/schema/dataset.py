@@ -93,18 +93,18 @@ class Dataset:
         return self.schema.column(name).kind or Kind.of(self.table.column(name).dtype)
 
     @cached_property
-    def _ladders(self) -> dict[str, BoundHierarchy]:
+    def _bound_hierarchies(self) -> dict[str, BoundHierarchy]:
         return {}
 
-    def ladder(self, name: str) -> BoundHierarchy:
+    def bound_hierarchy(self, name: str) -> BoundHierarchy:
         """The hierarchy of a column laid over its values; a column without one has only the step to ``*``."""
-        if name not in self._ladders:
+        if name not in self._bound_hierarchies:
             series = self.table.column(name)
             values = series.drop_nulls().unique().sort()
             hierarchy = self.schema.column(name).hierarchy
-            ladder = hierarchy.ladder(name, values) if hierarchy is not None else root_only(name, values)
-            self._ladders[name] = with_missing(ladder) if series.null_count() else ladder
-        return self._ladders[name]
+            bound = hierarchy.bind(name, values) if hierarchy is not None else root_only(name, values)
+            self._bound_hierarchies[name] = with_missing(bound) if series.null_count() else bound
+        return self._bound_hierarchies[name]
 
     def with_frame(self, frame: pl.DataFrame) -> Dataset:
         """The same schema over another frame."""

@@ -38,7 +38,7 @@ class Hierarchy(Part):
     """Values of a column on which ``examples`` can be shown; the contract tests and the docs use them."""
 
     @abstractmethod
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         """Lay the rule over the distinct, non-null ``values`` of a column.
 
         A hierarchy with a domain of its own (a file, a taxonomy) ignores which values occur; the others cover just

@@ -9,7 +9,7 @@ import polars as pl
 from sfumato.errors import HierarchyNotNested
 from sfumato.schema.bound_hierarchy import ROOT, BoundHierarchy
 
-__all__ = ["Scalar", "as_text", "ladder_of_rows", "typed_leaves"]
+__all__ = ["Scalar", "as_text", "bound_from_rows", "typed_leaves"]
 
 Scalar = bool | int | float | str | None
 """A value as YAML writes it; None and "" both mean "no value"."""
@@ -49,8 +49,8 @@ def typed_leaves(texts: Sequence[str | None], dtype: pl.DataType) -> pl.Series:
     return typed if typed.null_count() == text.null_count() else text
 
 
-def ladder_of_rows(column: str, values: pl.Series, rows: Sequence[Sequence[str | None]]) -> BoundHierarchy:
-    """A ladder from written lines (leaf, then a label per level); a root is added where the last level has none."""
+def bound_from_rows(column: str, values: pl.Series, rows: Sequence[Sequence[str | None]]) -> BoundHierarchy:
+    """A hierarchy from written lines (leaf, then a label per level); a root is added where the last level has none."""
     widths = {len(row) for row in rows}
     if len(widths) != 1:
         first = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), 0)

@@ -37,7 +37,7 @@ def _run(recipe: Recipe, data: Dataset, tries: int) -> dict[str, Any]:
         "recipe": public,
         "columns": {name: entry for name, entry in public["columns"].items() if name in done.data.table.columns},
         "models": public["models"],
-        "steps": [step.public() for step in done.done],
+        "steps": [step.public() for step in done.steps],
         "order": recipe.order,
         "rows": done.data.rows,
     }

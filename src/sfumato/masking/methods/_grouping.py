@@ -61,7 +61,7 @@ class RecordSpace:
             if data.kind(name) in NUMBER_LIKE:
                 numbers.append(_scaled(numbers_of(physical(series)), standardize))
             else:
-                indicators.extend(_indicators(data.ladder(name), series))
+                indicators.extend(_indicators(data.bound_hierarchy(name), series))
         width = len(numbers) + sum(size for _, size, _ in indicators)
         if width > _WIDEST or width * len(rows) > _CELLS:
             most = min(_WIDEST, _CELLS // max(len(rows), 1))
@@ -86,11 +86,11 @@ def _scaled(values: Floats, standardize: bool) -> Floats:
     return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
 
-def _indicators(ladder: BoundHierarchy, series: pl.Series) -> list[tuple[npt.NDArray[np.int64], int, float]]:
+def _indicators(hierarchy: BoundHierarchy, series: pl.Series) -> list[tuple[npt.NDArray[np.int64], int, float]]:
     """Per level below the root: which coordinate each record has, how many there are, and their weight."""
-    codes, height = ladder.encode(series), max(ladder.height, 1)
+    codes, height = hierarchy.encode(series), max(hierarchy.height, 1)
     found = []
-    for number, level in enumerate(ladder.levels[:-1] if ladder.height else ladder.levels):
+    for number, level in enumerate(hierarchy.levels[:-1] if hierarchy.height else hierarchy.levels):
         used, place = np.unique(level.codes[codes], return_inverse=True)
         share = ((number + 1) ** 2 - number**2) / height**2
         found.append((place.reshape(-1), len(used), float(np.sqrt(share / 2))))
@@ -149,12 +149,12 @@ def aggregate(series: pl.Series, kind: Kind, groups: Groups, how: str, weights: 
 
 def common_ancestor(data: Dataset, name: str, rows: Rows, groups: Groups) -> pl.Series:
     """Per group the label at the lowest level of the hierarchy on which all its members agree, as text."""
-    ladder = data.ladder(name)
-    codes = ladder.encode(data.table.column(name).gather(rows))
+    hierarchy = data.bound_hierarchy(name)
+    codes = hierarchy.encode(data.table.column(name).gather(rows))
     count = int(groups.max()) + 1
     answer: list[str | None] = [None] * count
     open_ = np.ones(count, dtype=bool)
-    for level in ladder.levels:
+    for level in hierarchy.levels:
         here = level.codes[codes]
         low, high = np.full(count, len(level.labels)), np.full(count, -1)
         np.minimum.at(low, groups, here)

@@ -169,8 +169,8 @@ class Generalize(Step):
         assert table.of_row is not None
         whole, partly = (fate[table.of_row] for fate in self.fates(space, best))
         columns = [
-            ladder.decode(table.codes[table.of_row, i], level) if level else data.table.column(ladder.column)
-            for i, (ladder, level) in enumerate(zip(table.ladders, best.levels, strict=True))
+            hierarchy.decode(table.codes[table.of_row, i], level) if level else data.table.column(hierarchy.column)
+            for i, (hierarchy, level) in enumerate(zip(table.hierarchies, best.levels, strict=True))
         ]
         for i, name in enumerate(table.columns):
             starred = (whole | partly) if name in (self.only or ()) else whole
@@ -220,7 +220,7 @@ def _passing_with_stars(
     others = [i for i, name in enumerate(table.columns) if name not in only]
     of, count = np.zeros(len(part), dtype=np.intp), 1
     if others:
-        levels = [table.ladders[i].levels[best.levels[i]] for i in others]
+        levels = [table.hierarchies[i].levels[best.levels[i]] for i in others]
         codes = [level.codes[part.codes[:, i]] for i, level in zip(others, levels, strict=True)]
         of, count = number_rows(codes, [level.size for level in levels])
     good = np.zeros(count, dtype=np.bool_)

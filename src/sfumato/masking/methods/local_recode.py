@@ -13,11 +13,11 @@ from pydantic import Field
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import compress
-from sfumato.masking.metric import MetricName, Shape, metric_of
+from sfumato.masking.metric import ClassTotals, MetricName, metric_of
 from sfumato.masking.search.hierarchy_arrays import (
     HierarchyArrays,
-    cell_prices,
-    forest,
+    cell_losses,
+    hierarchy_arrays,
     labels_of,
     lowest_groups,
     spelled,
@@ -36,7 +36,7 @@ class LocalRecode(Step):
     """Put alike rows into clusters that meet the models, and show in each the lowest groups that hold all its values.
 
     Keeps every row and far more detail than one level per column, because the same value may be shown as it is in one
-    row and coarsened in another. That is also its price: labels of different levels stand side by side in a column, so
+    row and coarsened in another. That is also its loss: labels of different levels stand side by side in a column, so
     counting a value means reading the hierarchy. Values are coarsened, never altered. A cluster protects as much as
     the models say and no more; clusters follow similarity, so rows that look alike in the quasi-identifiers may also
     agree in a sensitive column unless a model forbids it.
@@ -55,7 +55,7 @@ class LocalRecode(Step):
     )
 
     metric: MetricName = "loss"
-    """Loss metric whose cell prices are kept low; one that prices cells, such as `loss`, `ncp` or `precision`."""
+    """Loss metric whose cell losses are kept low; one that losses cells, such as `loss`, `ncp` or `precision`."""
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """How much the detail of a column counts; 1 for columns not named."""
     block: Annotated[int, Field(ge=50)] = 3000
@@ -70,16 +70,16 @@ class LocalRecode(Step):
         conditions = Conditions(table, context.models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
         conditions = Conditions(table, context.models, method=self.part_name())
-        prices = metric.lay(table, self.weights)
-        varies = any(len(ladder.leaves) > 1 for ladder in table.ladders)
-        if varies and all(not level.any() for column in prices.cells for level in column):
+        losses = metric.bind(table, self.weights)
+        varies = any(len(hierarchy.leaves) > 1 for hierarchy in table.hierarchies)
+        if varies and all(not level.any() for column in losses.cells for level in column):
             raise NotApplicable(
-                f"The metric `{metric.part_name()}` puts no price on cells, so it cannot guide local recoding.",
+                f"The metric `{metric.part_name()}` puts no loss on cells, so it cannot guide local recoding.",
                 fix="Use `loss`, `ncp`, `precision` or `entropy`.",
             )
-        woods = forest(table, prices.cells, prices.weights)
+        trees = hierarchy_arrays(table, losses.cells, losses.weights)
         cluster, count = cluster_units(
-            woods,
+            trees,
             conditions.least,
             home=home,
             block=self.block,
@@ -87,14 +87,14 @@ class LocalRecode(Step):
             threads=min(os.cpu_count() or 1, 4),
             progress=context.progress,
         )
-        cluster, count = merge_until(conditions, woods, cluster, count)
-        levels = lowest_groups(woods, cluster, count)[cluster]
-        sums = (_unweighted(woods, levels, prices.weights) * table.sizes[:, None]).sum(axis=0)
-        shape = Shape(rows=table.rows, suppressed=0, classes=count, term=0.0)
+        cluster, count = merge_until(conditions, trees, cluster, count)
+        levels = lowest_groups(trees, cluster, count)[cluster]
+        sums = (_unweighted(trees, levels, losses.weights) * table.sizes[:, None]).sum(axis=0)
+        shape = ClassTotals(rows=table.rows, suppressed=0, classes=count, term=0.0)
         assert table.of_row is not None
         columns = [
-            labels_of(ladder, table.codes[:, i], levels[:, i]).gather(table.of_row).alias(ladder.column)
-            for i, ladder in enumerate(table.ladders)
+            labels_of(hierarchy, table.codes[:, i], levels[:, i]).gather(table.of_row).alias(hierarchy.column)
+            for i, hierarchy in enumerate(table.hierarchies)
         ]
         return Change(
             table=data.table.with_frame(data.table.frame.with_columns(columns)),
@@ -103,28 +103,28 @@ class LocalRecode(Step):
                 "suppressed": 0,
                 "classes": count,
                 "metric": self.metric,
-                "score": metric.score(sums, prices, shape),
+                "score": metric.score(sums, losses, shape),
                 "granularity": _granularity(data, table.columns, columns),
                 "optimal": False,
             },
         )
 
 
-def _unweighted(woods: HierarchyArrays, levels: npt.NDArray[np.int16], weights: npt.NDArray[np.float64]) -> Any:
-    """Cell prices without the columns' weights, which the metric applies itself."""
-    return cell_prices(woods, levels) / np.where(weights > 0, weights, 1.0)
+def _unweighted(trees: HierarchyArrays, levels: npt.NDArray[np.int16], weights: npt.NDArray[np.float64]) -> Any:
+    """Cell losses without the columns' weights, which the metric applies itself."""
+    return cell_losses(trees, levels) / np.where(weights > 0, weights, 1.0)
 
 
 def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) -> float:
     """1 minus the mean loss of detail per cell: what is left of the columns' detail, from 0 to 1."""
     total = 0.0
     for name, series in zip(names, shown, strict=True):
-        ladder = data.ladder(name)
-        size = len(ladder.leaves)
+        hierarchy = data.bound_hierarchy(name)
+        size = len(hierarchy.leaves)
         if size < 2:
             continue
         cover: dict[str | None, int] = {}
-        for level in ladder.levels:
+        for level in hierarchy.levels:
             for label, leaves in zip(spelled(level.labels).to_list(), level.leaves_under.tolist(), strict=True):
                 cover[label] = max(cover.get(label, 0), leaves)
         counts = spelled(series).alias("label").value_counts()

@@ -83,7 +83,7 @@ class Mondrian(Step):
         conditions = Conditions(table, context.models, method=self.part_name())
         kinds = tuple(data.kind(name) for name in table.columns)
         weights = np.array([float(self.weights.get(name, 1.0)) for name in table.columns])
-        axes = axes_of(table.ladders, kinds, weights)
+        axes = axes_of(table.hierarchies, kinds, weights)
         place = np.stack([axis.rank[table.codes[:, i]] for i, axis in enumerate(axes.axes)], axis=1)
         relaxed = self.cuts == "relaxed"
         boxes = _partition(place, table, conditions, axes, relaxed=relaxed, by=BY[self.choose], watch=context.progress)
@@ -130,7 +130,7 @@ def _by_rows(table: EquivalenceClasses, data: Dataset) -> EquivalenceClasses:
     rows = np.arange(len(table.of_row), dtype=np.int32)
     ones = np.ones(len(rows), dtype=np.int64)
     tracked = {
-        name: replace(column, cells=rows, values=column.ladder.encode(data.table.column(name)), counts=ones)
+        name: replace(column, cells=rows, values=column.hierarchy.encode(data.table.column(name)), counts=ones)
         for name, column in table.tracked.items()
     }
     return replace(table, codes=table.codes[table.of_row], sizes=ones, tracked=tracked, of_row=rows.astype(np.intp))
@@ -189,7 +189,7 @@ def _cut_all(
                      cut: Any = cut, chosen: Ints = chosen) -> None:  # fmt: skip
                 cut_cells(
                     starts[a:b], ends[a:b], tried[a:b], place, weight, unit, *spare, cut, chosen[a:b],
-                    axes.hierarchical, axes.start, axes.groups, axes.price, axes.position, axes.weight,
+                    axes.hierarchical, axes.start, axes.groups, axes.loss, axes.position, axes.weight,
                     least, relaxed, by, longest,
                 )  # fmt: skip
 
@@ -259,7 +259,7 @@ def _ncp(axes: Axes, boxes: _Boxes, table: EquivalenceClasses) -> float:
             level = np.zeros(len(low), dtype=np.intp)
             for codes in axis.groups[:-1]:
                 level += codes[low] != codes[high]
-            width = axes.price[axes.start[i, level] + low]
+            width = axes.loss[axes.start[i, level] + low]
         else:
             width = np.minimum(1.0, axis.position[high] - axis.position[low])
         total += float(width @ rows) / table.rows

@@ -15,7 +15,7 @@ from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.evaluate import wildcard_groups
 from sfumato.masking.search.cell_suppression import cheapest_cells
-from sfumato.masking.search.hierarchy_arrays import forest, lowest_groups, with_spares
+from sfumato.masking.search.hierarchy_arrays import hierarchy_arrays, lowest_groups, with_spares
 from sfumato.masking.search.local_recoding.clustering import cluster_units
 from sfumato.masking.search.merge_clusters import merge_until
 from sfumato.masking.search.partition_check import Conditions
@@ -104,12 +104,12 @@ class SuppressCells(Step):
                 fix="Declare `missing: category` for the quasi-identifiers, or use `local-recode` or `generalize`.",
             )
         empty = np.zeros(table.codes.shape, dtype=np.bool_)
-        for i, ladder in enumerate(table.ladders):
-            if ladder.leaves.null_count():
-                empty[:, i] = table.codes[:, i] == int(ladder.leaves.is_null().arg_true()[0])
+        for i, hierarchy in enumerate(table.hierarchies):
+            if hierarchy.leaves.null_count():
+                empty[:, i] = table.codes[:, i] == int(hierarchy.leaves.is_null().arg_true()[0])
         return cheapest_cells(
             table.codes,
-            [len(ladder.leaves) for ladder in table.ladders],
+            [len(hierarchy.leaves) for hierarchy in table.hierarchies],
             table.sizes,
             empty=empty,
             at_risk=wildcard_groups(table, data, columns=()).sizes < conditions.least,
@@ -124,13 +124,13 @@ class SuppressCells(Step):
         conditions = Conditions(table, context.models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
         conditions = Conditions(table, context.models, method=self.part_name())
-        # an emptied cell costs its column's price; a cell that is shown or was empty before costs nothing
-        cells = [(np.zeros(len(ladder.leaves)), np.ones(1)) for ladder in table.ladders]
-        woods = forest(table, cells, costs)
+        # an emptied cell costs its column's loss; a cell that is shown or was empty before costs nothing
+        cells = [(np.zeros(len(hierarchy.leaves)), np.ones(1)) for hierarchy in table.hierarchies]
+        trees = hierarchy_arrays(table, cells, costs)
         threads = min(os.cpu_count() or 1, 4)
-        cluster, count = cluster_units(woods, conditions.least, home=home, threads=threads, progress=context.progress)
-        cluster, count = merge_until(conditions, woods, cluster, count)
-        return table, lowest_groups(woods, cluster, count)[cluster] > 0
+        cluster, count = cluster_units(trees, conditions.least, home=home, threads=threads, progress=context.progress)
+        cluster, count = merge_until(conditions, trees, cluster, count)
+        return table, lowest_groups(trees, cluster, count)[cluster] > 0
 
 
 def _without_hierarchies(data: Dataset) -> Dataset:

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Aecs(LossMetric):
@@ -17,18 +17,18 @@ class Aecs(LossMetric):
 
     reference: ClassVar[str] = "LeFevre et al. (2006), doi:10.1109/ICDE.2006.101"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         return np.zeros(len(leaves))
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
         return columns + shape.rows / max(shape.classes + (shape.suppressed > 0), 1)
 
-    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+    def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
         # a coarser class holds a class that was kept, or at least so many rows that were not
         return columns + finer.rows / max(finer.classes + finer.suppressed // max(least, 1) + 1, 1)
 
-    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+    def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:
         kept = coarser.rows - coarser.suppressed
         return columns + coarser.rows / max(kept // max(least, 1) + 1, 1)

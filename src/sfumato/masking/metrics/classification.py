@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import ClassTerm, ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Classification(LossMetric):
@@ -27,16 +27,16 @@ class Classification(LossMetric):
     def target(self) -> str:
         return self.column
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         return np.zeros(len(leaves))
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
         return columns + (shape.term + shape.suppressed) / shape.rows
 
-    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+    def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
         return columns + finer.term / finer.rows
 
-    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+    def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:
         return columns + coarser.suppressed / coarser.rows

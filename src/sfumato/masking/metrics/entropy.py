@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Entropy(LossMetric):
@@ -18,12 +18,12 @@ class Entropy(LossMetric):
 
     reference: ClassVar[str] = "Gionis and Tassa (2009), doi:10.1109/TKDE.2008.129"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         known = facts.frequency[facts.frequency > 0]
         own = float(known @ np.log2(known)) / facts.rows
         return np.asarray(np.log2(np.maximum(rows, 1)) - own, dtype=np.float64)
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
         return np.asarray(columns)

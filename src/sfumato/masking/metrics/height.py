@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.errors import NotApplicable
-from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Height(LossMetric):
@@ -18,12 +18,12 @@ class Height(LossMetric):
 
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         if level is None:
             raise NotApplicable("height has no meaning for values without a level.", fix="Use `loss` or `ncp`.")
         return np.full(len(leaves), level / facts.rows)
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
         return np.asarray(columns)

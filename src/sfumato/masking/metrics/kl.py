@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.masking.equivalence_classes import EquivalenceClasses
-from sfumato.masking.metric import ClassTerm, ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Kl(LossMetric):
@@ -20,7 +20,7 @@ class Kl(LossMetric):
     class_term: ClassVar[ClassTerm] = ClassTerm.XLOGX
     reference: ClassVar[str] = "Kifer and Gehrke (2006), doi:10.1145/1142473.1142499"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         return np.asarray(np.log2(leaves) / facts.rows, dtype=np.float64)
@@ -29,16 +29,16 @@ class Kl(LossMetric):
         sizes = table.sizes[table.sizes > 0]
         return float(sizes @ np.log2(sizes))
 
-    def columns(self, cells: Floats, prices: Prices) -> Floats:
+    def columns(self, cells: Floats, losses: CellLosses) -> Floats:
         return cells
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
         gone = shape.suppressed * np.log2(shape.suppressed) if shape.suppressed else 0.0
-        return np.maximum(columns + (prices.constant - shape.term - gone) / shape.rows, 0.0)
+        return np.maximum(columns + (losses.constant - shape.term - gone) / shape.rows, 0.0)
 
-    def above(self, columns: Floats, prices: Prices, finer: Shape, *, least: int, stay: bool) -> Floats:
+    def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
         # merging suppressed rows can lower it, so nothing is known beforehand
         return np.zeros_like(columns)
 
-    def below(self, columns: Floats, prices: Prices, coarser: Shape, *, least: int) -> Floats:
+    def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:
         return np.zeros_like(columns)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Loss(LossMetric):
@@ -19,14 +19,14 @@ class Loss(LossMetric):
 
     reference: ClassVar[str] = "Iyengar (2002), doi:10.1145/775047.775089"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
-        # scaled here, so that a sum of prices over rows is the column's loss
+        # scaled here, so that a sum of losses over rows is the column's loss
         return np.asarray((leaves - 1) / max(facts.leaves - 1, 1) / facts.rows, dtype=np.float64)
 
-    def columns(self, cells: Floats, prices: Prices) -> Floats:
-        return prices.weights * np.log1p(cells)
+    def columns(self, cells: Floats, losses: CellLosses) -> Floats:
+        return losses.weights * np.log1p(cells)
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
-        return np.asarray(np.expm1(columns / prices.weights.sum()))
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
+        return np.asarray(np.expm1(columns / losses.weights.sum()))

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Ncp(LossMetric):
@@ -19,7 +19,7 @@ class Ncp(LossMetric):
     by_width: ClassVar[bool] = True
     reference: ClassVar[str] = "Xu et al. (2006), doi:10.1145/1150402.1150504"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         share = np.where(leaves > 1, leaves / facts.leaves, 0.0) if widths is None else widths
@@ -28,5 +28,5 @@ class Ncp(LossMetric):
     def star(self, facts: ColumnFacts) -> float:
         return 1 / facts.rows
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
-        return np.asarray(columns / prices.weights.sum())
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
+        return np.asarray(columns / losses.weights.sum())

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.errors import NotApplicable
-from sfumato.masking.metric import ColumnFacts, Floats, Ints, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats, Ints, LossMetric
 
 
 class Precision(LossMetric):
@@ -18,7 +18,7 @@ class Precision(LossMetric):
 
     reference: ClassVar[str] = "Sweeney (2002), doi:10.1142/S021848850200165X"
 
-    def price(
+    def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         if level is None:
@@ -28,5 +28,5 @@ class Precision(LossMetric):
     def star(self, facts: ColumnFacts) -> float:
         return 1 / facts.rows
 
-    def total(self, columns: Floats, prices: Prices, shape: Shape) -> Floats:
-        return np.asarray(columns / prices.weights.sum())
+    def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
+        return np.asarray(columns / losses.weights.sum())

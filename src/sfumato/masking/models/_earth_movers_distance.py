@@ -34,19 +34,19 @@ def ordered_distance(shares: Floats, reference: Floats) -> Floats:
     return np.asarray(np.abs(np.cumsum(shares - reference, axis=-1))[..., :-1].sum(axis=-1) / steps)
 
 
-def hierarchical_distance(shares: Floats, reference: Floats, ladder: BoundHierarchy) -> Floats:
+def hierarchical_distance(shares: Floats, reference: Floats, hierarchy: BoundHierarchy) -> Floats:
     """Two values are as far apart as the level of their lowest common group, over the height of the taxonomy.
 
     At each group the surplus of some children pays the lack of others; what is left moves on to the parent. The cost
     of a level is its share of the height.
     """
-    height = max(ladder.height, 1)
+    height = max(hierarchy.height, 1)
     surplus = shares - reference
     cost = np.zeros(surplus.shape[:-1])
-    codes = ladder.levels[0].codes
+    codes = hierarchy.levels[0].codes
     extra = surplus
-    for number in range(1, ladder.height + 1):
-        level = ladder.levels[number]
+    for number in range(1, hierarchy.height + 1):
+        level = hierarchy.levels[number]
         parent = np.zeros(extra.shape[-1], dtype=np.int64)
         parent[codes] = level.codes
         up = _by_group(np.maximum(extra, 0.0), parent, level.size)

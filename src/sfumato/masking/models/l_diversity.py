@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.errors import BadParameter
-from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, Tracked
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
 from sfumato.masking.model import Floats, Mask, ModelRule, Monotonicity, PrivacyModel, sensitive_column
 from sfumato.release.class_counts import ConditionResult, Counts, ReleaseCounts, shares
 
@@ -107,11 +107,11 @@ class LDiversity(PrivacyModel):
         )
 
 
-def secret_values(column: Tracked, healthy: tuple[str, ...], model: str) -> Mask | None:
+def secret_values(column: TrackedColumn, healthy: tuple[str, ...], model: str) -> Mask | None:
     """Which values are secret; None when all are. A healthy value that the column cannot take is refused."""
     if not healthy:
         return None
-    names = column.ladder.leaves.cast(pl.String).to_list()
+    names = column.hierarchy.leaves.cast(pl.String).to_list()
     unknown = sum(value not in names for value in healthy)
     if unknown:
         raise BadParameter(

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import ConfigDict, Field
 
 from sfumato.errors import BadParameter
-from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, Tracked
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
 from sfumato.masking.model import (
     Counts,
     Floats,
@@ -67,7 +67,7 @@ class TCloseness(PrivacyModel):
         tracked = table.track(column)
         return _Distance(self.part_name(), column, tracked, self._reference(tracked), self.distance, self.t)
 
-    def _reference(self, tracked: Tracked) -> Floats:
+    def _reference(self, tracked: TrackedColumn) -> Floats:
         totals = tracked.totals.astype(np.float64)
         if self.against == "table":
             weights = totals
@@ -75,7 +75,7 @@ class TCloseness(PrivacyModel):
             weights = (totals > 0).astype(np.float64)
         else:
             assert isinstance(self.against, dict)
-            names = tracked.ladder.leaves.cast(pl.String).to_list()
+            names = tracked.hierarchy.leaves.cast(pl.String).to_list()
             unknown = [value for value in self.against if value not in names]
             if unknown:
                 raise BadParameter(
@@ -115,9 +115,11 @@ class TCloseness(PrivacyModel):
 class _Distance(ModelRule):
     closure = Monotonicity.PASSING
 
-    def __init__(self, name: str, column: str, tracked: Tracked, reference: Floats, distance: str, t: float) -> None:
+    def __init__(
+        self, name: str, column: str, tracked: TrackedColumn, reference: Floats, distance: str, t: float
+    ) -> None:
         self.name, self.columns, self.wanted = name, (column,), t
-        self.distance, self.ladder = distance, tracked.ladder
+        self.distance, self.hierarchy = distance, tracked.hierarchy
         occurs = (tracked.totals > 0) | (reference > 0)
         # values of the hierarchy that nobody holds would stretch the order, so they are left out of it
         self.order = np.flatnonzero(occurs)[_order(tracked, occurs)] if distance == "ordered" else None
@@ -130,16 +132,16 @@ class _Distance(ModelRule):
             return equal_distance(shares, self.shares)
         if self.order is not None:
             return ordered_distance(shares[:, self.order], self.shares[self.order])
-        return hierarchical_distance(shares, self.shares, self.ladder)
+        return hierarchical_distance(shares, self.shares, self.hierarchy)
 
     def due(self, groups: ClassGroups, passed: Mask) -> Counts:
         # leaving out a share of the rows moves a distribution by at most that share
         return whole_rows(groups.sizes * (self.values(groups) - self.wanted), passed, groups.sizes)
 
 
-def _order(tracked: Tracked, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _order(tracked: TrackedColumn, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Numbers and dates by size, words as the hierarchy lists them (without one: by the alphabet); no value is last."""
-    leaves = tracked.ladder.leaves.filter(pl.Series(occurs))
+    leaves = tracked.hierarchy.leaves.filter(pl.Series(occurs))
     if leaves.dtype == pl.String:
         return np.argsort(leaves.is_null().to_numpy(), kind="stable")
     return leaves.arg_sort(nulls_last=True).to_numpy()

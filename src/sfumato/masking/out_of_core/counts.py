@@ -16,7 +16,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
-from sfumato.masking.equivalence_classes import EquivalenceClasses, Tracked, compress, number_rows
+from sfumato.masking.equivalence_classes import EquivalenceClasses, TrackedColumn, compress, number_rows
 from sfumato.masking.evaluate import classes_as_shown
 from sfumato.masking.model import PrivacyModel
 from sfumato.schema import ROOT, BoundHierarchy, Column, Dataset, Role, Schema
@@ -38,24 +38,24 @@ class CodedColumn:
     """Which column of the source it is."""
     values: pl.Series
     """The distinct values, "no value" included."""
-    ladder: BoundHierarchy
+    hierarchy: BoundHierarchy
     lowest: int = 0
     """The lowest level of interest: values of one group there are counted as one."""
 
     @cached_property
     def codes(self) -> Codes:
         """By value: its leaf, or one leaf that stands for its group at the lowest level."""
-        leaves = self.ladder.encode(self.values)
+        leaves = self.hierarchy.encode(self.values)
         if self.lowest == 0:
             return leaves
-        level = self.ladder.levels[self.lowest]
+        level = self.hierarchy.levels[self.lowest]
         stands = np.zeros(level.size, dtype=np.int32)
         stands[level.codes[::-1]] = np.arange(len(level.codes), dtype=np.int32)[::-1]
         return stands[level.codes[leaves]]
 
     @property
     def width(self) -> int:
-        return len(self.ladder.leaves)
+        return len(self.hierarchy.leaves)
 
     @cached_property
     def empty(self) -> int:
@@ -115,7 +115,7 @@ class Counted:
     columns: tuple[CodedColumn, ...]
     codes: Codes
     sizes: Ints
-    tracked: Mapping[str, Tracked] = field(default_factory=dict)
+    tracked: Mapping[str, TrackedColumn] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -143,8 +143,8 @@ class Counted:
                 place[number[: len(codes)]] = np.arange(len(codes))
                 cells = place[number[len(codes) :]]
             values = found[:, -1]
-            tracked[beside.name] = Tracked(
-                ladder=beside.ladder, cells=cells.astype(np.int32), values=values, counts=counts
+            tracked[beside.name] = TrackedColumn(
+                hierarchy=beside.hierarchy, cells=cells.astype(np.int32), values=values, counts=counts
             )
         assert codes is not None
         assert sizes is not None
@@ -183,7 +183,7 @@ class Counted:
     def classes(self) -> EquivalenceClasses:
         return EquivalenceClasses(
             columns=self.names,
-            ladders=tuple(column.ladder for column in self.columns),
+            hierarchies=tuple(column.hierarchy for column in self.columns),
             levels=(0,) * len(self.columns),
             codes=self.codes,
             sizes=self.sizes,

@@ -60,10 +60,10 @@ def laid_out(
     for position, (column, level) in enumerate(zip(coded, levels, strict=True)):
         i = column.number
         as_text = level > 0 or i in starred or i in in_part
-        values, ladder = column.values, column.ladder
-        labels = ladder.decode(ladder.encode(values), level) if level else values
+        values, hierarchy = column.values, column.hierarchy
+        labels = hierarchy.decode(hierarchy.encode(values), level) if level else values
         labels = labels.cast(pl.String) if as_text else labels
-        if level and ladder.levels[level].size == 1 and not labels.null_count():
+        if level and hierarchy.levels[level].size == 1 and not labels.null_count():
             constants[i] = str(labels[0])
         elif as_text:
             tables[f"map_{i}"] = pl.DataFrame({"value": values, "label": labels})
@@ -100,9 +100,9 @@ def _one_of_each(table: EquivalenceClasses, levels: Sequence[int], chosen: Mask)
     inside = np.flatnonzero(chosen)
     if not len(inside):
         return inside
-    ladders = [ladder.levels[level] for ladder, level in zip(table.ladders, levels, strict=True)]
-    shown = [level.codes[table.codes[inside, i]] for i, level in enumerate(ladders)]
-    number, count = number_rows(shown, [level.size for level in ladders])
+    hierarchies = [hierarchy.levels[level] for hierarchy, level in zip(table.hierarchies, levels, strict=True)]
+    shown = [level.codes[table.codes[inside, i]] for i, level in enumerate(hierarchies)]
+    number, count = number_rows(shown, [level.size for level in hierarchies])
     first = np.zeros(count, dtype=np.intp)
     first[number] = inside
     return first

@@ -22,7 +22,7 @@ from sfumato.engines.engine import Engine
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import BadParameter, EmptyTable, NotApplicable, UnknownColumn, WrongKind, did_you_mean
 from sfumato.masking.base import Context, Step
-from sfumato.masking.equivalence_classes import Tracked
+from sfumato.masking.equivalence_classes import TrackedColumn
 from sfumato.masking.evaluate import judge_classes
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.methods.pseudonymize import Pseudonymize
@@ -117,13 +117,13 @@ class _Source:
         column = schema.column(name)
         role = Column(role=Role.PLAIN, hierarchy=None if plain else column.hierarchy)
         single = Dataset(table=Table(frame=values.alias(name).to_frame()), schema=Schema(columns={name: role}))
-        ladder = single.ladder(name)
-        if level > ladder.height:
+        hierarchy = single.bound_hierarchy(name)
+        if level > hierarchy.height:
             raise BadParameter(
-                f"generalize: level {level} of `{name}` is not within its hierarchy (0 to {ladder.height}).",
+                f"generalize: level {level} of `{name}` is not within its hierarchy (0 to {hierarchy.height}).",
                 column=name,
             )
-        return CodedColumn(name=name, number=number, values=values.alias(name), ladder=ladder, lowest=level)
+        return CodedColumn(name=name, number=number, values=values.alias(name), hierarchy=hierarchy, lowest=level)
 
     def count(self, schema: Schema, quasi: Sequence[CodedColumn], track: Sequence[CodedColumn]) -> Counted:
         """Count the combinations of the quasi-identifiers, once for each tracked column or once in all."""
@@ -148,7 +148,7 @@ class _Source:
             runs = self._runs(coded)
             if self.engine.query(statements.estimated(self.base, runs), "estimating classes").item() <= most:
                 break
-            able = [c for c in coded if c.lowest < highest.get(c.name, c.ladder.height)]
+            able = [c for c in coded if c.lowest < highest.get(c.name, c.hierarchy.height)]
             if not able:
                 break
             widest = max(able, key=lambda column: column.groups)
@@ -301,7 +301,7 @@ def _judged(
     backend: Engine,
     temporary: Path | None,
     progress: Progress,
-    original: Mapping[str, Tracked],
+    original: Mapping[str, TrackedColumn],
 ) -> tuple[Verdict, ...]:
     """The verdicts on a file. Of the original only how often each sensitive value occurs in it is used."""
     with backend.workspace(path, temporary=temporary, progress=progress) as opened:
@@ -314,7 +314,9 @@ def _judged(
         track = [name for name in tracked_columns(models, sensitive, None) if name in found.columns]
         coded = [found.coded(name, schema, plain=True) for name in quasi]
         beside = [found.coded(name, schema) for name in track]
-        beside = [replace(one, ladder=original[one.name].ladder) if one.name in original else one for one in beside]
+        beside = [
+            replace(one, hierarchy=original[one.name].hierarchy) if one.name in original else one for one in beside
+        ]
         counts = found.count(schema, coded, beside)
     references = {name: one.totals for name, one in original.items()}
     counts = replace(

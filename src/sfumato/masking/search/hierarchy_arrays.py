@@ -18,7 +18,7 @@ import polars as pl
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.schema import BoundHierarchy, Dataset
 
-__all__ = ["HierarchyArrays", "cell_prices", "forest", "labels_of", "lowest_groups", "spelled", "with_spares"]
+__all__ = ["HierarchyArrays", "cell_losses", "hierarchy_arrays", "labels_of", "lowest_groups", "spelled", "with_spares"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -30,10 +30,10 @@ class HierarchyArrays:
 
     groups: npt.NDArray[np.int32]
     """(unit, column, level): code of the unit's group. Levels above a column's own height repeat its root."""
-    price: Floats
+    loss: Floats
     """What one row pays for showing a group; all columns and levels one after the other, weights applied."""
     offset: Ints
-    """(column, level): where the prices of that level begin."""
+    """(column, level): where the losses of that level begin."""
     rows: Ints
     """Rows per unit."""
 
@@ -41,19 +41,19 @@ class HierarchyArrays:
         return len(self.rows)
 
     @cached_property
-    def dearest(self) -> npt.NDArray[np.intp]:
-        """Columns by the mean price of giving up their last level, dearest first: loops that stop early look there."""
+    def costliest(self) -> npt.NDArray[np.intp]:
+        """Columns by the mean loss of giving up their last level, costliest first: loops that stop early look there."""
         top = self.groups.shape[2] - 1
         means = [
-            float(np.average(self.price[self.offset[c, top] + self.groups[:, c, top]], weights=self.rows))
-            - float(np.average(self.price[self.offset[c, 0] + self.groups[:, c, 0]], weights=self.rows))
+            float(np.average(self.loss[self.offset[c, top] + self.groups[:, c, top]], weights=self.rows))
+            - float(np.average(self.loss[self.offset[c, 0] + self.groups[:, c, 0]], weights=self.rows))
             for c in range(self.groups.shape[1])
         ]
         return np.argsort(-np.array(means), kind="stable")
 
     def take(self, units: npt.NDArray[np.intp]) -> HierarchyArrays:
         """Some of the units."""
-        return HierarchyArrays(groups=self.groups[units], price=self.price, offset=self.offset, rows=self.rows[units])
+        return HierarchyArrays(groups=self.groups[units], loss=self.loss, offset=self.offset, rows=self.rows[units])
 
 
 def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[EquivalenceClasses, Ints]:
@@ -75,8 +75,8 @@ def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[Equiv
     sizes = np.concatenate([table.sizes - spare, np.ones(total, dtype=np.int64)])
     tracked = {}
     for name, column in table.tracked.items():
-        width = len(column.ladder.leaves)
-        values = column.ladder.encode(data.table.column(name))
+        width = len(column.hierarchy.leaves)
+        values = column.hierarchy.encode(data.table.column(name))
         pair, counts = np.unique(of_row.astype(np.int64) * width + values, return_counts=True)
         tracked[name] = replace(
             column,
@@ -89,48 +89,48 @@ def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[Equiv
     return replace(table, codes=codes, sizes=sizes, tracked=tracked, of_row=of_row), home
 
 
-def forest(table: EquivalenceClasses, cells: Sequence[Sequence[Floats]], weights: Floats) -> HierarchyArrays:
-    """Lay hierarchies and prices (by column, level and code) over the units of a compressed table."""
+def hierarchy_arrays(table: EquivalenceClasses, cells: Sequence[Sequence[Floats]], weights: Floats) -> HierarchyArrays:
+    """Lay hierarchies and losses (by column, level and code) over the units of a compressed table."""
     deepest = max(table.heights) + 1
-    groups = np.empty((len(table), len(table.ladders), deepest), dtype=np.int32)
-    offset = np.zeros((len(table.ladders), deepest), dtype=np.int64)
-    prices: list[Floats] = []
+    groups = np.empty((len(table), len(table.hierarchies), deepest), dtype=np.int32)
+    offset = np.zeros((len(table.hierarchies), deepest), dtype=np.int64)
+    losses: list[Floats] = []
     place = 0
-    for column, ladder in enumerate(table.ladders):
-        assert ladder.levels[-1].size == 1, "compiled loops climb until two values meet, at the root at the latest"
+    for column, hierarchy in enumerate(table.hierarchies):
+        assert hierarchy.levels[-1].size == 1, "compiled loops climb until two values meet, at the root at the latest"
         for number in range(deepest):
-            level = ladder.levels[min(number, ladder.height)]
+            level = hierarchy.levels[min(number, hierarchy.height)]
             groups[:, column, number] = level.codes[table.codes[:, column]]
-            if number <= ladder.height:
+            if number <= hierarchy.height:
                 offset[column, number] = place
-                prices.append(np.asarray(cells[column][number], dtype=np.float64) * weights[column])
+                losses.append(np.asarray(cells[column][number], dtype=np.float64) * weights[column])
                 place += level.size
             else:
                 offset[column, number] = offset[column, number - 1]
-    return HierarchyArrays(groups=groups, price=np.concatenate(prices), offset=offset, rows=table.sizes)
+    return HierarchyArrays(groups=groups, loss=np.concatenate(losses), offset=offset, rows=table.sizes)
 
 
-def lowest_groups(woods: HierarchyArrays, cluster: Ints, count: int) -> npt.NDArray[np.int16]:
+def lowest_groups(trees: HierarchyArrays, cluster: Ints, count: int) -> npt.NDArray[np.int16]:
     """(cluster, column): the lowest level at which all units of the cluster share a group."""
     order = np.argsort(cluster, kind="stable")
     starts = np.searchsorted(cluster[order], np.arange(count))
-    deepest = woods.groups.shape[2]
-    levels = np.full((count, woods.groups.shape[1]), deepest - 1, dtype=np.int16)
-    for column in range(woods.groups.shape[1]):
+    deepest = trees.groups.shape[2]
+    levels = np.full((count, trees.groups.shape[1]), deepest - 1, dtype=np.int16)
+    for column in range(trees.groups.shape[1]):
         for level in range(deepest - 2, -1, -1):
-            codes = woods.groups[order, column, level]
+            codes = trees.groups[order, column, level]
             alike = np.minimum.reduceat(codes, starts) == np.maximum.reduceat(codes, starts)
             levels[alike, column] = level
     return levels
 
 
-def cell_prices(woods: HierarchyArrays, levels: npt.NDArray[np.integer[Any]]) -> Floats:
+def cell_losses(trees: HierarchyArrays, levels: npt.NDArray[np.integer[Any]]) -> Floats:
     """(unit, column): what a row of the unit pays at these levels (unit, column)."""
     out = np.empty(levels.shape)
     for column in range(levels.shape[1]):
         level = levels[:, column]
-        codes = woods.groups[np.arange(len(levels)), column, level]
-        out[:, column] = woods.price[woods.offset[column, level] + codes]
+        codes = trees.groups[np.arange(len(levels)), column, level]
+        out[:, column] = trees.loss[trees.offset[column, level] + codes]
     return out
 
 
@@ -141,13 +141,13 @@ def spelled(values: pl.Series) -> pl.Series:
 
 
 def labels_of(
-    ladder: BoundHierarchy, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]
+    hierarchy: BoundHierarchy, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]
 ) -> pl.Series:
     """The label of each leaf number at a level of its own. Stays in the column's type when nothing was coarsened."""
     if not levels.any():
-        return ladder.decode(leaves, 0)
-    levels = np.minimum(levels, ladder.height)
-    shown = pl.concat([spelled(level.labels).alias(ladder.column) for level in ladder.levels])
-    starts = np.concatenate([[0], np.cumsum([level.size for level in ladder.levels])])
-    codes = np.stack([level.codes for level in ladder.levels])[levels, leaves]
+        return hierarchy.decode(leaves, 0)
+    levels = np.minimum(levels, hierarchy.height)
+    shown = pl.concat([spelled(level.labels).alias(hierarchy.column) for level in hierarchy.levels])
+    starts = np.concatenate([[0], np.cumsum([level.size for level in hierarchy.levels])])
+    codes = np.stack([level.codes for level in hierarchy.levels])[levels, leaves]
     return shown.gather(starts[levels] + codes)

@@ -18,30 +18,30 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-def merge_until(conditions: Conditions, woods: HierarchyArrays, cluster: Ints, count: int) -> tuple[Ints, int]:
+def merge_until(conditions: Conditions, trees: HierarchyArrays, cluster: Ints, count: int) -> tuple[Ints, int]:
     """Merge clusters until every one passes, and all of them together."""
     while True:
         failing = conditions.failing(cluster, count)
         if not failing.any():
             if not conditions.about_table:
                 return cluster, count
-            sizes = np.bincount(cluster, weights=woods.rows, minlength=count).astype(np.int64)
+            sizes = np.bincount(cluster, weights=trees.rows, minlength=count).astype(np.int64)
             if conditions.table_holds(sizes):
                 return cluster, count
             # the smallest tenth of the clusters weighs most in an average risk
             failing[np.argsort(sizes, kind="stable")[: max(1, count // 10)]] = True
         if count == 1:
             raise Unmet("The models are not met even with all rows in one class.", fix="Ask for less.")
-        cluster, count = _merge(woods, cluster, count, failing)
+        cluster, count = _merge(trees, cluster, count, failing)
 
 
-def _merge(woods: HierarchyArrays, cluster: Ints, count: int, failing: Mask) -> tuple[Ints, int]:
+def _merge(trees: HierarchyArrays, cluster: Ints, count: int, failing: Mask) -> tuple[Ints, int]:
     """Join every failing cluster with the one that costs least; the clusters that result, numbered anew."""
     first = np.full(count, -1, dtype=np.int64)
     first[cluster[::-1]] = np.arange(len(cluster))[::-1]
-    height = lowest_groups(woods, cluster, count).astype(np.int64)
-    size = np.bincount(cluster, weights=woods.rows, minlength=count).astype(np.int64)
-    partner = _partners(woods.groups, woods.offset, woods.price, first, height, size, failing)
+    height = lowest_groups(trees, cluster, count).astype(np.int64)
+    size = np.bincount(cluster, weights=trees.rows, minlength=count).astype(np.int64)
+    partner = _partners(trees.groups, trees.offset, trees.loss, first, height, size, failing)
     root = np.arange(count)
     for g in np.flatnonzero(failing):
         a, b = _find(root, int(g)), _find(root, int(partner[g]))
@@ -60,15 +60,15 @@ def _find(root: npt.NDArray[np.intp], g: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _partners(
-    groups: Codes, offset: Ints, price: Floats, first: Ints, height: Ints, size: Ints, failing: Mask
+    groups: Codes, offset: Ints, loss: Floats, first: Ints, height: Ints, size: Ints, failing: Mask
 ) -> Ints:  # pragma: no cover - compiled
-    """For each failing cluster the other cluster whose union with it adds least to the sum of prices."""
+    """For each failing cluster the other cluster whose union with it adds least to the sum of losses."""
     count, columns = height.shape
     partner = np.arange(count)
     cost = np.zeros(count)
     for g in range(count):
         for c in range(columns):
-            cost[g] += price[offset[c, height[g, c]] + groups[first[g], c, height[g, c]]]
+            cost[g] += loss[offset[c, height[g, c]] + groups[first[g], c, height[g, c]]]
     for g in range(count):
         if not failing[g]:
             continue
@@ -82,7 +82,7 @@ def _partners(
                 h = max(height[g, c], height[t, c])
                 while groups[first[g], c, h] != groups[first[t], c, h]:
                     h += 1
-                then += price[offset[c, h] + groups[first[g], c, h]]
+                then += loss[offset[c, h] + groups[first[g], c, h]]
                 if then >= limit:
                     break
             if then < limit:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.errors import NotApplicable
-from sfumato.masking.wildcard_matching import crowd_sums
+from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.measures.base import ReleasePair
 from sfumato.schema import ROOT, Dataset
 
@@ -110,5 +110,5 @@ def _with_jokers(
     codes = [column.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for column in distinct.iter_columns()]
     blank = [distinct[name].is_null().to_numpy() & (name in joker) for name in distinct.columns]
     widths = [int(code.max(initial=0)) + 1 for code in codes]
-    fit, mass = crowd_sums(np.column_stack(codes), widths, np.column_stack(blank), [count, total])
+    fit, mass = wildcard_sums(np.column_stack(codes), widths, np.column_stack(blank), [count, total])
     return fit, mass

@@ -136,19 +136,19 @@ def _domain_size(data: Dataset, name: str) -> int:
     if domain is not None and domain.values is not None:
         return len(domain.values)
     if data.schema.column(name).hierarchy is not None:
-        return len(data.ladder(name).leaves)
+        return len(data.bound_hierarchy(name).leaves)
     return data.table.column(name).drop_nulls().n_unique()
 
 
 def _by_leaves(data: Dataset, name: str, labels: pl.Series, each: Floats) -> Floats:
     """Where the label is one of the hierarchy's, its own leaves count, whether or not they occur in the data."""
-    ladder = data.ladder(name)
+    hierarchy = data.bound_hierarchy(name)
     size: dict[str | None, int] = {}
-    for level in ladder.levels[1:]:
+    for level in hierarchy.levels[1:]:
         for label, count in zip(level.labels.to_list(), level.leaves_under.tolist(), strict=True):
             size.setdefault(label, count)
-    total = len(ladder.leaves)
-    exact = set(ladder.leaves.cast(pl.String).to_list())
+    total = len(hierarchy.leaves)
+    exact = set(hierarchy.leaves.cast(pl.String).to_list())
     adjusted = each.copy()
     for index, label in enumerate(labels.cast(pl.String).to_list()):
         if label in size and label not in exact:

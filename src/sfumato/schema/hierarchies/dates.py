@@ -23,7 +23,7 @@ class DatesHierarchy(Hierarchy):
 
     Weeks are ISO weeks; they cross the borders of months and years and therefore do not go with those.
 
-    >>> DatesHierarchy.build(["month", "year", "decade"]).ladder("birth", pl.Series([date(1965, 7, 31)])).rows()
+    >>> DatesHierarchy.build(["month", "year", "decade"]).bind("birth", pl.Series([date(1965, 7, 31)])).rows()
     [['1965-07-31', '1965-07', '1965', '1960s', '*']]
     """
 
@@ -45,7 +45,7 @@ class DatesHierarchy(Hierarchy):
             raise ValueError("weeks cross the borders of months and years; leave out `week` or all that follows it")
         return units
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not isinstance(values.dtype, pl.Date | pl.Datetime):
             raise WrongKind(
                 f"The hierarchy of `{column}` is made of dates, but the column is not.",

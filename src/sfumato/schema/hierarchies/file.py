@@ -14,7 +14,7 @@ from pydantic import Field
 from sfumato.errors import FileMissing, NotThatFormat
 from sfumato.params import InputFile
 from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy
-from sfumato.schema.hierarchy_rows import ladder_of_rows
+from sfumato.schema.hierarchy_rows import bound_from_rows
 
 __all__ = ["FileHierarchy"]
 
@@ -32,7 +32,7 @@ class FileHierarchy(Hierarchy):
     >>> from pathlib import Path
     >>> path = Path(tempfile.mkdtemp(), "city.csv")
     >>> _ = path.write_text("Berlin;Germany;*\\nParis;France;*\\n")
-    >>> FileHierarchy.build(str(path)).ladder("city", pl.Series(["Paris"])).rows()
+    >>> FileHierarchy.build(str(path)).bind("city", pl.Series(["Paris"])).rows()
     [['Berlin', 'Germany', '*'], ['Paris', 'France', '*']]
     """
 
@@ -47,8 +47,8 @@ class FileHierarchy(Hierarchy):
     encoding: str | None = None
     """How the file writes letters; UTF-8, or else Latin-1, when left out."""
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
-        return ladder_of_rows(column, values, self._lines())
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
+        return bound_from_rows(column, values, self._lines())
 
     def public(self) -> dict[str, Any]:
         """The lines of the file as an inline table: a reader of the release does not have the file."""

@@ -23,7 +23,7 @@ class GroupsHierarchy(Hierarchy):
     smaller), or a list with a number for each group.
 
     >>> rule = GroupsHierarchy.build({"order": ["low", "middle", "high", "top"], "sizes": [2]})
-    >>> rule.ladder("grade", pl.Series(["low"])).rows()[1]
+    >>> rule.bind("grade", pl.Series(["low"])).rows()[1]
     ['middle', 'low – middle', '*']
     """
 
@@ -50,7 +50,7 @@ class GroupsHierarchy(Hierarchy):
             below = len(size) if isinstance(size, tuple) else -(-below // size)
         return self
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         texts = [as_text(value) or "" for value in self.order]
         groups = [[text] for text in texts]
         labels: list[list[str | None]] = []

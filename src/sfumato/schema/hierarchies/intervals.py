@@ -29,9 +29,9 @@ class IntervalsHierarchy(Hierarchy):
     Bands of whole numbers name their first and last number (``20-24``), others are half open (``[20, 25)``). Each
     width must be a multiple of the one before, or the bands would not lie in one another.
 
-    >>> IntervalsHierarchy.build([5, 10, 20]).ladder("age", pl.Series([23])).rows()
+    >>> IntervalsHierarchy.build([5, 10, 20]).bind("age", pl.Series([23])).rows()
     [['23', '20-24', '20-29', '20-39', '*']]
-    >>> bound = IntervalsHierarchy.build({"widths": [5], "top": 90}).ladder("age", pl.Series([88, 90, 97]))
+    >>> bound = IntervalsHierarchy.build({"widths": [5], "top": 90}).bind("age", pl.Series([88, 90, 97]))
     >>> bound.levels[1].labels.to_list()
     ['85-89', '>= 90']
     """
@@ -69,7 +69,7 @@ class IntervalsHierarchy(Hierarchy):
             raise ValueError("bottom must be below top")
         return self
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not values.dtype.is_numeric():
             raise WrongKind(
                 f"The hierarchy of `{column}` is made of number bands, but the column does not hold numbers.",

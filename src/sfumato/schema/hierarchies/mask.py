@@ -19,8 +19,8 @@ class MaskHierarchy(Hierarchy):
     For codes whose first characters say the most (ZIP, ICD-10, telephone prefixes: mask from the right). A value with
     fewer characters than are to be masked is masked altogether; the length of a value stays visible below the top.
 
-    >>> ladder = MaskHierarchy.build("right").ladder("zip", pl.Series(["02141", "02142"]))
-    >>> ladder.rows()[0]
+    >>> hierarchy = MaskHierarchy.build("right").bind("zip", pl.Series(["02141", "02142"]))
+    >>> hierarchy.rows()[0]
     ['02141', '0214*', '021**', '02***', '0****', '*****']
     """
 
@@ -46,7 +46,7 @@ class MaskHierarchy(Hierarchy):
             raise ValueError("must rise from level to level")
         return steps
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         leaves = values.unique().sort()
         text = leaves.cast(pl.String)
         length = text.str.len_chars()

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy
-from sfumato.schema.hierarchy_rows import Scalar, as_text, ladder_of_rows
+from sfumato.schema.hierarchy_rows import Scalar, as_text, bound_from_rows
 
 __all__ = ["TableHierarchy"]
 
@@ -20,7 +20,7 @@ class TableHierarchy(Hierarchy):
     occurs and has no line is refused when the hierarchy is used.
 
     >>> rule = TableHierarchy.build([["Berlin", "Germany", "*"], ["Paris", "France", "*"]])
-    >>> rule.ladder("city", pl.Series(["Paris"])).generalize(pl.Series("city", ["Paris"]), 1).to_list()
+    >>> rule.bind("city", pl.Series(["Paris"])).generalize(pl.Series("city", ["Paris"]), 1).to_list()
     ['France']
     """
 
@@ -31,5 +31,5 @@ class TableHierarchy(Hierarchy):
     rows: Annotated[tuple[tuple[Scalar, ...], ...], Field(min_length=1)]
     """The lines. An empty first cell is the line of "no value"."""
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
-        return ladder_of_rows(column, values, [[as_text(cell) for cell in row] for row in self.rows])
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
+        return bound_from_rows(column, values, [[as_text(cell) for cell in row] for row in self.rows])

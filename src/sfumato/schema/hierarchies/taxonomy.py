@@ -22,7 +22,7 @@ class TaxonomyHierarchy(Hierarchy):
 
     >>> tree = {"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}, "Asia": ["China"]}
     >>> rule = TaxonomyHierarchy.build({"tree": tree})
-    >>> for line in rule.ladder("country", pl.Series(["China"])).rows():
+    >>> for line in rule.bind("country", pl.Series(["China"])).rows():
     ...     print(line)
     ['France', 'West', 'Europe', '*']
     ['Spain', 'West', 'Europe', '*']
@@ -44,7 +44,7 @@ class TaxonomyHierarchy(Hierarchy):
             raise ValueError("the tree has no values; lists hold the values, mappings the groups")
         return tree
 
-    def ladder(self, column: str, values: pl.Series) -> BoundHierarchy:
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         paths = list(_paths(self.tree, ()))
         depth = max(len(path) for path in paths)
         leaves = typed_leaves([path[0] for path in paths], values.dtype)

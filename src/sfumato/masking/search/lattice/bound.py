@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, number_rows
-from sfumato.masking.metric import Shape
+from sfumato.masking.metric import ClassTotals
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.optimal import floors, search
@@ -54,7 +54,7 @@ def lower_bound(
     metric = space.metric
     if space.counts_classes:
         sums = np.array(sum(float(part.min()) for part in floors(space, within)))
-        return float(metric.above(sums, space.prices, bottom.shape, least=space.least, stay=False))
+        return float(metric.above(sums, space.losses, bottom.shape, least=space.least, stay=False))
     alone = np.array([float(part.min()) for part in floors(space, within)])
     groups: list[tuple[list[int], float]] = []
     stop = clock() + seconds
@@ -72,7 +72,7 @@ def lower_bound(
         # larger groups say more; small ones come first so that there is an answer at any time
         nodes = min(5 * nodes, _LARGEST)
     total = _cheapest(alone, groups)
-    return float(metric.below(np.array(total), space.prices, replace(bottom.shape, suppressed=0), least=space.least))
+    return float(metric.below(np.array(total), space.losses, replace(bottom.shape, suppressed=0), least=space.least))
 
 
 def _partition(within: LevelRange, rng: Rng, most: int) -> list[list[int]]:
@@ -92,7 +92,7 @@ def _partition(within: LevelRange, rng: Rng, most: int) -> list[list[int]]:
 def _best_of(space: LatticeSpace, within: LevelRange, columns: list[int], *, left: float) -> float:
     """The least that these columns cost together in any table that meets the models."""
     table = _only(space.table, columns)
-    weights = dict(zip(table.columns, space.prices.weights[columns].tolist(), strict=True))
+    weights = dict(zip(table.columns, space.losses.weights[columns].tolist(), strict=True))
     if not any(weights.values()):
         return 0.0
     small = LatticeSpace(table, (_AtLeast(space.least),), space.metric, limit=space.limit, weights=weights)
@@ -107,10 +107,10 @@ def _parts_below(space: LatticeSpace, score: float, low: float) -> float:
     """The sum of columns' parts that gives this score, from below: no table that scores as much has less."""
     if not np.isfinite(score):
         return low
-    shape = Shape(rows=space.rows, suppressed=0, classes=1, term=0.0)
+    shape = ClassTotals(rows=space.rows, suppressed=0, classes=1, term=0.0)
 
     def total(parts: float) -> float:
-        return float(space.metric.total(np.asarray(parts), space.prices, shape))
+        return float(space.metric.total(np.asarray(parts), space.losses, shape))
 
     high = low + 1.0
     while total(high) < score:
@@ -124,12 +124,12 @@ def _parts_below(space: LatticeSpace, score: float, low: float) -> float:
 def _only(table: EquivalenceClasses, columns: list[int]) -> EquivalenceClasses:
     """The compressed table of some of the columns."""
     codes = [table.codes[:, i] for i in columns]
-    number, count = number_rows(codes, [len(table.ladders[i].leaves) for i in columns])
+    number, count = number_rows(codes, [len(table.hierarchies[i].leaves) for i in columns])
     first = np.zeros(count, dtype=np.intp)
     first[number[::-1]] = np.arange(len(number))[::-1]
     return EquivalenceClasses(
         columns=tuple(table.columns[i] for i in columns),
-        ladders=tuple(table.ladders[i] for i in columns),
+        hierarchies=tuple(table.hierarchies[i] for i in columns),
         levels=(0,) * len(columns),
         codes=np.ascontiguousarray(table.codes[first][:, columns]),
         sizes=np.bincount(number, weights=table.sizes, minlength=count).astype(np.int64),

@@ -123,7 +123,7 @@ class _Hunt:
     def _exchange(self, at: Levels) -> list[Levels]:
         """One column a level down, another a level up, where the columns alone would then cost less."""
 
-        def price(column: int, level: int) -> float:
+        def loss(column: int, level: int) -> float:
             return float(self.floors[column][level - self.low[column]])
 
         moves = []
@@ -131,8 +131,8 @@ class _Hunt:
             for up in range(len(at)):
                 if down == up or at[down] <= self.low[down] or at[up] >= self.high[up]:
                     continue
-                gain = price(down, at[down]) - price(down, at[down] - 1)
-                if gain > price(up, at[up] + 1) - price(up, at[up]):
+                gain = loss(down, at[down]) - loss(down, at[down] - 1)
+                if gain > loss(up, at[up] + 1) - loss(up, at[up]):
                     move = at.copy()
                     move[down] -= 1
                     move[up] += 1

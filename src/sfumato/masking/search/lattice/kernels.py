@@ -120,10 +120,10 @@ def small(size, least, kept):  # type: ignore[no-untyped-def]  # pragma: no cove
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def sums(keys, word, shift, mask, start, prices, size, kept, term, cells):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Rows suppressed, classes kept, smallest kept class and class term; ``cells`` gets the price sums by column.
+def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Rows suppressed, classes kept, smallest kept class and class term; ``cells`` gets the loss sums by column.
 
-    ``prices[start[i] + code]`` is what a row pays that shows the code in column i.
+    ``losses[start[i] + code]`` is what a row pays that shows the code in column i.
     """
     columns = word.size
     cells[:] = 0.0
@@ -149,13 +149,13 @@ def sums(keys, word, shift, mask, start, prices, size, kept, term, cells):  # ty
             total += rows * np.log2(rows)
         for i in range(columns):
             code = np.int64((keys[j, word[i]] >> shift[i]) & mask[i])
-            cells[i] += rows * prices[start[i] + code]
+            cells[i] += rows * losses[start[i] + code]
     return suppressed, classes, smallest, total
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def nested_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    codes, starts, levels, sizes, prices, star, of_parent, of, kept, extra
+    codes, starts, levels, sizes, losses, star, of_parent, of, kept, extra
 ):
     """What rows of classes that are not kept pay more when suppressed than shown: ``extra[column, level]``.
 
@@ -168,7 +168,7 @@ def nested_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
             for i in range(codes.shape[1]):
                 leaf = codes[j, i]
                 for level in range(levels[i] + 1):
-                    extra[i, level] += rows * (star[i] - prices[starts[i, level] + leaf])
+                    extra[i, level] += rows * (star[i] - losses[starts[i, level] + leaf])
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -25,7 +25,7 @@ LARGEST = 20_000_000
 def floors(space: LatticeSpace, within: LevelRange, extra: Floats | None = None) -> list[Floats]:
     """By column, for each level: the least part of the score it costs, when ``extra`` is paid for suppressed rows."""
     cells = space.base if extra is None else space.base + extra
-    parts = space.metric.columns(cells.T, space.prices).T
+    parts = space.metric.columns(cells.T, space.losses).T
     return [parts[i, low : high + 1] for i, (low, high) in enumerate(zip(within.low, within.high, strict=True))]
 
 
@@ -143,7 +143,7 @@ class _Walk:
         elif node.extra is not None:
             part = [p[: i + 1] for p, i in zip(floors(space, self.within, node.extra), here, strict=True)]
             below = tuple(slice(0, i + 1) for i in here)
-            bound = space.metric.below(outer_sum(part), space.prices, node.shape, least=space.least)
+            bound = space.metric.below(outer_sum(part), space.losses, node.shape, least=space.least)
             np.maximum(self.open[below], bound, out=self.open[below])
         if node.settled and space.metric.grows:
             kernels.close_box(self.flat, self._strides, at, self._shape - 1)
@@ -156,4 +156,4 @@ class _Walk:
     def _above(self, sums: Floats, finer: Node) -> Floats:
         space = self.space
         stay = space.closure is Monotonicity.ANY
-        return space.metric.above(sums, space.prices, finer.shape, least=space.least, stay=stay)
+        return space.metric.above(sums, space.losses, finer.shape, least=space.least, stay=stay)

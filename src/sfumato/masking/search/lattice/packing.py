@@ -16,10 +16,10 @@ Ints = npt.NDArray[np.int64]
 class Packing:
     """Where each column's code lies in a key, with tables from every level to every coarser one."""
 
-    def __init__(self, ladders: tuple[BoundHierarchy, ...]) -> None:
-        bits = [max(1, int(len(ladder.leaves) - 1).bit_length()) for ladder in ladders]
-        self.word = np.zeros(len(ladders), dtype=np.int64)
-        self.shift = np.zeros(len(ladders), dtype=np.uint64)
+    def __init__(self, hierarchies: tuple[BoundHierarchy, ...]) -> None:
+        bits = [max(1, int(len(hierarchy.leaves) - 1).bit_length()) for hierarchy in hierarchies]
+        self.word = np.zeros(len(hierarchies), dtype=np.int64)
+        self.shift = np.zeros(len(hierarchies), dtype=np.uint64)
         self.mask = np.array([(1 << width) - 1 for width in bits], dtype=np.uint64)
         word = used = 0
         for i, width in enumerate(bits):
@@ -28,15 +28,15 @@ class Packing:
             self.word[i], self.shift[i] = word, used
             used += width
         self.words = word + 1
-        deepest = max(ladder.height for ladder in ladders) + 1
-        self.start = np.zeros((len(ladders), deepest, deepest), dtype=np.int64)
+        deepest = max(hierarchy.height for hierarchy in hierarchies) + 1
+        self.start = np.zeros((len(hierarchies), deepest, deepest), dtype=np.int64)
         tables: list[Words] = []
         at = 0
-        for i, ladder in enumerate(ladders):
-            for old in range(ladder.height + 1):
-                for new in range(old + 1, ladder.height + 1):
-                    table = np.zeros(ladder.levels[old].size, dtype=np.uint64)
-                    table[ladder.levels[old].codes] = ladder.levels[new].codes.astype(np.uint64) << self.shift[i]
+        for i, hierarchy in enumerate(hierarchies):
+            for old in range(hierarchy.height + 1):
+                for new in range(old + 1, hierarchy.height + 1):
+                    table = np.zeros(hierarchy.levels[old].size, dtype=np.uint64)
+                    table[hierarchy.levels[old].codes] = hierarchy.levels[new].codes.astype(np.uint64) << self.shift[i]
                     self.start[i, old, new] = at
                     tables.append(table)
                     at += len(table)

@@ -25,17 +25,17 @@ class Witnesses:
 
     def __init__(self, table: EquivalenceClasses, least: int) -> None:
         words = (len(table) + 63) // 64
-        groups = sum(level.size for ladder in table.ladders for level in ladder.levels)
+        groups = sum(level.size for hierarchy in table.hierarchies for level in hierarchy.levels)
         self.active = least > 1 and groups * words * 8 <= _LARGEST
         if not self.active:
             return
         self._least, self._sizes, self._codes = least, table.sizes, table.codes
         deepest = max(table.heights) + 1
-        self._starts = np.zeros((len(table.ladders), deepest), dtype=np.int64)
+        self._starts = np.zeros((len(table.hierarchies), deepest), dtype=np.int64)
         levels, at = [], 0
         rows = 0
-        for i, ladder in enumerate(table.ladders):
-            for number, level in enumerate(ladder.levels):
+        for i, hierarchy in enumerate(table.hierarchies):
+            for number, level in enumerate(hierarchy.levels):
                 self._starts[i, number] = at
                 levels.append(level.codes + np.int32(rows))
                 at, rows = at + len(level.codes), rows + level.size

@@ -1,4 +1,4 @@
-"""A table laid out for search: prices and codes of every level side by side, and stored tables to roll up from."""
+"""A table laid out for search: losses and codes of every level side by side, and stored tables to roll up from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
-from sfumato.masking.metric import ClassTerm, LossMetric, Prices, Shape
+from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, LossMetric
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice import kernels
 from sfumato.masking.search.lattice.packing import Packing
@@ -35,7 +35,7 @@ class Node:
     """One combination of levels, judged."""
 
     levels: tuple[int, ...]
-    shape: Shape
+    shape: ClassTotals
     smallest: int
     """Rows of the smallest kept class."""
     score: float
@@ -82,22 +82,22 @@ class LatticeSpace:
         weights: Mapping[str, float] | None = None,
     ) -> None:
         self.table, self.rules, self.metric, self.limit = table, rules, metric, limit
-        self.prices: Prices = metric.lay(table, weights)
+        self.losses: CellLosses = metric.bind(table, weights)
         self.rows = table.rows
         self.heights = np.array(table.heights, dtype=np.int64)
         columns, deepest = len(table.columns), int(self.heights.max()) + 1
         self._starts = np.zeros((columns, deepest), dtype=np.int64)
         self._leaf_starts = np.zeros_like(self._starts)
         at = leaf_at = 0
-        for i, ladder in enumerate(table.ladders):
-            for number, level in enumerate(ladder.levels):
+        for i, hierarchy in enumerate(table.hierarchies):
+            for number, level in enumerate(hierarchy.levels):
                 self._starts[i, number], self._leaf_starts[i, number] = at, leaf_at
                 at, leaf_at = at + level.size, leaf_at + len(level.codes)
-        flat = [cells for column in self.prices.cells for cells in column]
-        levels = [level for ladder in table.ladders for level in ladder.levels]
-        self._prices = np.concatenate(flat)
+        flat = [cells for column in self.losses.cells for cells in column]
+        levels = [level for hierarchy in table.hierarchies for level in hierarchy.levels]
+        self._losses = np.concatenate(flat)
         self._leaf_prices = np.concatenate([p[level.codes] for p, level in zip(flat, levels, strict=True)])
-        self._packing = Packing(table.ladders)
+        self._packing = Packing(table.hierarchies)
         self._every = np.arange(columns)
         self.least = max([rule.least for rule in rules], default=1)
         self._others = tuple(rule for rule in rules if not rule.sizes_only)
@@ -113,7 +113,7 @@ class LatticeSpace:
             # a suppressed class would be one that nobody of the population is in, which such a rule forbids
             self.limit = 0
         self.base = self._base()
-        """By column and level: the sum of prices over all rows when none is suppressed."""
+        """By column and level: the sum of losses over all rows when none is suppressed."""
         self._scratch(len(table))
         self._store_root()
         self._witnesses = Witnesses(table, self.least if self.limit == 0 else 1)
@@ -121,9 +121,9 @@ class LatticeSpace:
 
     def _base(self) -> npt.NDArray[np.float64]:
         base = np.zeros(self._starts.shape)
-        for i, ladder in enumerate(self.table.ladders):
+        for i, hierarchy in enumerate(self.table.hierarchies):
             rows = self.table.frequencies[i]
-            for level in range(ladder.height + 1):
+            for level in range(hierarchy.height + 1):
                 start = self._leaf_starts[i, level]
                 base[i, level] = rows @ self._leaf_prices[start : start + len(rows)]
         return base
@@ -206,20 +206,20 @@ class LatticeSpace:
             certain += due
         pack = self._packing
         suppressed, classes, smallest, summed = kernels.sums(
-            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._prices, size, kept,
+            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses, size, kept,
             int(self.metric.class_term), self._cells,
         )  # fmt: skip
-        shape = Shape(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
+        shape = ClassTotals(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
         # an empty table hides everybody and helps nobody
         meets = meets and suppressed <= self.limit and classes > 0
-        everyone = self._cells + suppressed * self.prices.star
-        parts = float(self.metric.columns(everyone, self.prices).sum())
+        everyone = self._cells + suppressed * self.losses.star
+        parts = float(self.metric.columns(everyone, self.losses).sum())
         monotone = self.closure is Monotonicity.ANY or (self.limit == 0 and self.closure is Monotonicity.PASSING)
         return Node(
             levels=tuple(at.tolist()),
             shape=shape,
             smallest=smallest,
-            score=float(self.metric.total(np.asarray(parts), self.prices, shape)) if meets else float("inf"),
+            score=float(self.metric.total(np.asarray(parts), self.losses, shape)) if meets else float("inf"),
             parts=parts,
             meets=meets,
             hopeless=certain > self.limit or (monotone and not meets),
@@ -229,7 +229,7 @@ class LatticeSpace:
 
     def _refuted(self, at: Ints) -> Node:
         """A table of which only is known that it fails, as does every finer one."""
-        shape = Shape(rows=self.rows, suppressed=0, classes=self.rows, term=0.0)
+        shape = ClassTotals(rows=self.rows, suppressed=0, classes=self.rows, term=0.0)
         return Node(
             levels=tuple(at.tolist()),
             shape=shape,
@@ -311,7 +311,7 @@ class LatticeSpace:
     def _extra(self, at: Ints, source: _Stored, kept: Mask) -> npt.NDArray[np.float64]:
         extra = np.zeros(self._starts.shape)
         kernels.nested_extra(
-            self.table.codes, self._leaf_starts, at, self.table.sizes, self._leaf_prices, self.prices.star,
+            self.table.codes, self._leaf_starts, at, self.table.sizes, self._leaf_prices, self.losses.star,
             source.of, self._of, kept, extra,
         )  # fmt: skip
         return extra
@@ -323,7 +323,7 @@ class LatticeSpace:
         histograms = {}
         for name in columns:
             column = self.table.track(name)
-            histograms[name] = np.zeros((len(numbers), len(column.ladder.leaves)), dtype=np.int64)
+            histograms[name] = np.zeros((len(numbers), len(column.hierarchy.leaves)), dtype=np.int64)
             kernels.count_values(
                 column.cells, column.values, column.counts, source.of, self._of, place, histograms[name]
             )

@@ -1,7 +1,7 @@
 """Clusters of at least k rows that lose little when each shows its lowest common groups.
 
 Greedy k-member clustering inside blocks of similar units, then repair: clusters are dissolved into their neighbours and
-units move to another cluster wherever that lowers the sum of prices. Deterministic; not optimal (the problem is
+units move to another cluster wherever that lowers the sum of losses. Deterministic; not optimal (the problem is
 NP-hard), and no bound on the distance to the optimum is claimed.
 
 References: Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques,
@@ -27,7 +27,7 @@ Codes = npt.NDArray[np.int32]
 
 
 def cluster_units(
-    woods: HierarchyArrays,
+    trees: HierarchyArrays,
     k: int,
     *,
     home: Ints | None = None,
@@ -41,21 +41,21 @@ def cluster_units(
     ``home`` marks spare rows of large units with the unit they belong to (-1: not spare). ``block`` is how many units
     look for neighbours among each other: time grows with units times block.
     """
-    parts = split_into_blocks(woods, block, k)
-    home = np.full(len(woods), -1, dtype=np.int64) if home is None else home
-    dearest = woods.dearest
+    parts = split_into_blocks(trees, block, k)
+    home = np.full(len(trees), -1, dtype=np.int64) if home is None else home
+    costliest = trees.costliest
 
     def work(units: npt.NDArray[np.intp]) -> Ints:
-        part = woods.take(units)
-        groups = np.ascontiguousarray(part.groups[:, dearest])
-        offset = np.ascontiguousarray(part.offset[dearest])
+        part = trees.take(units)
+        groups = np.ascontiguousarray(part.groups[:, costliest])
+        offset = np.ascontiguousarray(part.offset[costliest])
         near = _places(home[units], units)
-        cluster, count = grow(groups, offset, part.price, part.rows, near, k)
-        return repair(groups, offset, part.price, part.rows, k, cluster, count, passes)
+        cluster, count = grow(groups, offset, part.loss, part.rows, near, k)
+        return repair(groups, offset, part.loss, part.rows, k, cluster, count, passes)
 
-    cluster = np.empty(len(woods), dtype=np.int64)
+    cluster = np.empty(len(trees), dtype=np.int64)
     count = 0
-    with progress.task("clustering", len(woods)) as tick, ThreadPoolExecutor(threads) as pool:
+    with progress.task("clustering", len(trees)) as tick, ThreadPoolExecutor(threads) as pool:
         for units, found in zip(parts, pool.map(work, parts), strict=True):
             distinct, number = np.unique(found, return_inverse=True)
             cluster[units] = number + count
@@ -71,14 +71,14 @@ def _places(wanted: Ints, units: npt.NDArray[np.intp]) -> Ints:
     return np.where(units[order[found]] == wanted, order[found], -1)
 
 
-def split_into_blocks(woods: HierarchyArrays, block: int, k: int) -> list[npt.NDArray[np.intp]]:
+def split_into_blocks(trees: HierarchyArrays, block: int, k: int) -> list[npt.NDArray[np.intp]]:
     """Units cut along hierarchies into blocks of at most about ``block`` units, each with room for several clusters."""
     least = max(block // 8, 1)
     done: list[npt.NDArray[np.intp]] = []
-    waiting = [np.arange(len(woods))]
+    waiting = [np.arange(len(trees))]
     while waiting:
         units = waiting.pop()
-        choice = _best_cut(woods, units) if len(units) > block else None
+        choice = _best_cut(trees, units) if len(units) > block else None
         if choice is None:
             done.append(units)
             continue
@@ -102,7 +102,7 @@ def split_into_blocks(woods: HierarchyArrays, block: int, k: int) -> list[npt.ND
             half = len(order) // 2
             made = [order[:half], order[half:]]
         waiting.extend(made)
-    return _with_room(done, woods.rows, k)
+    return _with_room(done, trees.rows, k)
 
 
 def _with_room(parts: list[npt.NDArray[np.intp]], rows: Ints, k: int) -> list[npt.NDArray[np.intp]]:
@@ -116,20 +116,20 @@ def _with_room(parts: list[npt.NDArray[np.intp]], rows: Ints, k: int) -> list[np
     return out
 
 
-def _best_cut(woods: HierarchyArrays, units: npt.NDArray[np.intp]) -> Codes | None:
+def _best_cut(trees: HierarchyArrays, units: npt.NDArray[np.intp]) -> Codes | None:
     """Group codes of the column and level whose cut saves most and leaves no giant child; None if nothing differs."""
     best, score = None, -1.0
-    for column in range(woods.groups.shape[1]):
-        for level in range(woods.groups.shape[2] - 1, -1, -1):
-            codes = woods.groups[units, column, level]
+    for column in range(trees.groups.shape[1]):
+        for level in range(trees.groups.shape[2] - 1, -1, -1):
+            codes = trees.groups[units, column, level]
             if codes.min() != codes.max():
                 break
         else:
             continue
         largest = np.bincount(codes).max() / len(units)
-        above = min(level + 1, woods.groups.shape[2] - 1)
-        before = woods.price[woods.offset[column, above] + woods.groups[units[0], column, above]]
-        saved = before - woods.price[woods.offset[column, level] + codes].mean()
+        above = min(level + 1, trees.groups.shape[2] - 1)
+        before = trees.loss[trees.offset[column, above] + trees.groups[units[0], column, above]]
+        saved = before - trees.loss[trees.offset[column, level] + codes].mean()
         if (saved + 1e-12) * (1 - largest) > score:
             best, score = (column, level), (saved + 1e-12) * (1 - largest)
-    return None if best is None else woods.groups[:, best[0], best[1]]
+    return None if best is None else trees.groups[:, best[0], best[1]]

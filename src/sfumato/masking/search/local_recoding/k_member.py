@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 @njit(cache=True, nogil=True)
 def grow(
-    groups: Codes, offset: Ints, price: Floats, rows: Ints, home: Ints, k: int
+    groups: Codes, offset: Ints, loss: Floats, rows: Ints, home: Ints, k: int
 ) -> tuple[Ints, int]:  # pragma: no cover - compiled
     """Start a cluster at the unit furthest from the last one, add the unit that costs least per row until k rows.
 
@@ -45,13 +45,13 @@ def grow(
         for c in range(columns):
             height[c] = 0
             for h in range(levels):
-                path[c, h] = price[offset[c, h] + groups[seed, c, h]]
+                path[c, h] = loss[offset[c, h] + groups[seed, c, h]]
             now += path[c, 0]
         while size < k and remaining:
             best, place = np.inf, -1
             for i in range(remaining):
                 u = left[i]
-                # the price per row at which this unit would be no better than the best so far
+                # the loss per row at which this unit would be no better than the best so far
                 limit = (best * rows[u] + size * now) / (size + rows[u])
                 then = 0.0
                 for c in range(columns):

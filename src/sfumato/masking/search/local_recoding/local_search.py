@@ -1,4 +1,4 @@
-"""Better clusters out of given ones, compiled: dissolve and move wherever the sum of prices falls."""
+"""Better clusters out of given ones, compiled: dissolve and move wherever the sum of losses falls."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Floats = npt.NDArray[np.float64]
 
 @njit(cache=True, nogil=True)
 def _settle(
-    g: int, head: Ints, following: Ints, height: Ints, cost: Floats, groups: Codes, offset: Ints, price: Floats
+    g: int, head: Ints, following: Ints, height: Ints, cost: Floats, groups: Codes, offset: Ints, loss: Floats
 ) -> None:  # pragma: no cover - compiled
-    """Compute the lowest common groups of cluster ``g`` and their price anew from its members."""
+    """Compute the lowest common groups of cluster ``g`` and their loss anew from its members."""
     first = head[g]
     total = 0.0
     for c in range(groups.shape[1]):
@@ -28,7 +28,7 @@ def _settle(
                 h += 1
             u = following[u]
         height[g, c] = h
-        total += price[offset[c, h] + groups[first, c, h]]
+        total += loss[offset[c, h] + groups[first, c, h]]
     cost[g] = total
 
 
@@ -46,14 +46,14 @@ def _unlink(u: int, g: int, head: Ints, following: Ints) -> None:  # pragma: no 
 @njit(cache=True, nogil=True)
 def _join(
     u: int, g: int, cluster: Ints, head: Ints, following: Ints, size: Ints, height: Ints, cost: Floats, groups: Codes,
-    offset: Ints, price: Floats, rows: Ints,
+    offset: Ints, loss: Floats, rows: Ints,
 ) -> None:  # fmt: skip # pragma: no cover - compiled
     """Unit ``u``, which is in no cluster, joins ``g``."""
     cluster[u] = g
     following[u] = head[g]
     head[g] = u
     size[g] += rows[u]
-    _settle(g, head, following, height, cost, groups, offset, price)
+    _settle(g, head, following, height, cost, groups, offset, loss)
 
 
 @njit(cache=True, nogil=True)
@@ -68,7 +68,7 @@ def _cheapest(
     size: Ints,
     groups: Codes,
     offset: Ints,
-    price: Floats,
+    loss: Floats,
     rows: Ints,
 ) -> tuple[int, float]:  # pragma: no cover - compiled
     """The cluster, not ``skip``, that takes unit ``u`` at the least extra cost below ``ceiling``; -1: none."""
@@ -83,7 +83,7 @@ def _cheapest(
             h = height[g, c]
             while groups[u, c, h] != groups[first, c, h]:
                 h += 1
-            then += price[offset[c, h] + groups[first, c, h]]
+            then += loss[offset[c, h] + groups[first, c, h]]
             if then >= limit:
                 break
         if then < limit:
@@ -93,9 +93,9 @@ def _cheapest(
 
 @njit(cache=True, nogil=True)
 def repair(
-    groups: Codes, offset: Ints, price: Floats, rows: Ints, k: int, cluster: Ints, count: int, passes: int
+    groups: Codes, offset: Ints, loss: Floats, rows: Ints, k: int, cluster: Ints, count: int, passes: int
 ) -> Ints:  # pragma: no cover - compiled
-    """Dissolve clusters that are too small, then dissolve and move wherever the sum of prices falls."""
+    """Dissolve clusters that are too small, then dissolve and move wherever the sum of losses falls."""
     units, columns, _ = groups.shape
     head = np.full(count, -1, dtype=np.int64)
     following = np.full(units, -1, dtype=np.int64)
@@ -108,7 +108,7 @@ def repair(
         head[g] = u
         size[g] += rows[u]
     for g in range(count):
-        _settle(g, head, following, height, cost, groups, offset, price)
+        _settle(g, head, following, height, cost, groups, offset, loss)
     members = np.empty(units, dtype=np.int64)
     target = np.empty(units, dtype=np.int64)
     living = count
@@ -131,7 +131,7 @@ def repair(
             spent, able = 0.0, True
             for i in range(number):
                 place, extra = _cheapest(
-                    members[i], g, count, budget - spent, head, height, cost, size, groups, offset, price, rows
+                    members[i], g, count, budget - spent, head, height, cost, size, groups, offset, loss, rows
                 )
                 if place < 0:
                     able = False
@@ -143,7 +143,7 @@ def repair(
                 living -= 1
                 for i in range(number):
                     _join(
-                        members[i], target[i], cluster, head, following, size, height, cost, groups, offset, price, rows
+                        members[i], target[i], cluster, head, following, size, height, cost, groups, offset, loss, rows
                     )
                 changed = True
                 continue
@@ -154,15 +154,15 @@ def repair(
                     continue
                 before, old = cost[g], size[g]
                 _unlink(u, g, head, following)
-                _settle(g, head, following, height, cost, groups, offset, price)
+                _settle(g, head, following, height, cost, groups, offset, loss)
                 freed = old * before - (old - rows[u]) * cost[g]
                 size[g] -= rows[u]
                 place, extra = _cheapest(
-                    u, g, count, freed * (1 - 1e-9), head, height, cost, size, groups, offset, price, rows
+                    u, g, count, freed * (1 - 1e-9), head, height, cost, size, groups, offset, loss, rows
                 )
                 changed = changed or place >= 0
                 home = place if place >= 0 else g
-                _join(u, home, cluster, head, following, size, height, cost, groups, offset, price, rows)
+                _join(u, home, cluster, head, following, size, height, cost, groups, offset, loss, rows)
         if turn and not changed:
             break
     return cluster

@@ -30,7 +30,7 @@ _UNSAFE = r"[,{}]|^[\s'\x22]|[\s'\x22]$"
 class Axis:
     """One column as an axis."""
 
-    ladder: BoundHierarchy
+    hierarchy: BoundHierarchy
     kind: Kind
     rank: Codes
     """Place of each leaf on the axis."""
@@ -63,13 +63,13 @@ class Axis:
             level = np.zeros(len(first), dtype=np.intp)
             for codes in self.groups[:-1]:
                 level += codes[first] != codes[last]
-            shown = labels_of(self.ladder, self.leaf[first], level)
+            shown = labels_of(self.hierarchy, self.leaf[first], level)
         else:
             shown = self._ranges(first, last)
-        return shown.gather(number).alias(self.ladder.column)
+        return shown.gather(number).alias(self.hierarchy.column)
 
     def _ranges(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> pl.Series:
-        leaves = self.ladder.leaves
+        leaves = self.hierarchy.leaves
         low, high = leaves.gather(self.leaf[first]), leaves.gather(self.leaf[last])
         if (first == last).all():
             return low
@@ -92,7 +92,7 @@ class Axis:
         ``cell`` numbers 0, 1, ... each occur with at least one place.
         """
         pairs = np.unique(cell.astype(np.int64) * len(self.leaf) + place)
-        words = spelled(self.ladder.leaves)
+        words = spelled(self.hierarchy.leaves)
         frame = pl.DataFrame({"cell": pairs // len(self.leaf), "word": words.gather(self.leaf[pairs % len(self.leaf)])})
         held = frame.group_by("cell", maintain_order=True).agg("word")["word"]
         size, gap = held.list.len(), held.list.eval(pl.element().is_null()).list.any()
@@ -101,16 +101,16 @@ class Axis:
             vague |= size > 1
         several = pl.concat_str(pl.lit("{"), pl.col("word").list.join(", "), pl.lit("}"))
         chosen = pl.when(vague).then(pl.lit(ROOT)).when(size > 1).then(several).otherwise(pl.col("word").list.first())
-        return held.to_frame().select(chosen.alias(self.ladder.column)).to_series()
+        return held.to_frame().select(chosen.alias(self.hierarchy.column)).to_series()
 
     def means(self, cell: npt.NDArray[Any], place: npt.NDArray[Any], weight: npt.NDArray[Any], count: int) -> pl.Series:
         """The mean of each cell, over the rows that have a value; empty where none has."""
-        leaves = self.ladder.leaves
+        leaves = self.hierarchy.leaves
         values = leaves.gather(self.leaf).to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()[place]
         known = ~np.isnan(values)
         rows = np.bincount(cell[known], weights=weight[known], minlength=count)
         sums = np.bincount(cell[known], weights=weight[known] * values[known], minlength=count)
-        mean = pl.Series(self.ladder.column, np.divide(sums, rows, out=np.full(count, np.nan), where=rows > 0))
+        mean = pl.Series(self.hierarchy.column, np.divide(sums, rows, out=np.full(count, np.nan), where=rows > 0))
         mean = mean.fill_nan(None)
         if self.numeric:
             return mean
@@ -128,19 +128,19 @@ class Axes:
     start: npt.NDArray[np.int64]
     """(axis, level): where its groups begin in ``groups``, or its positions in ``position``."""
     groups: Codes
-    price: Floats
+    loss: Floats
     """By group: share of the column's detail that is lost when it is shown. Parallel to ``groups`` by place."""
     position: Floats
     weight: Floats
     """How much each column counts in the choice of where to cut."""
 
 
-def axes_of(ladders: tuple[BoundHierarchy, ...], kinds: tuple[Kind, ...], weights: Floats) -> Axes:
+def axes_of(hierarchies: tuple[BoundHierarchy, ...], kinds: tuple[Kind, ...], weights: Floats) -> Axes:
     """Lay out the columns as axes."""
-    axes = tuple(_axis(ladder, kind) for ladder, kind in zip(ladders, kinds, strict=True))
+    axes = tuple(_axis(hierarchy, kind) for hierarchy, kind in zip(hierarchies, kinds, strict=True))
     deepest = max(max(len(axis.groups) for axis in axes), 1)
     start = np.zeros((len(axes), deepest), dtype=np.int64)
-    groups, prices, positions = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0)]
+    groups, losses, positions = [np.zeros(0, np.int32)], [np.zeros(0)], [np.zeros(0)]
     at = place = 0
     for i, axis in enumerate(axes):
         if axis.by_hierarchy:
@@ -149,7 +149,7 @@ def axes_of(ladders: tuple[BoundHierarchy, ...], kinds: tuple[Kind, ...], weight
                 start[i, level] = at
                 groups.append(codes)
                 covered = np.bincount(codes)[codes]
-                prices.append((covered - 1) / max(size - 1, 1))
+                losses.append((covered - 1) / max(size - 1, 1))
                 at += size
         else:
             start[i, :] = place
@@ -161,14 +161,14 @@ def axes_of(ladders: tuple[BoundHierarchy, ...], kinds: tuple[Kind, ...], weight
         height=np.array([max(len(axis.groups) - 1, 0) for axis in axes], dtype=np.int64),
         start=start,
         groups=np.concatenate(groups),
-        price=np.concatenate(prices),
+        loss=np.concatenate(losses),
         position=np.concatenate(positions),
         weight=weights,
     )
 
 
-def _axis(ladder: BoundHierarchy, kind: Kind) -> Axis:
-    leaves = ladder.leaves
+def _axis(hierarchy: BoundHierarchy, kind: Kind) -> Axis:
+    leaves = hierarchy.leaves
     count = len(leaves)
     missing = leaves.is_null().to_numpy()
     if kind in _ORDERED:
@@ -177,13 +177,13 @@ def _axis(ladder: BoundHierarchy, kind: Kind) -> Axis:
         width = np.nanmax(places) - np.nanmin(places) if not missing.all() else 0.0
         position = (places - np.nanmin(places)) / width if width > 0 else np.zeros(count)
         groups = np.zeros((0, count), dtype=np.int32)
-    elif ladder.height < 2:  # no groups below the root: cut anywhere
+    elif hierarchy.height < 2:  # no groups below the root: cut anywhere
         leaf = leaves.cast(pl.String).arg_sort(nulls_last=True).to_numpy().astype(np.int32)
         position = np.arange(count) / max(count - 1, 1)
         groups = np.zeros((0, count), dtype=np.int32)
     else:
-        assert ladder.levels[-1].size == 1, "two values must meet, at the root at the latest"
-        keys = [level.codes for level in ladder.levels]
+        assert hierarchy.levels[-1].size == 1, "two values must meet, at the root at the latest"
+        keys = [level.codes for level in hierarchy.levels]
         leaf = np.lexsort(keys).astype(np.int32)
         position = np.zeros(0)
         stacked = [codes[leaf] for codes in keys]
@@ -193,4 +193,4 @@ def _axis(ladder: BoundHierarchy, kind: Kind) -> Axis:
         position = np.where(missing[leaf], 2.0, position)
     rank = np.empty(count, dtype=np.int32)
     rank[leaf] = np.arange(count, dtype=np.int32)
-    return Axis(ladder=ladder, kind=kind, rank=rank, leaf=leaf, groups=groups, position=position)
+    return Axis(hierarchy=hierarchy, kind=kind, rank=rank, leaf=leaf, groups=groups, position=position)

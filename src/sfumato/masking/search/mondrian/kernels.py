@@ -53,11 +53,11 @@ def _level(c: int, low: int, high: int, start: Ints, groups: Codes) -> int:  # p
 
 @njit(cache=True, nogil=True)
 def _width(
-    c: int, low: int, high: int, hierarchical: Mask, start: Ints, groups: Codes, price: Floats, position: Floats
+    c: int, low: int, high: int, hierarchical: Mask, start: Ints, groups: Codes, loss: Floats, position: Floats
 ) -> float:  # pragma: no cover - compiled
     """Share of the axis that a stretch covers: its loss of detail."""
     if hierarchical[c]:
-        return float(price[start[c, _level(c, low, high, start, groups)] + low])
+        return float(loss[start[c, _level(c, low, high, start, groups)] + low])
     return float(min(1.0, position[start[c, 0] + high] - position[start[c, 0] + low]))
 
 
@@ -151,7 +151,7 @@ def _worth(
     hierarchical: Mask,
     start: Ints,
     groups: Codes,
-    price: Floats,
+    loss: Floats,
     position: Floats,
     importance: float,
     least: int,
@@ -162,7 +162,7 @@ def _worth(
     rows: Ints,
 ) -> float:  # pragma: no cover - compiled
     """How much a cut along one axis is worth: its width, the entropy of its places, or the detail that it saves."""
-    width = _width(c, low, high, hierarchical, start, groups, price, position)
+    width = _width(c, low, high, hierarchical, start, groups, loss, position)
     if by == 0:
         return width * importance
     found = _counts(place, weight, begin, end, c, low, high, tally, values, rows)
@@ -175,16 +175,16 @@ def _worth(
     if hierarchical[c]:
         level = _level(c, low, high, start, groups) - 1
         for j in range(found):
-            saved -= rows[j] * price[start[c, level] + values[j]]
+            saved -= rows[j] * loss[start[c, level] + values[j]]
     else:
         index, taken = _middle(rows[:found], relaxed, least)
         left = rows[:index].sum() + taken
         if index > 0 or taken > 0:
             last = values[index] if taken > 0 else values[index - 1]
-            saved -= left * _width(c, low, last, hierarchical, start, groups, price, position)
+            saved -= left * _width(c, low, last, hierarchical, start, groups, loss, position)
         if index < found:
             first = values[index + 1] if index + 1 < found and taken == rows[index] else values[index]
-            saved -= (total - left) * _width(c, first, high, hierarchical, start, groups, price, position)
+            saved -= (total - left) * _width(c, first, high, hierarchical, start, groups, loss, position)
     return max(saved, 0.0) * importance + 1e-9 * width
 
 
@@ -214,7 +214,7 @@ def cut_cells(
     hierarchical: Mask,
     start: Ints,
     groups: Codes,
-    price: Floats,
+    loss: Floats,
     position: Floats,
     importance: Floats,
     least: int,
@@ -247,7 +247,7 @@ def cut_cells(
             score[c] = -1.0
             if low[c] != high[c] and not (tried[s] >> c) & 1 and importance[c] > 0:
                 score[c] = _worth(
-                    begin, end, c, low[c], high[c], total, place, weight, hierarchical, start, groups, price, position,
+                    begin, end, c, low[c], high[c], total, place, weight, hierarchical, start, groups, loss, position,
                     importance[c], least, relaxed, by, tally, values, rows,
                 )  # fmt: skip
         while True:
