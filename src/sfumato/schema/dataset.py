@@ -1,17 +1,19 @@
-"""A table together with what its columns mean."""
+"""Schema and data set: a table together with the roles of its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import polars as pl
 
+from sfumato.data.read_write import read
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, EmptyTable, WrongKind
 from sfumato.schema.column import Column, Kind, Role
-from sfumato.schema.hierarchy import BoundHierarchy, root_only, with_missing
+from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, root_only, with_missing
 
 __all__ = ["Dataset", "Schema"]
 
@@ -24,22 +26,71 @@ class Schema:
 
     columns: Mapping[str, Column]
     unit: str | None = None
-    """The column whose value is one person; None when each row is another person."""
+    """The column that identifies a person; None if every row is a different person."""
+
+    @classmethod
+    def of(
+        cls,
+        frame: Any,
+        *,
+        quasi: str | Sequence[str] = (),
+        sensitive: str | Sequence[str] = (),
+        identifier: str | Sequence[str] = (),
+        weight: str | None = None,
+        household: str | None = None,
+        unit: str | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
+    ) -> Schema:
+        """Build a schema from lists of column names, without a recipe file.
+
+        ``frame`` is a table in any form that :func:`sfumato.read` accepts; only its column names are used. Columns
+        that are not named are plain. A name that the table lacks and a column with two roles are refused.
+
+        >>> people = pl.DataFrame({"age": [34, 51], "zip": ["02141", "02139"], "illness": ["flu", "none"]})
+        >>> schema = Schema.of(people, quasi=["age", "zip"], sensitive=["illness"])
+        >>> schema.names(Role.QUASI), schema.column("illness").role.value
+        (('age', 'zip'), 'sensitive')
+        """
+        table = read(frame)
+        roles: dict[str, Role] = {}
+        for role, names in (
+            (Role.IDENTIFIER, identifier),
+            (Role.QUASI, quasi),
+            (Role.SENSITIVE, sensitive),
+            (Role.WEIGHT, weight or ()),
+            (Role.HOUSEHOLD, household or ()),
+        ):
+            for name in (names,) if isinstance(names, str) else tuple(names):
+                if name in roles:
+                    raise BadParameter(
+                        f"Column `{name}` has two roles: {roles[name]} and {role}.",
+                        fix="Name each column once.",
+                        column=name,
+                    )
+                roles[name] = role
+        rules = dict(hierarchies or {})
+        table.require([*roles, *rules, *([] if unit is None else [unit])])
+        columns = {
+            name: Column(role=roles.get(name, Role.PLAIN), hierarchy=rules.get(name))
+            for name in table.columns
+            if name in roles or name in rules
+        }
+        return cls(columns=columns, unit=unit)
 
     def names(self, role: Role) -> tuple[str, ...]:
-        """Columns of that role, in the order they were declared."""
+        """Columns of that role, in the order of declaration."""
         return tuple(name for name, column in self.columns.items() if column.role is role)
 
     def column(self, name: str) -> Column:
-        """The declaration of a column; one that was not declared is plain."""
+        """The declaration of a column; an undeclared column is plain."""
         return self.columns.get(name, _PLAIN)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """Table and schema that fit each other: every declared column exists and holds its declared kind.
+    """A table with its schema. Every declared column has its declared kind.
 
-    Declared columns that the table lacks are refused by :meth:`of`; a masked table may have lost some (identifiers).
+    :meth:`of` refuses declared columns that the table lacks. A masked table may lack some, such as identifiers.
     """
 
     table: Table
@@ -52,12 +103,12 @@ class Dataset:
         if schema.unit is not None:
             table.require([schema.unit])
         if table.rows == 0:
-            raise EmptyTable("The table has no rows.", fix="There is nobody in it to protect.")
+            raise EmptyTable("The table has no rows.", fix="Pass a table with at least one row.")
         for name, dtype in table.frame.schema.items():
             if dtype == pl.Binary and schema.column(name).role is not Role.IDENTIFIER:
                 raise WrongKind(
-                    f"Column `{name}` holds bytes, which no method can judge or protect.",
-                    fix="Give it the role `identifier`, which removes it, or leave it out of the data.",
+                    f"Column `{name}` holds bytes, which cannot be masked.",
+                    fix="Give it the role `identifier`, which removes it, or drop it from the data.",
                     column=name,
                 )
         cast = [_one_zero(column.cast(table.column(name))) for name, column in schema.columns.items()]
@@ -66,7 +117,9 @@ class Dataset:
             weights = dataset.table.column(name)
             sound = weights.dtype.is_numeric() and weights.null_count() == 0
             if not sound or not ((weights > 0) & weights.cast(pl.Float64).is_finite()).all():
-                raise BadParameter(f"Weight column `{name}` must hold positive numbers and no gaps.", column=name)
+                raise BadParameter(
+                    f"Weight column `{name}` must hold positive numbers and no missing values.", column=name
+                )
         return dataset
 
     def _present(self, role: Role) -> tuple[str, ...]:
@@ -97,7 +150,7 @@ class Dataset:
         return {}
 
     def bound_hierarchy(self, name: str) -> BoundHierarchy:
-        """The hierarchy of a column laid over its values; a column without one has only the step to ``*``."""
+        """The hierarchy of a column bound to its values; a column without one has the values and ``*``."""
         if name not in self._bound_hierarchies:
             series = self.table.column(name)
             values = series.drop_nulls().unique().sort()
@@ -115,5 +168,5 @@ class Dataset:
 
 
 def _one_zero(values: pl.Series) -> pl.Series:
-    """Zero without a sign: 0.0 and -0.0 are equal to every count and must not differ in what is written."""
+    """Replace -0.0 by 0.0: they are equal in every count and must not differ in the output."""
     return values.set((values == 0).fill_null(value=False), 0.0) if values.dtype.is_float() else values
