@@ -124,6 +124,10 @@ def test_decisions_survive_and_belong_to_their_data(tmp_path: Path) -> None:
     with pytest.raises(LedgerBroken, match="other rules"):
         DurableAuditor(desk(counterfeits=1), SqliteStore(path), dataset="patients")
     with sqlite3.connect(path) as raw:
+        for tampering in ("UPDATE sfumato_audit SET verdict = 'refused' WHERE number = 1", "DELETE FROM sfumato_audit"):
+            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+                raw.execute(tampering)
+        raw.execute("DROP TRIGGER sfumato_audit_keep")
         raw.execute("UPDATE sfumato_audit SET verdict = 'refused' WHERE number = 1")
     with pytest.raises(LedgerBroken, match="Decision 1"):
         DurableAuditor(desk(), SqliteStore(path), dataset="patients")

@@ -23,11 +23,16 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     if request.param == "sqlite":
         return Ledger.open(tmp_path / "ledger.db")
     url = request.getfixturevalue("postgresql")
+    empty_postgres(url)
+    return Ledger.open(url)
+
+
+def empty_postgres(url: str) -> None:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS sfumato_ledger, sfumato_answers")
-    return Ledger.open(url)
+        connection.execute("DROP TABLE IF EXISTS sfumato_ledger, sfumato_answers, sfumato_audit, sfumato_schema")
+        connection.execute("DROP FUNCTION IF EXISTS sfumato_ledger_keep, sfumato_audit_keep")
 
 
 def spend(ledger: Ledger, cost: object, *, dataset: str = "flu", analyst: str = "ana") -> None:

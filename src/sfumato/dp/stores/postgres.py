@@ -1,4 +1,4 @@
-"""The ledger in PostgreSQL: one writer at a time by an advisory lock, durable by synchronous commit."""
+"""Ledger store in PostgreSQL: one writer at a time by an advisory lock, durable by synchronous commit."""
 
 from __future__ import annotations
 
@@ -7,25 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sfumato.dp.stores.schema import REVISION, VERSION_TABLE, migrate
 from sfumato.errors import FileMissing, missing_extra
 
 __all__ = ["PostgresStore"]
 
-_LOCK = 7_416_371
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS sfumato_ledger (number BIGINT PRIMARY KEY, at TEXT NOT NULL, "
-    "kind TEXT NOT NULL CHECK (kind IN ('cap', 'spend')), dataset TEXT NOT NULL, analyst TEXT NOT NULL, "
-    "measure TEXT NOT NULL, size BIGINT NOT NULL CHECK (size >= 0), delta BIGINT NOT NULL CHECK (delta >= 0), "
-    "about TEXT NOT NULL, totals TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)",
-    "CREATE INDEX IF NOT EXISTS sfumato_ledger_account ON sfumato_ledger (kind, dataset, analyst, number)",
-    "CREATE INDEX IF NOT EXISTS sfumato_ledger_dataset ON sfumato_ledger (kind, dataset, number)",
-    "CREATE INDEX IF NOT EXISTS sfumato_ledger_analyst ON sfumato_ledger (kind, analyst, number)",
-    "CREATE OR REPLACE FUNCTION sfumato_ledger_keep() RETURNS trigger LANGUAGE plpgsql AS "
-    "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$",
-    "CREATE OR REPLACE TRIGGER sfumato_ledger_keep BEFORE UPDATE OR DELETE OR TRUNCATE ON sfumato_ledger "
-    "FOR EACH STATEMENT EXECUTE FUNCTION sfumato_ledger_keep()",
-    "CREATE TABLE IF NOT EXISTS sfumato_answers (key TEXT PRIMARY KEY, body TEXT NOT NULL)",
-)
+_LOCK = "SELECT pg_advisory_xact_lock(7416371)"
 
 
 class _Transaction:
@@ -38,7 +25,7 @@ class _Transaction:
 
 
 class PostgresStore:
-    """One connection per store; transactions take an advisory lock first, so they happen one after the other."""
+    """One connection per store. Write transactions take an advisory lock first, so they run one after the other."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -49,21 +36,38 @@ class PostgresStore:
         try:
             self._connection = psycopg.connect(url, autocommit=True)
             self._connection.execute("SET synchronous_commit = on")
-            with self.write() as transaction:
-                for statement in _SCHEMA:
-                    transaction.query(statement)
+            if self._revision() != REVISION:
+                _migrate(url)
         except psycopg.Error:
             raise FileMissing(
-                "The PostgreSQL ledger cannot be opened.", fix="Check the address, and that it may create tables."
+                "The PostgreSQL ledger cannot be opened.", fix="Check the address and the right to create tables."
             ) from None
+
+    def _revision(self) -> str | None:
+        """The schema's revision; None for a new database or one made before revisions were kept."""
+        with self.read() as transaction:
+            if transaction.query("SELECT to_regclass(?)", VERSION_TABLE) == [(None,)]:
+                return None
+            rows = transaction.query(f"SELECT version_num FROM {VERSION_TABLE}")
+        return str(rows[0][0]) if rows else None
 
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
         with self._lock, self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            self._connection.execute(_LOCK)
             yield _Transaction(self._connection)
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
         with self._lock, self._connection.transaction():
             yield _Transaction(self._connection)
+
+
+def _migrate(url: str) -> None:
+    import psycopg
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import NullPool
+
+    migrate(
+        create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool), lock=_LOCK
+    )

@@ -1,4 +1,4 @@
-"""The ledger in one SQLite file: write-ahead log, full synchronization, one writer at a time."""
+"""Ledger store in a SQLite file: write-ahead log, full synchronization, one writer at a time."""
 
 from __future__ import annotations
 
@@ -6,29 +6,16 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sfumato.dp.stores.schema import REVISION, VERSION_TABLE, migrate
 from sfumato.errors import FileMissing, WriteFailed
 
 __all__ = ["SqliteStore"]
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS sfumato_ledger (
-    number INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('cap', 'spend')),
-    dataset TEXT NOT NULL, analyst TEXT NOT NULL, measure TEXT NOT NULL, size INTEGER NOT NULL CHECK (size >= 0),
-    delta INTEGER NOT NULL CHECK (delta >= 0), about TEXT NOT NULL, totals TEXT NOT NULL, previous TEXT NOT NULL,
-    hash TEXT NOT NULL UNIQUE
-) STRICT;
-CREATE INDEX IF NOT EXISTS sfumato_ledger_account ON sfumato_ledger (kind, dataset, analyst, number);
-CREATE INDEX IF NOT EXISTS sfumato_ledger_dataset ON sfumato_ledger (kind, dataset, number);
-CREATE INDEX IF NOT EXISTS sfumato_ledger_analyst ON sfumato_ledger (kind, analyst, number);
-CREATE TRIGGER IF NOT EXISTS sfumato_ledger_keep BEFORE UPDATE ON sfumato_ledger
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS sfumato_ledger_stay BEFORE DELETE ON sfumato_ledger
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TABLE IF NOT EXISTS sfumato_answers (key TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT;
-"""
+_MEMORY = ":memory:"
 
 
 class _Transaction:
@@ -42,21 +29,18 @@ class _Transaction:
 class SqliteStore:
     """One connection, guarded by a lock within the process and by SQLite's own lock between processes.
 
-    ``synchronous = FULL`` makes a commit wait for the disk, so a charge that was confirmed survives a power cut;
+    ``synchronous = FULL`` makes a commit wait for the disk, so a confirmed charge survives a power failure.
     ``BEGIN IMMEDIATE`` takes the write lock before the first read, so no two writers see the same balance.
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 60.0) -> None:
         self._lock = threading.RLock()
         try:
-            self._connection = sqlite3.connect(
-                str(path), timeout=timeout, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            with self.write() as transaction:
-                for statement in _statements(_SCHEMA):
-                    transaction.query(statement)
+            self._connection = _connect(path, timeout)
+            if str(path) == _MEMORY:
+                _empty().backup(self._connection)
+            elif _revision(self._connection) != REVISION:
+                _migrate(self._connection)
         except sqlite3.Error:
             raise FileMissing(
                 f"`{path}` cannot be opened as a ledger.", fix="Name a file in a folder you can write to."
@@ -65,16 +49,16 @@ class SqliteStore:
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
         with self._lock:
-            self._settle("BEGIN IMMEDIATE")
+            self._begin_or_commit("BEGIN IMMEDIATE")
             try:
                 yield _Transaction(self._connection)
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
-            self._settle("COMMIT")
+            self._begin_or_commit("COMMIT")
 
-    def _settle(self, statement: str) -> None:
-        """Begin or commit; where that fails (locked too long, disk full) nothing is written and no receipt given."""
+    def _begin_or_commit(self, statement: str) -> None:
+        """If this fails (locked too long, disk full), nothing is written and no receipt is issued."""
         try:
             self._connection.execute(statement)
         except sqlite3.OperationalError:
@@ -82,7 +66,7 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
             raise WriteFailed(
                 "The ledger is busy or cannot be written, so nothing was charged and nothing is answered.",
-                fix="Try again; if it stays so, look for a full disk or a process that holds the file.",
+                fix="Try again. If the error persists, check for a full disk or a process that locks the file.",
             ) from None
 
     @contextmanager
@@ -95,10 +79,31 @@ class SqliteStore:
                 self._connection.execute("ROLLBACK")
 
 
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+def _connect(path: str | Path, timeout: float = 60.0) -> sqlite3.Connection:
+    connection = sqlite3.connect(str(path), timeout=timeout, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA journal_mode = WAL")
+    return connection
+
+
+def _revision(connection: sqlite3.Connection) -> str | None:
+    """The schema's revision; None for a new database or one made before revisions were kept."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchone():
+        return None
+    row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+    return None if row is None else str(row[0])
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import StaticPool
+
+    migrate(create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool), lock="BEGIN IMMEDIATE")
+
+
+@cache
+def _empty() -> sqlite3.Connection:
+    """An empty ledger in memory; others are copied from it."""
+    connection = _connect(_MEMORY)
+    _migrate(connection)
+    return connection

@@ -19,11 +19,6 @@ from sfumato.query.auditing.auditor import Auditor, Decision
 
 __all__ = ["DurableAuditor"]
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS sfumato_audit (number INTEGER PRIMARY KEY, dataset TEXT NOT NULL, rules TEXT NOT NULL, "
-    "question TEXT NOT NULL, verdict TEXT NOT NULL, fakes TEXT NOT NULL, previous TEXT NOT NULL, "
-    "hash TEXT NOT NULL UNIQUE)"
-)
 _START = "0" * 64
 
 
@@ -47,7 +42,6 @@ class DurableAuditor:
         self._last = 0
         self._previous = _START
         with store.write() as transaction:
-            transaction.query(_TABLE)
             self._catch_up(transaction)
 
     def ask(self, question: str) -> Decision:
