@@ -24,7 +24,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recipe",),
     ("studies", "reports"),
     ("api",),
-    ("demos", "manual", "testing"),
+    ("demos", "manual"),
+    ("testing",),
     ("cli",),
 )
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}

@@ -53,7 +53,8 @@ class Format(Part):
     read_only: ClassVar[frozenset[str]] = frozenset()
     """Those of the suffixes that are read but not written."""
     keeps: ClassVar[frozenset[str]] = frozenset({"types"})
-    """What survives a round trip: "types", "labels", "value labels", "missing codes"."""
+    """What survives a round trip: "types", "labels", "value labels", "missing codes" (any numbers), "extended missing
+    values" (Stata's ``.a`` to ``.z``)."""
     magic: ClassVar[tuple[bytes, ...]] = ()
     """How such a file begins; empty for text."""
 

@@ -59,6 +59,9 @@ class Policy(Part):
     kept: ClassVar[bool] = False
     """Whether all questions must meet the same randomness; it is then drawn once and kept beside the ledger."""
 
+    fresh_noise: ClassVar[bool] = False
+    """Whether every answer draws new randomness, so that the same question may be answered differently."""
+
     @abstractmethod
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         """Start answering over these numbers. Policies with differential privacy ignore ``rng``."""

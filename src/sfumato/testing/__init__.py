@@ -1,7 +1,33 @@
-"""Checks of the contracts, for our tests and for yours: ``check_step(MyStep(...))``."""
+"""Contract checks for every kind of part, for our tests and yours: ``check_step(MyStep(...))``.
 
+Each check raises AssertionError with a message that names the broken promise. Each module also exports its list of
+single checks (``STEP_CHECKS``, ``MODEL_CHECKS``, ...), so that a test can run them one by one.
+"""
+
+from sfumato.testing.demos import check_demo
+from sfumato.testing.engines import check_engine
+from sfumato.testing.formats import check_format
+from sfumato.testing.hierarchies import check_hierarchy
+from sfumato.testing.mechanisms import check_mechanism
+from sfumato.testing.metrics import check_metric
 from sfumato.testing.models import check_model
+from sfumato.testing.parts import check_part
+from sfumato.testing.policies import check_policy
+from sfumato.testing.query_attacks import check_query_attack
 from sfumato.testing.sample import sample
 from sfumato.testing.steps import check_step
 
-__all__ = ["check_model", "check_step", "sample"]
+__all__ = [
+    "check_demo",
+    "check_engine",
+    "check_format",
+    "check_hierarchy",
+    "check_mechanism",
+    "check_metric",
+    "check_model",
+    "check_part",
+    "check_policy",
+    "check_query_attack",
+    "check_step",
+    "sample",
+]

@@ -38,7 +38,7 @@ class Dta(Format):
     """
 
     suffixes: ClassVar[tuple[str, ...]] = (".dta",)
-    keeps: ClassVar[frozenset[str]] = frozenset({"types", "labels", "value labels", "missing codes"})
+    keeps: ClassVar[frozenset[str]] = frozenset({"types", "labels", "value labels", "extended missing values"})
     # Since Stata 13 files begin with a tag, before with their version number, 105 to 115.
     magic: ClassVar[tuple[bytes, ...]] = (b"<stata_dta>", *(bytes([version]) for version in range(105, 116)))
 

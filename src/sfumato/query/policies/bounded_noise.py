@@ -24,6 +24,7 @@ class BoundedNoise(Policy):
     """
 
     main = "bound"
+    fresh_noise = True
     examples = ({"bound": 2},)
     reference = "Dinur, Nissim (2003), doi:10.1145/773153.773173"
 

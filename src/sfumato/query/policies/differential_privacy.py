@@ -30,6 +30,7 @@ class DifferentialPrivacy(Policy):
     from the operating system, never from a seed.
     """
 
+    fresh_noise = True
     examples = ({"epsilon": 0.1, "budget": 1},)
     reference = "Dwork, McSherry, Nissim, Smith (2006), doi:10.1007/11681878_14"
 

@@ -24,6 +24,7 @@ class FreshSample(Policy):
     """
 
     main = "share"
+    fresh_noise = True
     examples = ({"share": 0.9},)
 
     share: Annotated[float, Field(gt=0, le=1)]

@@ -1,0 +1,149 @@
+"""Contract of an engine: exact and secret numbers, no other tables, one message for every failure, masking to files."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato.data import read
+from sfumato.engines.engine import Engine, Running
+from sfumato.errors import AnswerFailed, FileMissing, NotApplicable, SfumatoError, UnknownFormat
+from sfumato.secret import Permit, SecretValue
+from sfumato.testing.parts import check_part, expect
+
+__all__ = ["ENGINE_CHECKS", "check_engine", "gives_up_in_time"]
+
+_FRAME = pl.DataFrame(
+    {"n": [1, 2, None, 4], "x": [0.5, float("nan"), None, float("inf")], "word": ["a", "b", None, "a"]}
+)
+
+
+def check_engine(engine: Engine, *, seconds: float = 1.5) -> None:
+    """Raise AssertionError unless ``engine`` keeps the contract of an engine.
+
+    Numbers are exact and come as secret values; files and frames give the same; statements that fail, for whatever
+    reason, give one message; a statement is given up after its time limit, for which the check uses ``seconds``;
+    missing and unknown files are refused at the start; an engine that declares ``writes`` masks files out of core.
+    """
+    check_part(engine)
+    for check in ENGINE_CHECKS:
+        check(engine)
+    gives_up_in_time(engine, seconds=seconds)
+
+
+def _rows(running: Running, sql: str) -> list[tuple[Any, ...]]:
+    return running.run(sql).open(Permit("a check of the engine"))
+
+
+def numbers_are_exact_and_secret(engine: Engine) -> None:
+    running = engine.start({"t": _FRAME.to_arrow()})
+    assert isinstance(running.run("SELECT COUNT(*) FROM t"), SecretValue), "rows are not a SecretValue"
+    assert _rows(running, "SELECT COUNT(*), SUM(n), COUNT(x) FROM t") == [(4, 7, 3)], "wrong COUNT or SUM"
+    grouped = "SELECT word, COUNT(*) FROM t WHERE word IS NOT NULL GROUP BY word ORDER BY word"
+    assert _rows(running, grouped) == [("a", 2), ("b", 1)], "wrong COUNT by group"
+
+
+def files_and_frames_agree(engine: Engine) -> None:
+    sql = "SELECT SUM(TRY_CAST(n AS BIGINT)), COUNT(TRY_CAST(word AS VARCHAR)) FROM t"
+    with tempfile.TemporaryDirectory() as folder:
+        parquet, csv = Path(folder, "t.parquet"), Path(folder, "t.csv")
+        _FRAME.write_parquet(parquet)
+        _FRAME.write_csv(csv)
+        sources: list[Any] = [_FRAME.to_arrow()]
+        for file in (parquet, csv, str(csv)):
+            if Path(file).suffix in engine.suffixes:
+                sources.append(file)
+            else:
+                with expect(UnknownFormat, f"`suffixes` does not declare {Path(file).suffix}, which is accepted"):
+                    engine.start({"t": file})
+        results = {_rows(engine.start({"t": source}), sql)[0] for source in sources}
+    assert results == {(7, 3)}, "a file and a frame give different numbers"
+
+
+def every_failure_has_one_message(engine: Engine) -> None:
+    running = engine.start({"t": _FRAME.to_arrow()})
+    for sql in ("SELECT error('x')", "SELECT * FROM elsewhere", "not sql", "SELECT * FROM '/etc/passwd'"):
+        try:
+            running.run(sql)
+        except AnswerFailed as failure:
+            assert str(failure).startswith("The question could not be computed."), "a failure has its own message"
+            assert failure.__suppress_context__, "a failure shows the engine's own error"
+        else:
+            raise AssertionError(f"the engine ran {sql!r}")
+
+
+def missing_and_unknown_files_are_refused_at_the_start(engine: Engine) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        refusal: type[SfumatoError] = FileMissing if engine.suffixes else UnknownFormat
+        with expect(refusal, "a file that does not exist is accepted"):
+            engine.start({"t": Path(folder, "none.parquet")})
+        Path(folder, "t.doc").write_text("x")
+        with expect(UnknownFormat, "a file of an unknown format is accepted"):
+            engine.start({"t": Path(folder, "t.doc")})
+
+
+def closing_releases_the_tables(engine: Engine) -> None:
+    running = engine.start({"t": _FRAME.to_arrow()})
+    running.close()
+    with expect(AnswerFailed, "a closed engine answers"):
+        running.run("SELECT 1")
+
+
+def masks_files_as_declared(engine: Engine) -> None:
+    """The declared ``writes`` and :meth:`Engine.workspace` agree, in both directions."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / "t.parquet"
+        _FRAME.write_parquet(source)
+        if not engine.writes:
+            with expect(NotApplicable, "`writes` is empty, but there is a workspace"):
+                engine.workspace(source)
+            return
+        for suffix in engine.writes:
+            _mask_file(engine, source, folder / f"out{suffix}", folder)
+
+
+def _mask_file(engine: Engine, source: Path, target: Path, folder: Path) -> None:
+    with engine.keep_open(), engine.workspace(source, writes=target, temporary=folder) as workspace:
+        workspace.put("labels", pl.DataFrame({"word": ["a", "b"], "label": ["first", "NA"]}))
+        joined = f"SELECT t.n, l.label FROM {workspace.source} AS t LEFT JOIN labels AS l ON t.word = l.word"
+        rows = workspace.query(joined, "joining").sort("n", nulls_last=True)
+        assert rows.rows() == [(1, "first"), (2, "NA"), (4, "first"), (None, None)], "a join gives other rows"
+        workspace.write(joined, target, target.suffix)
+        with expect(UnknownFormat, "a file of a format that is not in `writes` is written"):
+            workspace.write(joined, folder / "out.xlsx", ".xlsx")
+        order = workspace.query(f"SELECT {workspace.order.format('t.word')} AS place FROM {workspace.source} AS t", "")
+        assert order["place"].n_unique() == 3, "`order` does not tell values apart"
+    written = read(target).frame.sort("n", nulls_last=True)
+    assert written.rows() == rows.rows(), "the written file has other rows"
+
+
+def gives_up_in_time(engine: Engine, *, seconds: float = 1.5) -> None:
+    """A statement stops at the engine's ``timeout``, and the next one is answered."""
+    table = pl.DataFrame({"n": range(5000)}).to_arrow()
+    running = engine.model_copy(update={"timeout": seconds}).start({"t": table})
+    start = time.monotonic()
+    try:
+        running.run("SELECT COUNT(*) FROM t AS a JOIN t AS b ON a.n + b.n >= 0 JOIN t AS c ON a.n + c.n >= b.n")
+    except AnswerFailed as failure:
+        assert "Its cost stays charged" in str(failure), "giving up has another message than other failures"
+        assert failure.__suppress_context__, "a failure shows the engine's own error"
+    else:
+        raise AssertionError("a statement of many hours ended within its time limit")
+    assert seconds <= time.monotonic() - start < seconds + 20, "the statement is not given up at the time limit"
+    assert _rows(running, "SELECT COUNT(*) FROM t") == [(5000,)], "the next statement is not answered"
+    running.close()
+
+
+ENGINE_CHECKS = (
+    numbers_are_exact_and_secret,
+    files_and_frames_agree,
+    every_failure_has_one_message,
+    missing_and_unknown_files_are_refused_at_the_start,
+    closing_releases_the_tables,
+    masks_files_as_declared,
+)

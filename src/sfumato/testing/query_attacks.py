@@ -1,0 +1,64 @@
+"""Contract of an attack on query answers: it succeeds on exact answers and gains nothing from unrelated ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.attacks.query_attack import QueryAttack, evaluate_query_attack
+from sfumato.query.policies.bounded_noise import BoundedNoise
+from sfumato.query.policies.exact import Exact, ExactResponder
+from sfumato.query.policy import Policy, Responder
+from sfumato.rng import Rng
+from sfumato.testing.parts import run_checks
+
+__all__ = ["QUERY_ATTACK_CHECKS", "check_query_attack"]
+
+_SECRETS = (np.random.default_rng(1).random(120) < 0.4).astype(int)
+
+
+class _Unrelated(Policy):
+    """Exact answers about other people."""
+
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        return ExactResponder((np.random.default_rng(99).random(len(np.asarray(values))) < 0.4).astype(np.int64))
+
+
+def check_query_attack(attack: QueryAttack) -> None:
+    """Raise AssertionError unless ``attack`` keeps the contract of an attack on query answers.
+
+    Exact answers give every secret away; answers about other people give no more than the baseline; the same seed
+    gives the same outcome; the docstring states the threat model.
+    """
+    run_checks(attack, QUERY_ATTACK_CHECKS)
+
+
+def exact_answers_give_everyone_away(attack: QueryAttack) -> None:
+    outcome = evaluate_query_attack(attack, Exact(), _SECRETS, Rng(2))
+    assert outcome.risk == 1.0, "exact answers leave a secret unknown"
+    assert outcome.made == outcome.tried > 0, "the attack guesses nothing for some targets"
+    assert outcome.asked > 0, "the attack asks nothing"
+    assert outcome.refused == 0, "refusals are counted where none were"
+
+
+def unrelated_answers_give_nobody_away(attack: QueryAttack) -> None:
+    outcome = evaluate_query_attack(attack, _Unrelated(), _SECRETS, Rng(2))
+    assert outcome.interval(0.999)[0] <= outcome.baseline, "answers about other people raise the risk"
+
+
+def same_seed_same_outcome(attack: QueryAttack) -> None:
+    first, second = (evaluate_query_attack(attack, BoundedNoise(bound=3), _SECRETS, Rng(4)).to_dict() for _ in range(2))
+    assert first == second, "the same seed gave another outcome"
+    assert first["low"] <= first["risk"] <= first["high"], "the interval does not contain the risk"
+
+
+def threat_model_is_documented(attack: QueryAttack) -> None:
+    assert len(attack.summary()) > 40, "the first sentence of the docstring must state the threat model"
+
+
+QUERY_ATTACK_CHECKS = (
+    exact_answers_give_everyone_away,
+    unrelated_answers_give_nobody_away,
+    same_seed_same_outcome,
+    threat_model_is_documented,
+)
