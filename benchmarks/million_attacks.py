@@ -17,8 +17,8 @@ import polars as pl
 import sfumato
 from sfumato.api import attack_scenario
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack, risk
+from sfumato.deadline import Deadline
 from sfumato.errors import NotApplicable
-from sfumato.progress import Deadline
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 

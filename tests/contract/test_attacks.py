@@ -16,9 +16,9 @@ from people import NUMBERS, QUASI, dataset, frame
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, evaluate_attack, risk
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.data.table import Table
+from sfumato.deadline import Deadline
 from sfumato.errors import OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step
-from sfumato.progress import Deadline
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng

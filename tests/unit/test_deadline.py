@@ -24,10 +24,11 @@ from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.attacks.transparency.simulation import Simulation
 from sfumato.cli import main
 from sfumato.data.table import Table
+from sfumato.deadline import Deadline, batches, quiet, split_deadline
 from sfumato.errors import OutOfTime
 from sfumato.masking.base import Context
 from sfumato.masking.methods.rank_swap import RankSwap
-from sfumato.progress import SILENT, Deadline, batches, quiet, split_deadline
+from sfumato.progress import SILENT
 from sfumato.recipe import Limits
 from sfumato.release import Release
 from sfumato.rng import Rng

@@ -20,9 +20,10 @@ from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import com
 from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
 from sfumato.attacks.string_similarity import alike, free_text
 from sfumato.data.table import Table
+from sfumato.deadline import Deadline
 from sfumato.engines.backends.spark.session import spark_session
 from sfumato.errors import BadParameter, ExtraMissing, NotApplicable
-from sfumato.progress import Deadline, Tick
+from sfumato.progress import Tick
 from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema

@@ -8,8 +8,9 @@ from typing import Any
 
 from sfumato.api.limits import judged_value
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack, risk
+from sfumato.deadline import Deadline, quiet
 from sfumato.errors import NotApplicable, SfumatoError
-from sfumato.progress import Deadline, Progress, quiet
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["column_attribution"]

@@ -14,9 +14,10 @@ from sfumato.api.limits import judge_limits, one_limit
 from sfumato.api.results import AttackResults, MeasureResults
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack, lineage_by_key
 from sfumato.data import Table, read
+from sfumato.deadline import Deadline, split_deadline
 from sfumato.errors import BadParameter, NotApplicable, OutOfTime
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
-from sfumato.progress import SILENT, Deadline, Progress, split_deadline
+from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import load_lineage, load_release
@@ -123,7 +124,7 @@ def attack_scenario(
 ) -> list[Outcome | NotApplicable]:
     """Run attacks one after the other; the n-th draws from the stream of its own.
 
-    When ``progress`` is a :class:`~sfumato.progress.Deadline`, each attack gets a third of the time that is left, the
+    When ``progress`` is a :class:`~sfumato.deadline.Deadline`, each attack gets a third of the time that is left, the
     last ones more, so that what one does not need goes to the next. What time did not allow is returned as such.
     """
     listed = list(attacks)

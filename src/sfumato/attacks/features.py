@@ -16,8 +16,9 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.value_parser import bounds
+from sfumato.deadline import check_deadline
 from sfumato.errors import NotApplicable
-from sfumato.progress import SILENT, Progress, check_deadline
+from sfumato.progress import SILENT, Progress
 
 __all__ = ["Points", "numbers", "points"]
 

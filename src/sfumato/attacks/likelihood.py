@@ -21,9 +21,10 @@ from sfumato.attacks.base import View
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import coarsened, interpolate_records, mask_again
+from sfumato.deadline import quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.masking.base import Step
-from sfumato.progress import Progress, quiet, split_deadline
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 from sfumato.schema import Dataset, Kind
 

@@ -17,7 +17,8 @@ import polars as pl
 from numba import njit, prange
 
 from sfumato.attacks.best_row import toss
-from sfumato.progress import SILENT, Progress, batches, check_deadline
+from sfumato.deadline import batches, check_deadline
+from sfumato.progress import SILENT, Progress
 
 __all__ = ["Nearest", "distinct_points", "near_many", "nearest", "tree_of"]
 

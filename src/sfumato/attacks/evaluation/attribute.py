@@ -15,8 +15,9 @@ from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.success_criterion import Criterion
 from sfumato.attacks.evaluation.trial import guess, in_release, outcome_of, outside_of, sample, view_of
 from sfumato.attacks.scenario import AttackScenario, People, people_of
+from sfumato.deadline import split_deadline
 from sfumato.errors import BadParameter, NotApplicable
-from sfumato.progress import Progress, split_deadline
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["best_constant", "examine_attribute", "secret_of"]

@@ -21,8 +21,9 @@ from sfumato.attacks.evaluation.membership import examine_membership
 from sfumato.attacks.evaluation.outcome import Outcome
 from sfumato.attacks.evaluation.singling_out import examine_descriptions
 from sfumato.attacks.scenario import AttackScenario
+from sfumato.deadline import check_deadline
 from sfumato.errors import BadParameter
-from sfumato.progress import SILENT, Progress, check_deadline
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["evaluate_attack"]
@@ -34,7 +35,7 @@ def evaluate_attack(
     """Run an attack on at most ``tries`` people drawn at random and count how often it was right.
 
     What cannot be judged or attacked raises :class:`NotApplicable`: it is never a risk of zero. When ``progress`` is a
-    :class:`~sfumato.progress.Deadline` and time is up, those sought so far are counted; people are sought in random
+    :class:`~sfumato.deadline.Deadline` and time is up, those sought so far are counted; people are sought in random
     order, so they are a sample of all, and the interval is as wide as their number says. With nobody sought to the end,
     :class:`OutOfTime` is raised.
     """

@@ -12,8 +12,9 @@ from sfumato.attacks.base import Attack, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import guess, in_release, outcome_of, sample, view_of
 from sfumato.attacks.scenario import AttackScenario, People, people_of
+from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
-from sfumato.progress import Progress, split_deadline
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["examine_identity"]

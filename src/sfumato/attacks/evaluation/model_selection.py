@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.base import Attack, Guesses
+from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
-from sfumato.progress import Progress, split_deadline
+from sfumato.progress import Progress
 
 __all__ = ["for_picking", "strongest"]
 

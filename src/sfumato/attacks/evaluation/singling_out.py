@@ -12,8 +12,9 @@ from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.predicates import isolated, shuffled
 from sfumato.attacks.evaluation.trial import outcome_of
 from sfumato.attacks.scenario import AttackScenario, people_of
+from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
-from sfumato.progress import Progress, split_deadline
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["examine_descriptions"]

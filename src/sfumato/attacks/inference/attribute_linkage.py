@@ -9,7 +9,8 @@ from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.class_votes import Votes, near, reach_of
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.deadline import batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["AttributeLinkage"]

@@ -12,9 +12,10 @@ from pydantic import Field
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.class_votes import Votes
 from sfumato.attacks.normalize import canonical
+from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
 from sfumato.params import InputFile
-from sfumato.progress import SILENT, Progress, batches, check_deadline
+from sfumato.progress import SILENT, Progress
 from sfumato.release.folder import load_release
 from sfumato.rng import Rng
 

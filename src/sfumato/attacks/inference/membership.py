@@ -13,8 +13,9 @@ from sfumato.attacks.base import Attack, Discloses, Guesses, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import nearest
 from sfumato.attacks.remasking import mask_again, runnable_steps
+from sfumato.deadline import quiet
 from sfumato.errors import OutOfTime
-from sfumato.progress import SILENT, Progress, quiet
+from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema

@@ -12,8 +12,9 @@ from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, View
 from sfumato.attacks.features import points
+from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable, OutOfTime, missing_extra
-from sfumato.progress import SILENT, Progress, batches, check_deadline
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["ModelInference"]

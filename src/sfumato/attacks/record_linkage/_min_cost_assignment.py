@@ -22,8 +22,9 @@ from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.features import numbers
 from sfumato.attacks.likelihood import Likelihood, fill
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
+from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
-from sfumato.progress import Progress, batches, check_deadline
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["AssignedRows", "Assigning", "By", "min_cost_assignment"]

@@ -11,8 +11,9 @@ import polars as pl
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, View
 from sfumato.attacks.candidate_rows import Candidates, Match, match
+from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["HouseholdLinkage"]

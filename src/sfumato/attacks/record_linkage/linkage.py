@@ -8,7 +8,8 @@ import numpy as np
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.candidate_rows import match
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.deadline import batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["Linkage"]

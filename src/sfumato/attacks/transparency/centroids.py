@@ -12,8 +12,9 @@ from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.features import numbers
 from sfumato.attacks.nearest_neighbours import distinct_points
 from sfumato.attacks.remasking import mask_again, proxy, runnable_steps
+from sfumato.deadline import batches, quiet
 from sfumato.errors import NotApplicable
-from sfumato.progress import SILENT, Progress, batches, quiet
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["Centroids"]

@@ -9,7 +9,8 @@ import numpy as np
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.candidate_rows import match
 from sfumato.attacks.counterfeit_weights import trust_in_rows
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.deadline import batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["Counterfeits"]

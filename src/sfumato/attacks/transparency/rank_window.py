@@ -15,8 +15,9 @@ from sfumato.attacks.best_row import toss
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import coarsened
+from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["RankWindow"]

@@ -13,7 +13,8 @@ from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.best_row import FAR, PIECE, best_of, share_of, start
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
 from sfumato.attacks.remasking import proxy, runnable_steps
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.deadline import batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["Simulation"]

@@ -17,8 +17,9 @@ from sfumato.attacks.features import points
 from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
 from sfumato.attacks.remasking import companions, proxy, steps_on
+from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["SimulationInference"]

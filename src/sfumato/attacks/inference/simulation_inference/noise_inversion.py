@@ -21,8 +21,9 @@ from sfumato.attacks.base import View
 from sfumato.attacks.likelihood import Scale, moves_of
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import like_the_release, steps_on
+from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
-from sfumato.progress import Progress, check_deadline, split_deadline
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["Channel"]

@@ -16,8 +16,9 @@ from sfumato.attacks.nearest_neighbours import distinct_points, near_many, neare
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
 from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
 from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
+from sfumato.deadline import batches, check_deadline, seconds_left, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
-from sfumato.progress import SILENT, Progress, batches, check_deadline, seconds_left, split_deadline
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["LearnedLinkage"]

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form
-from sfumato.progress import SILENT, Progress, check_deadline, seconds_left
+from sfumato.deadline import check_deadline, seconds_left
+from sfumato.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem

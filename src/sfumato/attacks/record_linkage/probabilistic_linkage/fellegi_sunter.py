@@ -20,7 +20,8 @@ from numba import njit, prange
 from sfumato.attacks.best_row import PIECE, best_of, share_of, start
 from sfumato.attacks.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.deadline import batches
+from sfumato.progress import SILENT, Progress
 
 __all__ = ["Model", "Patterns", "fit", "link", "patterns"]
 

@@ -25,8 +25,9 @@ import polars as pl
 from sfumato.attacks.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
 from sfumato.attacks.string_similarity import CUTS, sorted_words
+from sfumato.deadline import Deadline, batches, check_deadline
 from sfumato.errors import DatabaseFailed, OutOfTime, SfumatoError, missing_extra
-from sfumato.progress import Deadline, Progress, batches, check_deadline
+from sfumato.progress import Progress
 
 __all__ = ["link_by_splink"]
 

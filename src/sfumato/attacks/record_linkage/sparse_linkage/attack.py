@@ -12,8 +12,9 @@ from pydantic import Field
 from sfumato.attacks.base import Attack, Discloses, Guesses, View
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.record_linkage.sparse_linkage.scores import Events, Scratch, find
+from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
-from sfumato.progress import SILENT, Progress, batches
+from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
 __all__ = ["SparseLinkage"]
