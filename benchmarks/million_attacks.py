@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 import sfumato
-from sfumato.api import attack_scenario
 from sfumato.attacks import Attack, AttackScenario, Outcome, default_attacks, evaluate_attack, risk
 from sfumato.deadline import Deadline
 from sfumato.errors import NotApplicable
+from sfumato.evaluation import run_attacks
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
@@ -64,7 +64,7 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds
         "attacks": [{"linkage": {}}],
         "measures": ["class-sizes"],
     }
-    done = sfumato.protect(recipe, frame, tries=1)  # type: ignore[operator]
+    done = sfumato.protect(recipe, frame, n_targets=1)  # type: ignore[operator]
     original = Dataset.of(done.original.table, done.recipe.schema)
     scenario = AttackScenario(original=original, release=done.release, lineage=done.lineage)
     if seconds:
@@ -85,7 +85,7 @@ def limited(scenario: AttackScenario, tries: int, seconds: int) -> None:
     began = time.monotonic()
     until = Deadline(until=began + seconds)
     for attack, outcome in zip(
-        attacks, attack_scenario(scenario, attacks, rng=Rng(1), tries=tries, progress=until), strict=True
+        attacks, run_attacks(scenario, attacks, rng=Rng(1), n_targets=tries, progress=until), strict=True
     ):
         show(attack, outcome)
     print(f"{seconds} seconds allowed, {time.monotonic() - began:.1f} taken\n", flush=True)

@@ -2,10 +2,10 @@
 
 >>> import sfumato
 >>> proposal = sfumato.propose(frame)                                # doctest: +SKIP
->>> done = sfumato.protect(proposal.recipe(k=5), frame)              # doctest: +SKIP
->>> done.data                                                        # doctest: +SKIP
->>> sfumato.attack(done)                                             # doctest: +SKIP
->>> done.save("release/")                                            # doctest: +SKIP
+>>> result = sfumato.protect(proposal.recipe(k=5), frame)            # doctest: +SKIP
+>>> result.data                                                      # doctest: +SKIP
+>>> sfumato.attack(result)                                           # doctest: +SKIP
+>>> result.save("release/")                                          # doctest: +SKIP
 >>> sfumato.session("hospital.yaml").ask("SELECT COUNT(*) FROM visits", epsilon=1)      # doctest: +SKIP
 
 Everything below is loaded on first use, so that ``import sfumato`` stays fast. Type checkers see the real signatures.
@@ -13,70 +13,61 @@ Everything below is loaded on first use, so that ``import sfumato`` stays fast. 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than the rest of this module
-    from sfumato.api.check import check
-    from sfumato.api.evaluate import attack, measure
-    from sfumato.api.protect import Protection, protect
-    from sfumato.api.session import session
-    from sfumato.data import read, write
-    from sfumato.errors import SfumatoError
-    from sfumato.profiling import propose
-    from sfumato.query import Session
-    from sfumato.recipe import Recipe
-    from sfumato.rng import Rng
-    from sfumato.schema import Column, Dataset, Role, Schema
-    from sfumato.studies.run import run_study as study
+    from sfumato.api.attack import attack as attack
+    from sfumato.api.check import check as check
+    from sfumato.api.measure import measure as measure
+    from sfumato.api.protect import protect as protect
+    from sfumato.api.protection import Protection as Protection
+    from sfumato.api.report import report as report
+    from sfumato.api.results import AttackResults as AttackResults
+    from sfumato.api.results import CheckResults as CheckResults
+    from sfumato.api.results import MeasureResults as MeasureResults
+    from sfumato.api.session import session as session
+    from sfumato.api.study import study as study
+    from sfumato.data import read as read
+    from sfumato.data import write as write
+    from sfumato.errors import SfumatoError as SfumatoError
+    from sfumato.profiling import propose as propose
+    from sfumato.query import Session as Session
+    from sfumato.recipe import Limits as Limits
+    from sfumato.recipe import Recipe as Recipe
+    from sfumato.rng import Rng as Rng
+    from sfumato.schema import Column as Column
+    from sfumato.schema import Dataset as Dataset
+    from sfumato.schema import Role as Role
+    from sfumato.schema import Schema as Schema
+    from sfumato.studies import Study as Study
 
 __version__ = "0.2.0.dev0"
 
+_HOME = {
+    "api": (
+        *("AttackResults", "CheckResults", "MeasureResults", "Protection"),
+        *("attack", "check", "measure", "propose", "protect", "report", "session", "study"),
+    ),
+    "data": ("read", "write"),
+    "errors": ("SfumatoError",),
+    "query": ("Session",),
+    "recipe": ("Limits", "Recipe"),
+    "rng": ("Rng",),
+    "schema": ("Column", "Dataset", "Role", "Schema"),
+    "studies": ("Study",),
+}
+"""Package of each public name. A test compares it with the imports above."""
+
 __all__ = [
-    "Column",
-    "Dataset",
-    "Protection",
-    "Recipe",
-    "Rng",
-    "Role",
-    "Schema",
-    "Session",
-    "SfumatoError",
     "__version__",
-    "attack",
-    "check",
-    "measure",
-    "propose",
-    "protect",
-    "read",
-    "session",
-    "study",
-    "write",
+    *(name for names in _HOME.values() for name in names),
 ]
 
 if not TYPE_CHECKING:
-    _HOME = {
-        "Column": "schema",
-        "Dataset": "schema",
-        "Protection": "api",
-        "Recipe": "recipe",
-        "Rng": "rng",
-        "Role": "schema",
-        "Schema": "schema",
-        "Session": "query",
-        "SfumatoError": "errors",
-        "attack": "api",
-        "check": "api",
-        "measure": "api",
-        "propose": "profiling",
-        "protect": "api",
-        "read": "data",
-        "session": "api",
-        "study": "api",
-        "write": "data",
-    }
 
     def __getattr__(name):
         import importlib
 
-        if name in _HOME:
-            return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        for package, names in _HOME.items():
+            if name in names:
+                return getattr(importlib.import_module(f"{__name__}.{package}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():

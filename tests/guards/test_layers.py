@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("verification",),
     ("measures",),
     ("recipe",),
+    ("evaluation",),
     ("studies", "reports"),
     ("api",),
     ("demos", "manual"),

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from sfumato.attacks import Arm, Discloses, Outcome
+from sfumato.evaluation import attack_to_dict
 from sfumato.reports import Bar, ColumnPicture, ReportData
 
 
 def attack(name: str, discloses: str, hits: int, tried: int, baseline: float, **more: Any) -> dict[str, Any]:
-    from sfumato.attacks.evaluation.intervals import wilson
-
-    low, high = wilson(hits, tried)
-    plain = {"attack": name, "discloses": discloses, "risk": hits / tried, "low": low, "high": high}
-    plain |= {"baseline": baseline, "control": None, "excess": 0.0, "tried": tried, "hits": hits, "claims": tried}
-    return plain | {"level": 0.95, "knows": ["zip", "birth", "sex"], "truth": "row map", **more}
+    outcome = Outcome(
+        attack=name,
+        discloses=Discloses(discloses),
+        main=Arm(hits=hits, tries=tried),
+        baseline=Arm(hits=round(baseline * 10**6), tries=10**6),
+        claims=tried,
+        knows=("zip", "birth", "sex"),
+    )
+    return attack_to_dict(outcome) | {"baseline": baseline, **more}
 
 
 def bars(*triples: tuple[str, float | None, float]) -> tuple[Bar, ...]:

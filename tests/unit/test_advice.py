@@ -10,9 +10,9 @@ import pytest
 from report_sample import attack, sample_account
 
 from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.evaluation.advice import _targets_needed, advice
 from sfumato.registry import registry
 from sfumato.reports import report_html, report_json
-from sfumato.reports.advice import _tries, advice
 
 RISK = {"limit": "risk", "wanted": 0.09, "value": 0.5, "met": False}
 SWAPPED = {"steps": [{"step": "rank-swap", "parameters": {"p": 5}, "columns": ["zip"]}], "models": []}
@@ -34,15 +34,15 @@ def test_nothing_is_said_within_the_limit_without_one_or_without_a_risk() -> Non
 
 def test_parameters_are_turned_the_right_way() -> None:
     found = said(attack("rank-window", "identity", 500, 1000, 0.0), SWAPPED)
-    assert "finds 50% of the people sought" in found
-    assert "Raise “p” of rank swap, which is 5 now." in found
-    assert "Keeping rank swap secret would not help" in found
+    assert "finds 50% of the targets" in found
+    assert "Raise “p” of rank swap (now 5)." in found
+    assert "Keeping rank swap secret is no protection" in found
     grouped = {"steps": [{"step": "microaggregate", "parameters": {"groups": [{"columns": ["zip"], "k": 3}]}}]}
-    assert "Raise “k” of microaggregate, which is 3 now." in said(
+    assert "Raise “k” of microaggregate (now 3)." in said(
         attack("distance-linkage", "identity", 500, 1000, 0.0), grouped
     )
     kept = {"steps": [{"step": "pram", "parameters": {"keep": 0.9}, "columns": ["zip"]}]}
-    assert "Lower “keep” of pram, which is 0.9 now." in said(attack("simulation", "identity", 500, 1000, 0.0), kept)
+    assert "Lower “keep” of pram (now 0.9)." in said(attack("simulation", "identity", 500, 1000, 0.0), kept)
     elsewhere = {"steps": [{"step": "rank-swap", "parameters": {"p": 5}, "columns": ["salary"]}]}
     assert "Raise" not in said(attack("linkage", "identity", 500, 1000, 0.0), elsewhere)
 
@@ -57,22 +57,22 @@ def test_columns_are_blamed_by_what_is_left_without_them_or_by_their_share() -> 
     without = {"zip": {"risk": 0.05, "low": 0.03, "high": 0.08}, "sex": {"risk": 0.45, "low": 0.4, "high": 0.5}}
     found = said(attack("linkage", "identity", 500, 1000, 0.0, without=without), COARSE)
     assert "falls to 5% without “zip” and 45% without “sex”" in found
-    assert "Leaving out “zip” alone would be enough" in found
+    assert "Removing “zip” alone would be enough" in found
     shares = {"columns": {"zip": 0.7, "birth": 0.2, "sex": 0.1}}
-    assert "above all from “zip” (70%): mask it more" in said(
+    assert "contribute most to this attack: “zip” (70%). Mask it more" in said(
         attack("learned-linkage", "identity", 500, 1000, 0.0, detail=shares), SWAPPED
     )
     even = {"columns": {"zip": 1.0, "birth": 1.0, "sex": 1.0}}
-    assert "no known column says much more" in said(
+    assert "All known columns contribute about equally" in said(
         attack("simulation", "identity", 500, 1000, 0.0, detail=even), SWAPPED
     )
 
 
 def test_records_are_left_out_only_when_certainty_is_certain_and_rare() -> None:
     few = attack("linkage", "identity", 100, 1000, 0.0, certain=60, certain_hits=60)
-    assert "6% of all, would bring the share down to about 4%, which would be enough" in said(few, COARSE)
+    assert "6% of all, would reduce the risk to about 4%, which would be enough" in said(few, COARSE)
     many = attack("linkage", "identity", 500, 1000, 0.0, certain=400, certain_hits=400)
-    assert "too many to leave out one by one" in said(many, COARSE)
+    assert "too many to suppress one by one" in said(many, COARSE)
     wrong = attack("distance-linkage", "identity", 100, 1000, 0.0, certain=1000, certain_hits=100)
     assert "certain" not in said(wrong, SWAPPED)
 
@@ -80,20 +80,20 @@ def test_records_are_left_out_only_when_certainty_is_certain_and_rare() -> None:
 def test_a_wide_interval_asks_for_more_people() -> None:
     """So many people that the interval of the same share ends below the limit, and not many more than needed."""
     short = attack("linkage", "identity", 4, 60, 0.0, stopped=True, planned=5000)
-    assert "time was up after 60 people" in said(short, COARSE)
+    assert "time ran out after 60 targets" in said(short, COARSE)
     for share, wanted in ((0.05, 0.09), (0.001, 0.01), (0.3, 0.33)):
-        needed = _tries(share, wanted)
+        needed = _targets_needed(share, wanted)
         assert needed is not None
         assert wilson(share * needed, needed)[1] <= wanted * 1.0001
         assert wilson(share * needed * 0.9, int(needed * 0.9))[1] > wanted
-    assert _tries(0.2, 0.1) is None
+    assert _targets_needed(0.2, 0.1) is None
 
 
 def test_secrets_and_repetitions() -> None:
     item = attack("attribute-linkage", "attribute", 800, 1000, 0.2, secret="diagnosis")
     limit = {"limit": "attribute", "wanted": 0.1, "value": 0.8, "met": False}
     assert "l-diversity or t-closeness on “diagnosis”" in said(item, COARSE, limit)
-    assert "Ask more of t-closeness" in said(item, {**COARSE, "models": [{"t-closeness": {"t": 0.2}}]}, limit)
+    assert "Tighten t-closeness" in said(item, {**COARSE, "models": [{"t-closeness": {"t": 0.2}}]}, limit)
     first, second = advice(
         [attack("rank-window", "identity", 500, 1000, 0.0), attack("simulation", "identity", 400, 1000, 0.0)],
         [RISK],
@@ -101,7 +101,7 @@ def test_secrets_and_repetitions() -> None:
     )
     assert first.attack == "rank window"
     assert not set(first.changes) & set(second.changes)
-    assert second.changes == ("What was said above holds this attack back too.",)
+    assert second.changes == ("The changes above also address this attack.",)
 
 
 @pytest.mark.parametrize("kind", list(registry("method")), ids=lambda kind: kind.part_name())
@@ -114,7 +114,7 @@ def test_only_the_owner_reads_it() -> None:
     beyond = attack("linkage", "identity", 500, 1000, 0.0, certain=60, certain_hits=60)
     told = replace(sample_account(), attacks=(beyond,), limits=(RISK,))
     inside, outside = report_html(told, "internal"), report_html(told, "external")
-    assert "It finds 50% of the people sought" in inside
+    assert "It finds 50% of the targets" in inside
     assert 'href="#change"' in inside
     assert "What to change" not in outside
     assert json.loads(report_json(told, "internal"))["advice"][0]["attack"] == "linkage"

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api.evaluate import attack
-from sfumato.api.limits import judge_limits
+from sfumato.api.attack import attack
 from sfumato.api.protect import protect
 from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack
 from sfumato.attacks.evaluation.outcome import Arm
@@ -19,6 +18,7 @@ from sfumato.attacks.record_linkage.learned_linkage.attack import LearnedLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
+from sfumato.evaluation import judge_limits
 from sfumato.recipe import Limits
 from sfumato.release import Release
 from sfumato.rng import Rng
@@ -40,7 +40,7 @@ def people(count: int = 400) -> pl.DataFrame:
 def protected(steps: list[dict[str, Any]], **more: Any) -> dict[str, dict[str, Any]]:
     columns = {"zip": {"role": "quasi", "kind": "category"}, "age": "quasi", "job": "quasi", "pay": "sensitive"}
     done = protect({"sfumato": 1, "columns": columns, "steps": steps, **more}, people(), seed=3)
-    return {one["attack"]: dict(one) for one in done.account.attacks}
+    return {one["attack"]: dict(one) for one in done.report_data.attacks}
 
 
 def scenario(
@@ -152,8 +152,8 @@ def test_one_lucky_outsider_does_not_excuse_a_disclosure() -> None:
         control=Arm(hits=1, tries=1),
     )
     [judged] = judge_limits(Limits(attribute=0.2), [outcome])
-    assert judged["met"] is False
-    assert judged["value"] > 0.8
+    assert judged.met is False
+    assert judged.value > 0.8
 
 
 def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
@@ -163,7 +163,7 @@ def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
     members, others = everybody[:200], everybody[200:]
     recipe = {"sfumato": 1, "columns": {"a": "quasi", "b": "quasi", "ill": "sensitive"}, "steps": [{"synthesize": {}}]}
     done = protect(recipe, members, seed=1)
-    by_name = {one["attack"]: dict(one) for one in done.account.attacks}
+    by_name = {one["attack"]: dict(one) for one in done.report_data.attacks}
     assert by_name["model-inference"]["risk"] > 0.7
     # Fifty show which model is the strongest, the others how strong it is.
     assert by_name["model-inference"]["tried"] == 150

@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.api import attack, judge_limits, one_limit
+from sfumato.api import attack
 from sfumato.attacks import AttackScenario, default_attacks, evaluate_attack, risk
 from sfumato.attacks.inference.membership import Membership
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
+from sfumato.evaluation import judge_limits, same_limit
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
@@ -72,8 +73,8 @@ def test_a_release_whose_rows_nobody_knows_is_judged_all_the_same() -> None:
 
 def test_singling_out_has_a_limit() -> None:
     outcomes = attack(people(), original=people(), attacks=["singling-out"], knows=people().columns, seed=1, limit=0.1)
-    judged = judge_limits(one_limit(0.1, outcomes), outcomes)
-    assert [(entry["limit"], entry["met"]) for entry in judged] == [("singling-out", False)]
+    judged = judge_limits(same_limit(0.1, outcomes), outcomes)
+    assert [(entry.limit, entry.met) for entry in judged] == [("singling-out", False)]
 
 
 @pytest.mark.parametrize("name", ["risk", "attribute", "membership", "singling-out"])

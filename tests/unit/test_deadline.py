@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 from scipy import optimize
 
-from sfumato.api import attack_scenario, judge_limits
-from sfumato.api.evaluate import attack as attack_release
+from sfumato.api.attack import attack as attack_release
 from sfumato.attacks import AttackScenario, Outcome, evaluate_attack, risk
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import match
@@ -26,6 +25,7 @@ from sfumato.cli import main
 from sfumato.data.table import Table
 from sfumato.deadline import Deadline, batches, quiet, split_deadline
 from sfumato.errors import OutOfTime
+from sfumato.evaluation import judge_limits, run_attacks
 from sfumato.masking.base import Context
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.progress import SILENT
@@ -114,20 +114,20 @@ def test_a_partial_run_is_a_random_sample_with_a_wider_interval() -> None:
 def test_each_attack_gets_its_part_and_silence_meets_no_limit() -> None:
     attacks = [Linkage(), Linkage(), Linkage()]
     until = Deadline(until=300.0, clock=Clock())
-    outcomes = attack_scenario(scenario(), attacks, rng=Rng(1), tries=5000, progress=until)
+    outcomes = run_attacks(scenario(), attacks, rng=Rng(1), n_targets=5000, progress=until)
     tried = [outcome.main.tries for outcome in outcomes if isinstance(outcome, Outcome)]
     assert len(tried) == 3
     assert max(tried) < 400
-    late = attack_scenario(scenario(), attacks, rng=Rng(1), tries=5000, progress=Deadline(until=0.0, clock=Clock()))
+    late = run_attacks(scenario(), attacks, rng=Rng(1), n_targets=5000, progress=Deadline(until=0.0, clock=Clock()))
     assert all(isinstance(outcome, OutOfTime) for outcome in late)
     harmless = evaluate_attack(Linkage(), scenario(4), rng=Rng(1))
     [entry] = judge_limits(Limits(risk=1.0), [harmless, *late])
-    assert (entry["met"], entry["stopped"]) == (None, ["linkage"] * 3)
+    assert (entry.met, entry.stopped) == (None, ("linkage",) * 3)
     [entry] = judge_limits(Limits(risk=0.01), [harmless, *late])
-    assert entry["met"] is False
+    assert entry.met is False
     [entry] = judge_limits(Limits(risk=1.0), [harmless])
-    assert entry["met"] is True
-    assert "stopped" not in entry
+    assert entry.met is True
+    assert "stopped" not in entry.to_dict()
 
 
 def test_the_verb_takes_seconds_from_the_clock_it_is_given() -> None:

@@ -11,8 +11,8 @@ from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
+from sfumato.evaluation import advice, attack_to_dict
 from sfumato.release import Lineage, Release
-from sfumato.reports.advice import advice
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Schema
 
@@ -91,7 +91,7 @@ def test_households_are_drawn_whole() -> None:
 
 
 def test_the_advice_is_to_leave_the_household_column_out() -> None:
-    plain = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1)).to_dict()
+    plain = attack_to_dict(evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1)))
     limit = {"limit": "risk", "wanted": 0.1, "value": plain["high"], "met": False}
     (told,) = advice([plain], [limit], {})
     assert "“home”" in told.changes[0]

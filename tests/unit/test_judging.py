@@ -337,7 +337,7 @@ def frame() -> pl.DataFrame:
 
 def test_a_release_is_checked_from_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame().write_csv(tmp_path / "original.csv")
-    protect(RECIPE, frame(), tries=20).save(tmp_path / "out")
+    protect(RECIPE, frame(), n_targets=20).save(tmp_path / "out")
     for more in ([], ["--original", str(tmp_path / "original.csv")]):
         assert main(["check", str(tmp_path / "out"), "--json", *more]) == 0
         document = json.loads(capsys.readouterr().out)
@@ -359,7 +359,7 @@ def test_a_table_of_somebody_else_is_checked_with_a_recipe(tmp_path: Path, capsy
 def test_what_cannot_be_checked_does_not_hold(tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "all.csv")
     recipe = {**RECIPE, "models": [{"k-map": {"k": 2, "population": str(tmp_path / "all.csv")}}]}
-    made = protect(recipe, frame(), tries=20).release
+    made = protect(recipe, frame(), n_targets=20).release
     assert [v.state for v in check(made)] == [State.NOT_CHECKED]
     assert [v.state for v in check(made, population=tmp_path / "all.csv")] == [State.HOLDS]
     gaps = pl.DataFrame({"age": [20, 20, None, 30], "sex": ["f", "f", "m", "m"]})

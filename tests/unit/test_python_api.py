@@ -55,13 +55,23 @@ def test_what_protect_returns_can_be_attacked_and_measured(done):
 
 
 def test_it_shows_itself_in_few_words(done):
-    for shown in (repr(done), repr(sfumato.attack(done, seed=1)), repr(sfumato.measure(done))):
+    attacks, measures = sfumato.attack(done, seed=1), sfumato.measure(done)
+    for result in (done, attacks, measures, sfumato.check(done)):
+        assert repr(result).startswith(f"<{type(result).__name__.removeprefix('InMemory')}: ")
+        assert len(repr(result)) < 120
+        assert f"{result}" == str(result)
+        html = result._repr_html_()
+        assert "<table>" in html
+        assert "Person Nr" not in html
+    assert "<svg" in attacks._repr_html_()
+    assert "<svg" in done._repr_html_()
+    for shown in (str(done), str(attacks), str(measures)):
         assert 1 < shown.count("\n") < 40
         assert max(map(len, shown.splitlines())) <= 120
         assert "\x1b" not in shown
         assert "Outcome(" not in shown
         assert "Person Nr" not in shown
-    assert repr(done).startswith("400 of 400 records released")
+    assert str(done).startswith("400 of 400 records released")
 
 
 def test_the_order_of_arguments_is_told():

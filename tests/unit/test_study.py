@@ -145,11 +145,11 @@ def test_finished_runs_are_kept_and_a_change_runs_only_what_changed(
 
     original = running.run_cell
 
-    def counting(recipe: Recipe, data: Any, *, tries: int) -> dict[str, Any]:
+    def counting(recipe: Recipe, data: Any, *, n_targets: int) -> dict[str, Any]:
         ran.append(recipe.steps[-1].part_name())
         if len(ran) == 4:
             raise KeyboardInterrupt
-        return original(recipe, data, tries=tries)
+        return original(recipe, data, n_targets=n_targets)
 
     monkeypatch.setattr(running, "run_cell", counting)
     with pytest.raises(KeyboardInterrupt):

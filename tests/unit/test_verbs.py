@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import sfumato
-from sfumato.api import judge_limits, protect_large
 from sfumato.attacks import Discloses, Outcome, risk
 from sfumato.attacks.evaluation.outcome import Arm
 from sfumato.data import Table, write
 from sfumato.errors import BadParameter, NotApplicable, OutOfTime, PolicyNotMet, Unmet, WrongKind
+from sfumato.evaluation import judge_limits
 from sfumato.recipe import Limits, Recipe
 
 RECIPE: dict[str, Any] = {
@@ -45,7 +45,7 @@ PEOPLE = pl.DataFrame(
 @pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame, pa.Table])
 def test_the_callers_own_type_comes_back(kind: type[Any]) -> None:
     given: Any = {pl.DataFrame: PEOPLE, pd.DataFrame: PEOPLE.to_pandas(), pa.Table: PEOPLE.to_arrow()}[kind]
-    done = sfumato.protect(RECIPE, given)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, given)
     assert type(done.data) is kind
     assert done.protected.holds
     assert "name" not in done.release.table.columns
@@ -53,57 +53,57 @@ def test_the_callers_own_type_comes_back(kind: type[Any]) -> None:
 
 
 def test_packages_are_verbs_too(tmp_path: Path) -> None:
-    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)
     done.save(tmp_path / "out")
-    [outcome, *_] = sfumato.attack(tmp_path / "out", original=PEOPLE, seed=1)  # type: ignore[operator]
+    [outcome, *_] = sfumato.attack(tmp_path / "out", original=PEOPLE, seed=1)
     assert outcome.main.tries == done.release.table.rows
-    [found] = sfumato.measure(tmp_path / "out", original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
+    [found] = sfumato.measure(tmp_path / "out", original=PEOPLE, measures=["marginals"])
     assert found.value is not None
 
 
 def test_somebody_elses_file_needs_columns_named_and_says_so(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     PEOPLE.drop("name").write_csv(file)
-    outcomes = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
+    outcomes = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)
     assert outcomes[0].main.hits > 0
-    unknown = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], seed=1)  # type: ignore[operator]
+    unknown = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], seed=1)
     assert all(isinstance(outcome, NotApplicable) for outcome in unknown)
 
 
 def test_a_frame_can_be_the_release() -> None:
     theirs = PEOPLE.drop("name")
-    [outcome, *_] = sfumato.attack(theirs, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)  # type: ignore[operator]
+    [outcome, *_] = sfumato.attack(theirs, original=PEOPLE, knows=["age", "town"], aligned=True, seed=1)
     assert outcome.main.hits > 0
-    [found] = sfumato.measure(theirs, original=PEOPLE, measures=["marginals"])  # type: ignore[operator]
+    [found] = sfumato.measure(theirs, original=PEOPLE, measures=["marginals"])
     assert found.value == 0
-    [verdict] = sfumato.check(theirs, recipe=Recipe.parse(RECIPE))  # type: ignore[operator]
+    [verdict] = sfumato.check(theirs, recipe=Recipe.parse(RECIPE))
     assert verdict.worst == 4
 
 
 @pytest.mark.parametrize("seed", [-1, "x", 1.5, True])
 def test_a_seed_is_a_whole_number(seed: Any) -> None:
     with pytest.raises(BadParameter, match="seed"):
-        sfumato.protect(RECIPE, PEOPLE, seed=seed)  # type: ignore[operator]
+        sfumato.protect(RECIPE, PEOPLE, seed=seed)
 
 
 def test_what_is_no_recipe_is_refused() -> None:
     with pytest.raises(BadParameter, match="type int"):
-        sfumato.protect(17, PEOPLE)  # type: ignore[operator]
+        sfumato.protect(17, PEOPLE)
 
 
 @pytest.mark.parametrize("cell", [[1, 2], {"a": 1}, timedelta(days=1)])
 def test_cells_that_hold_more_than_one_value_are_refused(cell: Any) -> None:
     with pytest.raises(WrongKind, match="`more`"):
-        sfumato.protect(RECIPE, PEOPLE.with_columns(more=pl.Series([cell] * PEOPLE.height)))  # type: ignore[operator]
+        sfumato.protect(RECIPE, PEOPLE.with_columns(more=pl.Series([cell] * PEOPLE.height)))
 
 
 def test_no_data_is_a_clear_error() -> None:
     with pytest.raises(BadParameter, match="names no data"):
-        sfumato.protect(RECIPE)  # type: ignore[operator]
+        sfumato.protect(RECIPE)
 
 
 def test_saving_an_unmet_release_must_be_asked_for(tmp_path: Path) -> None:
-    done = sfumato.protect({**RECIPE, "steps": [], "models": [{"k-anonymity": 50}]}, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect({**RECIPE, "steps": [], "models": [{"k-anonymity": 50}]}, PEOPLE)
     with pytest.raises(Unmet, match="k-anonymity"):
         done.save(tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -113,8 +113,8 @@ def test_saving_an_unmet_release_must_be_asked_for(tmp_path: Path) -> None:
 
 def test_a_limit_that_nothing_was_judged_against_is_not_met() -> None:
     [entry] = judge_limits(Limits(risk=0.5), [NotApplicable("does not apply")])
-    assert entry["met"] is False
-    assert entry["value"] is None
+    assert entry.met is False
+    assert entry.value is None
 
 
 def test_a_limit_is_held_against_what_may_be_not_what_was_seen() -> None:
@@ -125,14 +125,14 @@ def test_a_limit_is_held_against_what_may_be_not_what_was_seen() -> None:
     high = risk(seen).high
     assert 0.19 < high < 0.21
     [entry] = judge_limits(Limits(risk=0.09), [seen])
-    assert (entry["value"], entry["met"]) == (high, False)
-    assert judge_limits(Limits(risk=0.21), [seen])[0]["met"]
+    assert (entry.value, entry.met) == (high, False)
+    assert judge_limits(Limits(risk=0.21), [seen])[0].met
     learned = replace(seen, discloses=Discloses.ATTRIBUTE, main=Arm(hits=32, tries=40), baseline=Arm(hits=30, tries=40))
     # 80 % right where a blind guess is right in 75 %: up to 90 %, and beyond the guess up to 58 % of the rest
     [entry] = judge_limits(Limits(attribute=0.3), [learned])
-    assert entry["value"] == pytest.approx((risk(learned).high - 0.75) / 0.25)
-    assert entry["value"] > 0.5
-    assert not entry["met"]
+    assert entry.value == pytest.approx((risk(learned).high - 0.75) / 0.25)
+    assert entry.value > 0.5
+    assert not entry.met
 
 
 def test_the_worst_attack_counts() -> None:
@@ -142,34 +142,32 @@ def test_the_worst_attack_counts() -> None:
         for n, arm in enumerate(arms)
     ]
     [entry] = judge_limits(Limits(risk=0.09), outcomes)
-    assert (entry["attack"], entry["met"]) == ("attack 1", False)
+    assert (entry.attack, entry.met) == ("attack 1", False)
 
 
 def test_a_release_may_lie_in_a_database(tmp_path: Path) -> None:
-    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)
     path = tmp_path / "released.duckdb"
     write(Table(frame=done.data), path)
-    [found] = sfumato.measure(  # type: ignore[operator]
+    [found] = sfumato.measure(
         f"duckdb:///{path}?table=data", original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema
     )
-    [same] = sfumato.measure(  # type: ignore[operator]
-        done.data, original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema
-    )
+    [same] = sfumato.measure(done.data, original=PEOPLE, measures=["class-sizes"], schema=done.recipe.schema)
     assert found.value == same.value >= 4
 
 
 def test_a_release_does_not_take_the_place_of_where_you_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)
     with pytest.raises(BadParameter, match="the folder you are in"):
         done.save(".")
     assert not list(tmp_path.iterdir())
 
 
 def test_attacks_repeat_by_seed(tmp_path: Path) -> None:
-    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)
     runs = [
-        [o.main.hits for o in sfumato.attack(done.release, original=PEOPLE, lineage=done.lineage, seed=3)]  # type: ignore[operator]
+        [o.main.hits for o in sfumato.attack(done.release, original=PEOPLE, lineage=done.lineage, seed=3)]
         for _ in range(2)
     ]
     assert runs[0] == runs[1]
@@ -178,20 +176,20 @@ def test_attacks_repeat_by_seed(tmp_path: Path) -> None:
 def test_one_person_can_be_sought_and_a_key_can_stand_for_the_row_map(tmp_path: Path) -> None:
     file = tmp_path / "theirs.csv"
     PEOPLE.sample(fraction=1.0, shuffle=True, seed=3).write_csv(file)
-    [one, *_] = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[7], seed=1)  # type: ignore[operator]
+    [one, *_] = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[7], seed=1)
     assert one.main.tries == 1
     with pytest.raises(BadParameter, match="120 rows"):
-        sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)  # type: ignore[operator]
+        sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)
 
 
 def test_when_time_is_up_attacks_are_not_run_rather_than_harmless() -> None:
-    done = sfumato.protect(RECIPE, PEOPLE)  # type: ignore[operator]
-    outcomes = sfumato.attack(done.release, original=PEOPLE, lineage=done.lineage, seconds=0)  # type: ignore[operator]
+    done = sfumato.protect(RECIPE, PEOPLE)
+    outcomes = sfumato.attack(done.release, original=PEOPLE, lineage=done.lineage, seconds=0)
     assert outcomes
     assert all(isinstance(outcome, OutOfTime) and "Stopped" in str(outcome) for outcome in outcomes)
     [entry] = judge_limits(Limits(risk=0.5), outcomes)
-    assert entry["met"] is None
-    assert "linkage" in entry["stopped"]
+    assert entry.met is None
+    assert "linkage" in entry.stopped
 
 
 def test_the_options_of_the_data_hold_for_large_files_too(tmp_path: Path) -> None:
@@ -210,10 +208,10 @@ def test_the_options_of_the_data_hold_for_large_files_too(tmp_path: Path) -> Non
         }
     )
     for given in (None, str(tmp_path / "next.csv")):
-        expected = sfumato.protect(recipe, given).data  # type: ignore[operator]
+        expected = sfumato.protect(recipe, given).data
         assert expected["code"].dtype == pl.String
         assert expected["town"].null_count() == 8
-        protect_large(recipe, tmp_path / "large", data=given, force=True)
+        sfumato.protect(recipe, given, engine="duckdb").save(tmp_path / "large", force=True)
         found = pl.read_parquet(tmp_path / "large" / "data.parquet")
         assert found.sort(found.columns).equals(expected.sort(found.columns))
 
@@ -230,15 +228,16 @@ def test_suppressed_rows_are_no_small_class_of_a_large_release(tmp_path: Path) -
             "steps": [{"generalize": {"suppression": 0.1, "suppressed": "star", "highest": {"town": 0}}}],
         }
     )
-    told = protect_large(recipe, tmp_path / "large")
+    told = sfumato.protect(recipe, engine="duckdb").save(tmp_path / "large")
     assert {entry["measure"]: entry["value"] for entry in told["measures"]}["class-sizes"] == 37
     assert told["attacks"][0]["risk"] == 2 / 97
     assert told["rows"] == 100
     for limit, met in ((0.03, True), (0.02, False)):  # 2 of 97 is 0.0206
         limited = replace(recipe, limits=Limits(risk=limit))
         if met:
-            assert protect_large(limited, tmp_path / "large", force=True)["limits"][0]["value"] == 2 / 97
+            again = sfumato.protect(limited, engine="duckdb").save(tmp_path / "large", force=True)
+            assert again["limits"][0]["value"] == 2 / 97
         else:
             with pytest.raises(PolicyNotMet, match="limit of risk"):
-                protect_large(limited, tmp_path / "strict")
+                sfumato.protect(limited, engine="duckdb").save(tmp_path / "strict")
             assert not (tmp_path / "strict").exists()

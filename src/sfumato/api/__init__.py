@@ -1,28 +1,27 @@
-"""The verbs: protect, check, attack, measure. The command line and Python use the same ones.
+"""What Python and the command line share: one typed function per verb."""
 
-``sfumato.protect(recipe, data)`` gives a :class:`Protection`: the release, the secret row map and the account of both.
-"""
-
+from sfumato.api.attack import attack
 from sfumato.api.check import check
-from sfumato.api.evaluate import attack, attack_scenario, attack_to_dict, measure, measure_pair
-from sfumato.api.limits import judge_limits, one_limit
-from sfumato.api.out_of_core import protect_large
-from sfumato.api.protect import Protection, protect
+from sfumato.api.measure import measure
+from sfumato.api.protect import protect
+from sfumato.api.protection import Protection
+from sfumato.api.report import report
+from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.api.session import session
-from sfumato.studies.run import run_study as study
+from sfumato.api.study import study
+from sfumato.profiling import propose
 
 __all__ = [
+    "AttackResults",
+    "CheckResults",
+    "MeasureResults",
     "Protection",
     "attack",
-    "attack_scenario",
-    "attack_to_dict",
     "check",
-    "judge_limits",
     "measure",
-    "measure_pair",
-    "one_limit",
+    "propose",
     "protect",
-    "protect_large",
+    "report",
     "session",
     "study",
 ]

@@ -1,4 +1,4 @@
-"""The verb "check": a release, ours or anybody's, judged once more by code that did not make it."""
+"""``sfumato.check``: verify the privacy models of a release independently of the search that made it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from sfumato.api.protection import Protection
+from sfumato.api.results import CheckResults
 from sfumato.data import Table, read
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.recipe import Recipe
@@ -30,58 +32,86 @@ def check(
     population: Any = None,
     recipe: Recipe | str | Path | None = None,
     earlier: Sequence[Release | str | Path] = (),
-) -> list[Verdict]:
-    """Verdicts of all models that the manifest (or the recipe) names, by plain GROUP BY statements.
+) -> CheckResults:
+    """Check the privacy models of a release again, with code that is independent of the code that made it.
 
-    What cannot be checked with what was given is "not checked" with its reason, never "holds". With ``earlier``
-    releases about the same people, one more verdict says what all of them together leave open.
+    Parameters
+    ----------
+    release
+        The result of :func:`protect`, a release folder, any file, database URL or frame, or a ``Release``.
+    original
+        The table the release was made from: the reference distribution of t-closeness and similar models.
+    population
+        The population table, for models such as k-map and delta-presence.
+    recipe
+        Roles and models, for a release without a manifest.
+    earlier
+        Earlier releases about the same people. One more verdict per sensitive column says whether all releases
+        together leave at least two possible values for everybody; this needs ``original``.
+
+    Returns
+    -------
+    CheckResults
+        One verdict per model: holds, fails, or not checked with the reason. "Not checked" is never "holds".
     """
-    made = release if isinstance(release, Release) else load_release(release)
-    columns, models = _declared(made, recipe)
-    table = made.table.frame
+    if isinstance(release, Protection):
+        original = release.original if original is None else original
+        release = release.release
+    opened = release if isinstance(release, Release) else load_release(release)
+    columns, models = _declared(opened, recipe)
+    table = opened.table.frame
     quasi = [name for name, column in columns.items() if column.role is Role.QUASI and name in table.columns]
     sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE and name in table.columns]
     if not quasi:
-        reason = "No column of the release is known to be a quasi-identifier."
-        return [Verdict(model=next(iter(model)), state=State.NOT_CHECKED, reason=reason) for model in models]
-    before = _cast(read(original), columns).table.frame if original is not None else None
-    shown = count_classes(
+        return _not_checked(
+            [str(next(iter(model))) for model in models], "No column of the release is known to be a quasi-identifier."
+        )
+    before = None
+    if original is not None:
+        data = original if isinstance(original, Dataset) else _cast(read(original), columns)
+        before = data.table.frame
+    counts = count_classes(
         table,
         quasi=quasi,
         sensitive=sensitive,
         missing={name: columns[name].missing for name in quasi},
         original=before,
-        population=_like(_cast(read(population), {n: columns[n] for n in quasi}), table, quasi)
+        population=_at_release_levels(_cast(read(population), {n: columns[n] for n in quasi}), table, quasi)
         if population is not None
         else None,
         paths={name: _paths(columns[name], before if before is not None else table, name) for name in sensitive},
     )
-    verdicts = verify(models, shown)
-    if earlier:
-        if before is None:
-            reason = "It needs the original, to know who stands in which class; name it with --original."
-            return [*verdicts, Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=reason)]
-        whole = Dataset(table=Table(frame=before), schema=Schema(columns=columns))
+    verdicts = tuple(verify(models, counts))
+    if earlier and before is None:
+        reason = "Earlier releases can be checked only with the original: name it with --original."
+        return CheckResults(verdicts=(*verdicts, *_not_checked([INTERSECTION], reason)))
+    if earlier and before is not None:
+        data = Dataset(table=Table(frame=before), schema=Schema(columns=columns))
         others = [one if isinstance(one, Release) else load_release(one) for one in earlier]
-        verdicts += [_together(whole, name, [made, *others]) for name in sensitive]
-    return verdicts
+        verdicts += tuple(_intersection(data, name, [opened, *others]) for name in sensitive)
+    return CheckResults(verdicts=verdicts)
 
 
-def _together(whole: Dataset, secret: str, releases: Sequence[Release]) -> Verdict:
-    """Whether at least two values of a sensitive column are left for everybody when all releases are laid together."""
+def _not_checked(models: Sequence[str], reason: str) -> CheckResults:
+    return CheckResults(verdicts=tuple(Verdict(model=name, state=State.NOT_CHECKED, reason=reason) for name in models))
+
+
+def _intersection(original: Dataset, secret: str, releases: Sequence[Release]) -> Verdict:
+    """Whether all releases together leave everybody at least two values of a sensitive column."""
     try:
-        [found] = guard_intersection(releases[0], releases[1:], original=whole, l=2, column=secret)
+        [result] = guard_intersection(releases[0], releases[1:], original=original, l=2, column=secret)
     except NotApplicable as refusal:
         return Verdict(model=INTERSECTION, state=State.NOT_CHECKED, reason=str(refusal))
-    return found.verdict
+    return result.verdict
 
 
 def _declared(
     release: Release, recipe: Recipe | str | Path | None
 ) -> tuple[dict[str, Column], Sequence[Mapping[str, Any]]]:
+    """Roles and models: those of the recipe, or else those of the manifest."""
     if recipe is not None:
-        made = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
-        return dict(made.schema.columns), [{model.part_name(): model.to_dict()} for model in made.models]
+        parsed = recipe if isinstance(recipe, Recipe) else Recipe.load(recipe)
+        return dict(parsed.schema.columns), [{model.part_name(): model.to_dict()} for model in parsed.models]
     if not release.manifest:
         raise BadParameter(
             "The release has no manifest, so its roles and models are not known.", fix="Name a recipe with --recipe."
@@ -105,14 +135,14 @@ def _paths(column: Column, frame: pl.DataFrame, name: str) -> dict[str | None, t
     }
 
 
-def _like(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> pl.DataFrame:
-    """The population with the labels that the release shows."""
-    shown = []
+def _at_release_levels(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> pl.DataFrame:
+    """The population generalized to the levels that the release shows."""
+    generalized = []
     for name in quasi:
         hierarchy = population.bound_hierarchy(name)
-        wanted = set(release.get_column(name).cast(pl.String).drop_nulls().unique().to_list()) - {"*"}
+        labels = set(release.get_column(name).cast(pl.String).drop_nulls().unique().to_list()) - {"*"}
         levels = [
-            n for n, level in enumerate(hierarchy.levels) if wanted <= set(level.labels.cast(pl.String).to_list())
+            n for n, level in enumerate(hierarchy.levels) if labels <= set(level.labels.cast(pl.String).to_list())
         ]
         if not levels:
             raise ColumnsDiffer(
@@ -120,7 +150,7 @@ def _like(population: Dataset, release: pl.DataFrame, quasi: Sequence[str]) -> p
                 fix="A population can be compared with full-domain generalizations only.",
                 column=name,
             )
-        # when every row shows the root, any level would fit, and only the root is right
-        level = levels[0] if wanted else hierarchy.height
-        shown.append(hierarchy.generalize(population.table.column(name), level).cast(pl.String).alias(name))
-    return pl.DataFrame(shown)
+        # if every row shows the root, all levels match and only the root is right
+        level = levels[0] if labels else hierarchy.height
+        generalized.append(hierarchy.generalize(population.table.column(name), level).cast(pl.String).alias(name))
+    return pl.DataFrame(generalized)

@@ -1,42 +1,199 @@
-"""What the verbs found, as lists that show themselves as the tables that the command line prints."""
+"""Results of ``attack``, ``measure`` and ``check``: sequences with a frame, a plain document and a notebook display."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import polars as pl
 
 from sfumato.attacks import Outcome
 from sfumato.errors import NotApplicable
+from sfumato.evaluation import Advice, LimitResult, advice, attack_to_dict
+from sfumato.evaluation.formatting import attack_label, percent
 from sfumato.measures.base import MeasureResult
+from sfumato.release import Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["AttackResults", "MeasureResults", "as_text"]
+__all__ = ["AttackResults", "CheckResults", "MeasureResults", "as_text"]
+
+Item = TypeVar("Item", covariant=True)
 
 
-class AttackResults(list["Outcome | NotApplicable"]):
-    """What each attack achieved, or why it did not apply."""
+class Results(Sequence[Item]):
+    """A sequence of results of one kind."""
+
+    columns: Mapping[str, Any]
+    """Columns of the frame and their types; the names are keys of the entries."""
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        raise NotImplementedError
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One dictionary per result, as in the JSON document of the command line."""
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per result, as a Polars data frame."""
+        rows = [{name: entry.get(name) for name in self.columns} for entry in self.entries()]
+        return pl.DataFrame(rows, schema=dict(self.columns))
+
+    def _repr_html_(self) -> str:
+        from sfumato.reports.notebook import frame_html
+
+        return frame_html(self.to_frame())
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class AttackResults(Results["Outcome | NotApplicable"]):
+    """The outcome of each attack, or the reason why it does not apply."""
+
+    outcomes: tuple[Outcome | NotApplicable, ...]
+    limits: tuple[LimitResult, ...] = ()
+    """The result of each limit, where one was set."""
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    """The public manifest of the attacked release."""
+
+    columns = {
+        "attack": pl.String,
+        "setting": pl.String,
+        "discloses": pl.String,
+        "secret": pl.String,
+        **dict.fromkeys(("risk", "low", "high", "baseline", "control", "reference", "judged"), pl.Float64),
+        **dict.fromkeys(("tried", "hits"), pl.Int64),
+        "reason": pl.String,
+    }
+
+    @property
+    def items(self) -> tuple[Outcome | NotApplicable, ...]:
+        return self.outcomes
+
+    def entries(self) -> list[dict[str, Any]]:
+        return [attack_to_dict(item) for item in self.outcomes]
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change about attacks that exceed their limit. For the owner of the data only."""
+        return advice(self.entries(), [limit.to_dict() for limit in self.limits], self.manifest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that ``sfumato attack --json`` prints."""
+        changes = [item.to_dict() for item in self.advice]
+        limits = [limit.to_dict() for limit in self.limits]
+        return {"attacks": self.entries(), "limits": limits, **({"advice": changes} if changes else {})}
 
     def __repr__(self) -> str:
-        from sfumato.api.evaluate import attack_to_dict
+        judged = [entry for entry in self.entries() if entry["risk"] is not None]
+        worst = max(judged, key=lambda entry: float(entry["risk"]), default=None)
+        largest = f", largest risk {percent(worst['risk'])} ({attack_label(worst)})" if worst is not None else ""
+        return f"<AttackResults: {len(judged)} of {len(self)} attacks apply{largest}>"
+
+    def __str__(self) -> str:
         from sfumato.reports.terminal import print_attacks
 
-        return as_text(lambda console: print_attacks([attack_to_dict(item) for item in self], console=console))
+        document = self.to_dict()
+        return as_text(
+            lambda console: print_attacks(
+                document["attacks"], document["limits"], console, changes=document.get("advice", ())
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        from sfumato.reports.notebook import attacks_html
+
+        return attacks_html(self.entries(), limits=[limit.to_dict() for limit in self.limits])
 
 
-class MeasureResults(list[MeasureResult]):
-    """What was measured."""
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class MeasureResults(Results[MeasureResult]):
+    """The value of each measure, or the reason why it does not apply."""
+
+    results: tuple[MeasureResult, ...]
+
+    columns = {"measure": pl.String, **dict.fromkeys(("value", "low", "high"), pl.Float64), "reason": pl.String}
+
+    @property
+    def items(self) -> tuple[MeasureResult, ...]:
+        return self.results
+
+    def entries(self) -> list[dict[str, Any]]:
+        return [result.to_dict() for result in self.results]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that ``sfumato measure --json`` prints."""
+        return {"measures": self.entries()}
 
     def __repr__(self) -> str:
+        values = [f"{result.measure} {result.value:.3g}" for result in self.results if result.value is not None]
+        return f"<MeasureResults: {', '.join(values) or 'no value'}>"
+
+    def __str__(self) -> str:
         from sfumato.reports.terminal import print_measures
 
-        return as_text(lambda console: print_measures([item.to_dict() for item in self], console))
+        return as_text(lambda console: print_measures(self.entries(), console))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class CheckResults(Results[Verdict]):
+    """The verdict on each privacy model."""
+
+    verdicts: tuple[Verdict, ...]
+
+    columns = {
+        "model": pl.String,
+        "state": pl.String,
+        "worst": pl.Float64,
+        "wanted": pl.Float64,
+        "failing": pl.Int64,
+        "reason": pl.String,
+    }
+
+    @property
+    def items(self) -> tuple[Verdict, ...]:
+        return self.verdicts
+
+    @property
+    def holds(self) -> bool:
+        """Whether at least one model was named, and all were checked and hold."""
+        return bool(self.verdicts) and all(verdict.holds for verdict in self.verdicts)
+
+    def entries(self) -> list[dict[str, Any]]:
+        return [verdict.to_dict() for verdict in self.verdicts]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"verdicts": self.entries()}
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{verdict.model} {verdict.state}" for verdict in self.verdicts)
+        return f"<CheckResults: {states or 'no model named'}>"
+
+    def __str__(self) -> str:
+        from sfumato.reports.terminal import verdict_lines
+
+        return as_text(lambda console: console.print(verdict_lines(self.entries())))
 
 
 def as_text(show: Callable[[Console], None]) -> str:
-    """What would be printed, without colour, for a notebook or an interactive session."""
+    """What would be printed on a terminal of 120 columns, without colour."""
     from rich.console import Console
 
     out = StringIO()

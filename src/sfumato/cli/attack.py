@@ -72,18 +72,17 @@ def command(
     counted, with an interval as wide as their number says; an attack that got nowhere has no risk, and no limit is met
     that it would have been judged by.
     """
-    from sfumato.api import attack, attack_to_dict, judge_limits, one_limit
+    from sfumato.api import attack
     from sfumato.recipe import Recipe
     from sfumato.release.folder import load_lineage, load_release
-    from sfumato.reports.advice import advice
 
     begun = time.monotonic()
-    made = load_release(release)
-    if not made.manifest and not (knows or secrets or recipe):
-        note("This release says nothing about roles of columns: name some with --knows and --secret, or --recipe.")
+    opened = load_release(release)
+    if not opened.manifest and not (knows or secrets or recipe):
+        note("The release has no manifest with roles: name columns with --knows and --secret, or a --recipe.")
     beside = load_lineage(release) if release.is_dir() else None
-    outcomes = attack(
-        made,
+    results = attack(
+        opened,
         original=original,
         attacks=names,
         auxiliary=auxiliary,
@@ -97,29 +96,27 @@ def command(
         people=[row - 1 for row in people] or None,
         aligned=aligned,
         seed=seed,
-        tries=tries,
+        n_targets=tries,
         seconds=None if seconds is None else max(0.0, seconds - (time.monotonic() - begun)),
         limit=limit,
         progress=progress(quiet=as_json),
     )
-    attacks = [attack_to_dict(outcome) for outcome in outcomes]
-    limits = [] if limit is None else judge_limits(one_limit(limit, outcomes), outcomes)
-    changes = [item.to_dict() for item in advice(attacks, limits, made.manifest)]
+    document = results.to_dict()
     if as_json:
-        emit_json({"attacks": attacks, "limits": limits, **({"advice": changes} if changes else {})})
+        emit_json(document)
     else:
         from sfumato.reports.terminal import print_attacks
 
-        print_attacks(attacks, limits, changes=changes)
-    return 0 if all(entry["met"] for entry in limits) else 1
+        print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()))
+    return 0 if all(entry.met for entry in results.limits) else 1
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
-    """The names of each `theirs=ours`."""
-    found: dict[str, str] = {}
+    """Parse each `theirs=ours`."""
+    names: dict[str, str] = {}
     for text in texts:
         theirs, sign, ours = (part.strip() for part in text.partition("="))
         if not (theirs and sign and ours):
             raise click.BadParameter(f"{text!r} is not of the form theirs=ours.", param_hint="--rename")
-        found[theirs] = ours
-    return found
+        names[theirs] = ours
+    return names

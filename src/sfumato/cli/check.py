@@ -33,16 +33,15 @@ def command(
     """
     from sfumato.api import check
 
-    verdicts = check(release, original=original, population=population, recipe=recipe, earlier=earlier)
-    document = {"release": str(release), "verdicts": [verdict.to_dict() for verdict in verdicts]}
-    if not verdicts:
-        note("No privacy model is named, so nothing was checked. Name some in a recipe and give it with --recipe.")
+    results = check(release, original=original, population=population, recipe=recipe, earlier=earlier)
+    if not results:
+        note("No privacy model is named, so nothing was checked. Name models in a recipe and pass it with --recipe.")
     if as_json:
-        emit_json(document)
+        emit_json({"release": str(release), **results.to_dict()})
     else:
         from rich.console import Console
 
         from sfumato.reports.terminal import verdict_lines
 
-        Console().print(verdict_lines(document["verdicts"]))  # type: ignore[arg-type]
-    return 0 if verdicts and all(verdict.holds for verdict in verdicts) else 1
+        Console().print(verdict_lines(results.entries()))
+    return 0 if results.holds else 1

@@ -42,7 +42,7 @@ def command(
     from sfumato.api import measure
     from sfumato.recipe import Recipe
 
-    found = measure(
+    results = measure(
         release,
         original=original,
         measures=names,
@@ -53,7 +53,7 @@ def command(
         seed=seed,
         progress=progress(quiet=as_json),
     )
-    document = {"measures": [measurement.to_dict() for measurement in found]}
+    document = results.to_dict()
     if as_json:
         emit_json(document)
     else:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from sfumato.api.protect import EngineName
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, progress, seed_option, typed_path
 
@@ -33,7 +36,7 @@ def command(
     data: str | None,
     out: Path,
     suffix: str | None,
-    engine: str,
+    engine: EngineName,
     memory: str,
     tries: int,
     unmet: bool,
@@ -47,47 +50,35 @@ def command(
     the secret row map and the recipe. Exit code 1 when a model or a limit is not met; nothing is then written unless
     --unmet asks for it.
     """
-    from sfumato.api import protect, protect_large
+    from sfumato.api import protect
     from sfumato.data.format import format_for
     from sfumato.recipe import Recipe
     from sfumato.release.folder import refuse_existing, release_suffix
 
     refuse_existing(out, force=force)
-    made = Recipe.load(recipe)
-    source = data if data is not None else (made.source.location if made.source else "")
-    ending = f".{suffix.lstrip('.')}" if suffix else release_suffix(source)
-    format_for(Path(f"data{ending}"))  # an unknown format is refused before the work
-    if engine == "auto":
-        engine = "memory" if _fits(source) else "duckdb"
-    if engine != "memory":
-        document = protect_large(
-            made,
-            out,
-            data=data,
-            engine=engine,
-            memory=memory,
-            suffix=f".{suffix.lstrip('.')}" if suffix else ".parquet",
-            seed=seed,
-            force=force,
-            unmet=unmet,
-            progress=progress(quiet=as_json),
-        )
-        return _show(document, out, as_json=as_json)
-    protection = protect(made, data, seed=seed, tries=tries, progress=progress(quiet=as_json))
+    parsed = Recipe.load(recipe)
+    source = data if data is not None else (parsed.source.location if parsed.source else "")
+    ending = f".{suffix.lstrip('.')}" if suffix else None
+    format_for(Path(f"data{ending or release_suffix(source)}"))  # an unknown format is refused before the work
+    protection = protect(
+        parsed,
+        data,
+        seed=seed,
+        n_targets=tries,
+        engine=engine,
+        memory=memory,
+        suffix=ending or ".parquet",
+        workspace=out.absolute().parent,
+        progress=progress(quiet=as_json),
+    )
     if protection.unmet and not unmet and not as_json:
         from sfumato.reports.terminal import print_protection
 
         print_protection(protection.to_dict())
+    if ending is None and protection.lineage is not None:
+        ending = release_suffix(source)
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
     return _show(document, out, as_json=as_json)
-
-
-def _fits(source: str) -> bool:
-    """Whether the source may be read whole; what is no local file is streamed by its own reader."""
-    from sfumato.data import size_hint
-    from sfumato.data.url import file_and_options
-
-    return "://" in source or not Path(file_and_options(source)[0]).is_file() or size_hint(source).fits
 
 
 def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:

@@ -28,16 +28,12 @@ def command(
     Every candidate is masked, attacked and measured under every seed. Exit code 1 when a limit is set (`limits: {risk:
     ...}`, --risk or --loss) and no candidate keeps it.
     """
-    from sfumato.errors import OutputExists
-    from sfumato.studies import StudyPlan, run_study
-    from sfumato.studies.save import save_study
+    from sfumato.api import study as run
+    from sfumato.studies import StudyPlan
 
-    made = StudyPlan.load(plan)
-    if out.exists() and not (out / "cells").is_dir() and (not out.is_dir() or any(out.iterdir())):
-        raise OutputExists(f"{out} exists already and is not a study.", fix="Choose another folder with --out.")
-    study = run_study(made, data, folder=out, workers=workers, progress=progress(quiet=as_json))
-    save_study(study, out)
-    limit = risk if risk is not None else made.recipe.limits.risk
+    parsed = StudyPlan.load(plan)
+    study = run(parsed, data, out=out, workers=workers, progress=progress(quiet=as_json))
+    limit = risk if risk is not None else parsed.recipe.limits.risk
     asked = limit is not None or loss is not None
     best = study.recommend(risk=limit, loss=loss)
     document = {

@@ -1,5 +1,6 @@
 """The account given to a person: one offline HTML file, its JSON twin, and the pictures in both."""
 
+from sfumato.reports.build import build_report
 from sfumato.reports.columns import column_pictures
 from sfumato.reports.page import report_html, report_json, write_report
 from sfumato.reports.report_data import Audience, Bar, ColumnPicture, ReportData
@@ -9,6 +10,7 @@ __all__ = [
     "Bar",
     "ColumnPicture",
     "ReportData",
+    "build_report",
     "column_pictures",
     "report_html",
     "report_json",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from sfumato.evaluation.formatting import number, percent
 from sfumato.reports import pictures
 from sfumato.reports.glossary import measure_title
 from sfumato.reports.report_data import ColumnPicture, ReportData
-from sfumato.reports.text import number, pairings, percent
+from sfumato.reports.text import pairings
 
 __all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
 
@@ -37,11 +38,17 @@ class Figure:
     caption: str = ""
 
 
-def risk_figure(account: ReportData) -> Figure | None:
-    """Risk of each attack before and after, with interval and baseline."""
+def risk_figure(
+    attacks: Sequence[Mapping[str, Any]],
+    *,
+    before: Sequence[Mapping[str, Any]] = (),
+    limits: Sequence[Mapping[str, Any]] = (),
+    counts: bool = True,
+) -> Figure | None:
+    """Risk of each attack before and after, with interval, baseline and limit; ``counts`` shows numbers of targets."""
     drawn: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
-    for pair in pairings(account):
+    for pair in pairings(attacks, before):
         for when, attack in (("before", pair.before), ("after", pair.after)):
             if attack is None:
                 continue
@@ -50,14 +57,14 @@ def risk_figure(account: ReportData) -> Figure | None:
                 {"label": pair.label, "when": when, "risk": value, "words": percent(value)}
                 | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
                 | {"baseline": attack.get("baseline")}
-                | {"limit": pair.ceiling(account.limits) if when == "after" else None}
+                | {"limit": pair.limit_position(limits) if when == "after" else None}
             )
             ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
             shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
             tried = attack.get("tried")
             rows.append(
                 (pair.label, when, shown, ends, percent(attack.get("baseline")), percent(attack.get("control")))
-                + ((number(tried),) if account.audience == "internal" else ())
+                + ((number(tried),) if counts else ())
             )
     if not any(row["risk"] is not None for row in drawn):
         return None
@@ -66,7 +73,7 @@ def risk_figure(account: ReportData) -> Figure | None:
     caption += " The short grey tick is what guessing without the release achieves."
     if any(row["limit"] is not None for row in drawn):
         caption += " The long thin line is the limit"
-        beyond = any(limit.get("limit") != "risk" for limit in account.limits)
+        beyond = any(limit.get("limit") != "risk" for limit in limits)
         caption += "; where a secret is guessed, it counts from the guess on." if beyond else "."
     return Figure(
         name="risk",
@@ -75,7 +82,7 @@ def risk_figure(account: ReportData) -> Figure | None:
         spec=pictures.risk(drawn, width=WIDE),
         narrow=pictures.risk(drawn, width=NARROW),
         head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control")
-        + (("People tried",) if account.audience == "internal" else ()),
+        + (("People tried",) if counts else ()),
         rows=tuple(rows),
         caption=caption,
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from sfumato.errors import SfumatoError
+from sfumato.evaluation.formatting import readable_name
 from sfumato.registry import registry
 
-__all__ = ["glossary", "limit_meaning", "meaning", "measure_title", "title_of"]
+__all__ = ["glossary", "limit_meaning", "meaning", "measure_title"]
 
 _LIMITS = {
     "risk": "The share of people whose record any attack finds, judged by the upper end of its interval.",
@@ -35,14 +36,9 @@ _MEANINGS = {
 }
 
 
-def title_of(name: str) -> str:
-    """``k-anonymity`` stays, ``class-sizes`` becomes "class sizes"."""
-    return name if name[1:2] == "-" else name.replace("-", " ").replace("_", " ")
-
-
 def measure_title(name: str) -> str:
     """A measure as a reader would call it; its own name where none is better."""
-    return _TITLES.get(name, title_of(name))
+    return _TITLES.get(name, readable_name(name))
 
 
 def limit_meaning(name: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sfumato.data.atomic import replacing
+from sfumato.evaluation import formatting
 from sfumato.reports import glossary as meanings
 from sfumato.reports import text as words
 from sfumato.reports.figures import (
@@ -64,8 +65,17 @@ def report_html(account: ReportData, audience: Audience) -> str:
 
 
 def _all(account: ReportData) -> tuple[Figure, ...]:
-    single = (risk_figure(account), class_size_figure(account), pair_figure(account))
+    single = (_risk_figure(account), class_size_figure(account), pair_figure(account))
     return (*(f for f in single if f is not None), *column_figures(account), *cost_figures(account))
+
+
+def _risk_figure(account: ReportData) -> Figure | None:
+    return risk_figure(
+        account.attacks,
+        before=account.attacks_before,
+        limits=account.limits,
+        counts=account.audience == "internal",
+    )
 
 
 def _context(account: ReportData) -> dict[str, Any]:
@@ -84,7 +94,7 @@ def _context(account: ReportData) -> dict[str, Any]:
         "answer": words.answer(account),
         "standing": words.standing(account),
         "headline": headline,
-        "pairings": words.pairings(account),
+        "pairings": words.pairings(account.attacks, account.attacks_before),
         "verdicts": words.verdicts(account),
         "quasi": words.quasi(account),
         "steps": _steps(account),
@@ -93,7 +103,7 @@ def _context(account: ReportData) -> dict[str, Any]:
         if headline
         else "",
         "roles": {column.column: column.role for column in account.columns if column.role != "plain"},
-        "risk": risk_figure(account),
+        "risk": _risk_figure(account),
         "class_sizes": class_size_figure(account),
         "columns": column_figures(account),
         "pairs": pair_figure(account),
@@ -177,7 +187,7 @@ def _told(value: Any) -> str:
         case list() | tuple():
             return ", ".join(f"({_told(item)})" if isinstance(item, list | tuple) else _told(item) for item in value)
         case int() | float():
-            return words.number(value)
+            return formatting.number(value)
         case None:
             return "–"
         case _:
@@ -203,16 +213,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": words.percent, "number": words.number, "title_of": meanings.title_of}
+    environment.filters |= {
+        "percent": formatting.percent,
+        "number": formatting.number,
+        "readable_name": formatting.readable_name,
+    }
     environment.globals["value_words"] = words.value_words
     environment.globals |= {
-        "giveaway": words.giveaway,
+        "column_weights": formatting.column_weights,
         "achieved": words.achieved,
         "before_of": _before,
         "draw": lambda spec, ident, label, kind="": Markup(render(spec, ident=ident, label=label, kind=kind)),
         "limit_meaning": meanings.limit_meaning,
         "meaning": meanings.meaning,
         "measure_title": meanings.measure_title,
-        "of_hundred": words.of_hundred,
+        "of_hundred": formatting.of_hundred,
     }
     return environment

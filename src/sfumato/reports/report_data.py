@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import BadParameter
-from sfumato.reports.advice import Advice, advice
+from sfumato.evaluation import Advice, advice
 
 __all__ = ["PUBLIC_MEASURES", "Audience", "Bar", "ColumnPicture", "ReportData"]
 
@@ -26,7 +27,7 @@ A measure that is not listed stays out, because its number might be a count of t
 """
 
 _ATTACK_KEYS = (
-    *("attack", "discloses", "risk", "low", "high", "baseline", "control", "level"),
+    *("attack", "discloses", "risk", "low", "high", "baseline", "control", "reference", "level"),
     *("knows", "secret", "setting", "threat", "truth", "outside", "stopped"),
 )
 _NO_REASON = "It does not apply to this release."
@@ -158,6 +159,7 @@ class ReportData:
     def from_dict(cls, value: Plain) -> ReportData:
         """The account that a JSON twin holds; keys that it does not know (pictures, words) are skipped."""
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
+        known["attacks"] = [_with_judged_risk(attack) for attack in known.get("attacks", ())]
         for name in (
             "original_columns",
             "outcomes",
@@ -175,6 +177,15 @@ class ReportData:
             for column in known.get("columns", ())
         )
         return cls(**known)
+
+
+def _with_judged_risk(attack: Plain) -> Plain:
+    """Reports of version 0.1 do not name what limits are compared with: it follows from the rates they do name."""
+    if attack.get("risk") is None or "reference" in attack:
+        return attack
+    identity = attack.get("discloses") == "identity"
+    reference = 0.0 if identity else max(attack.get("baseline") or 0.0, attack.get("control") or 0.0)
+    return {**attack, "reference": reference, "judged": excess(attack["high"], reference)}
 
 
 def _plain(value: Any) -> Any:
@@ -208,7 +219,7 @@ def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"
 
 def _public_attack(attack: Plain) -> dict[str, Any]:
     kept = {key: attack[key] for key in _ATTACK_KEYS if key in attack}
-    for key in ("risk", "baseline", "control"):
+    for key in ("risk", "baseline", "control", "reference"):
         if key in kept:
             kept[key] = _rounded(kept[key], 3)
     kept["low"] = _rounded(kept.get("low"), 3, "down")

@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.reports.glossary import measure_title, title_of
-from sfumato.reports.text import attack_label, giveaway, number, percent, value_words
+from sfumato.evaluation.formatting import attack_label, column_weights, number, percent, readable_name
+from sfumato.reports.glossary import measure_title
+from sfumato.reports.text import value_words
 
 __all__ = [
     "advice_lines",
     "attack_table",
-    "giveaway_lines",
+    "column_weight_lines",
     "limit_lines",
     "measure_table",
     "plain_text",
@@ -47,9 +48,9 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
         f"{number(rows)} of {number(original)} records released" if original else f"{number(rows)} records released"
     )
     for step in document.get("steps", ()):
-        line.append(f"\n  {plain_text(title_of(str(step.get('step'))))}", style="bold")
+        line.append(f"\n  {plain_text(readable_name(str(step.get('step'))))}", style="bold")
         facts = [
-            f"{title_of(key)} {_brief(value)}"
+            f"{readable_name(key)} {_brief(value)}"
             for key, value in step.items()
             if key not in ("step", "parameters", "truthful", "transitions", *_FOR_EXPERTS)
         ]
@@ -60,7 +61,7 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
         _print(out, Text(" "))
         _print(out, attack_table(document["attacks"], before=document.get("attacks_before", ()), wide=out.width >= 110))
         _print(out, reason_lines(document["attacks"]))
-        _print(out, giveaway_lines(document["attacks"]))
+        _print(out, column_weight_lines(document["attacks"]))
     if document.get("limits"):
         _print(out, limit_lines(document["limits"]))
         _print(out, advice_lines(document.get("advice", ())))
@@ -80,7 +81,7 @@ def print_attacks(
     out = _console(console)
     _print(out, attack_table(attacks, wide=out.width >= 100))
     _print(out, reason_lines(attacks))
-    _print(out, giveaway_lines(attacks))
+    _print(out, column_weight_lines(attacks))
     if limits:
         _print(out, limit_lines(limits))
         _print(out, advice_lines(changes))
@@ -100,7 +101,7 @@ def verdict_lines(verdicts: Sequence[Plain]) -> Text:
     for verdict in verdicts:
         state = str(verdict.get("state"))
         text.append_text(_mark(state)).append(
-            f" {plain_text(title_of(str(verdict.get('model'))))} {state}", style="bold"
+            f" {plain_text(readable_name(str(verdict.get('model'))))} {state}", style="bold"
         )
         if verdict.get("worst") is not None:
             text.append(f"  worst {number(verdict['worst'])}, wanted {number(verdict.get('wanted'))}")
@@ -119,7 +120,7 @@ def limit_lines(limits: Sequence[Plain]) -> Text:
         judged = "nothing could be judged" if limit.get("value") is None else f"judged {percent(limit['value'])}"
         text.append_text(_mark(state)).append(f" limit on {plain_text(str(limit.get('limit')))} {state}", style="bold")
         if limit.get("stopped"):
-            names = ", ".join(plain_text(title_of(name)) for name in limit["stopped"])
+            names = ", ".join(plain_text(readable_name(name)) for name in limit["stopped"])
             judged += f"; stopped without a result: {names}"
         text.append(f"  at most {percent(limit.get('wanted'))}, {judged}\n")
     text.rstrip()
@@ -153,7 +154,7 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
     return table
 
 
-def giveaway_lines(attacks: Sequence[Plain]) -> Text:
+def column_weight_lines(attacks: Sequence[Plain]) -> Text:
     """Which columns give people away, as the strongest attack that can tell has learned it."""
     told = [
         attack
@@ -163,7 +164,7 @@ def giveaway_lines(attacks: Sequence[Plain]) -> Text:
     strongest = max(told, key=lambda attack: float(attack["risk"]), default=None)
     if strongest is None or strongest["risk"] <= (strongest.get("baseline") or 0.0):
         return Text()
-    top = giveaway(strongest, 5)
+    top = column_weights(strongest, 5)
     if not top:
         return Text()
     shares = ", ".join(f"{plain_text(name)} {percent(value, digits=0)}" for name, value in top)

@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
+from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.masking.model import PrivacyModel, model_of
-from sfumato.reports.glossary import meaning, title_of
+from sfumato.reports.glossary import meaning
 
 if TYPE_CHECKING:
     from sfumato.reports.report_data import ReportData
@@ -19,15 +21,9 @@ __all__ = [
     "Pairing",
     "achieved",
     "answer",
-    "attack_label",
-    "giveaway",
     "headline",
     "left_out",
-    "listed",
-    "number",
-    "of_hundred",
     "pairings",
-    "percent",
     "quasi",
     "standing",
     "value_words",
@@ -35,46 +31,6 @@ __all__ = [
 ]
 
 Plain = Mapping[str, Any]
-
-
-def percent(share: float | None, *, digits: int = 1) -> str:
-    """A share as people read it; tiny ones are not rounded to nothing, nor almost all to all.
-
-    >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None)
-    ('87.1%', 'under 0.1%', '0%', 'over 99.9%', '–')
-    """
-    if share is None:
-        return "–"
-    least = 10.0**-digits / 100
-    if 0 < share < least / 2:
-        return f"under {least * 100:.{digits}f}%"
-    if 1 - least / 2 < share < 1:
-        return f"over {(1 - least) * 100:.{digits}f}%"
-    text = f"{share * 100:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
-
-
-def of_hundred(share: float) -> str:
-    """How many of a hundred people: whole from ten up, one decimal below.
-
-    >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001)
-    ('87', '2.1', 'none', 'fewer than 0.1')
-    """
-    if share == 0:
-        return "none"
-    if share < 0.0005:
-        return "fewer than 0.1"
-    if share >= 0.0995:
-        return "all" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
-    return f"{share * 100:.1f}".removesuffix(".0")
-
-
-def listed(names: Sequence[str], *, last: str = "and") -> str:
-    """
-    >>> listed(["ZIP", "birth", "sex"])
-    'ZIP, birth and sex'
-    """
-    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 # --- attacks before and after -------------------------------------------------------------------------------------
@@ -100,48 +56,25 @@ class Pairing:
         attack = self.after or self.before or {}
         return bool(attack.get("outside") or attack.get("detail", {}).get("outsiders"))
 
-    @property
-    def reference(self) -> float | None:
-        """What is achieved without the person's being in the release: the larger of control and baseline."""
-        attack = self.after or {}
-        return max((attack[key] for key in ("control", "baseline") if attack.get(key) is not None), default=None)
-
-    def ceiling(self, limits: Sequence[Plain]) -> float | None:
-        """The risk at which this attack reaches its limit; None without one.
-
-        Except for identity, only what exceeds the reference counts, as a share of what was left to learn.
-        """
-        name = "risk" if self.discloses == "identity" else self.discloses
+    def limit_position(self, limits: Sequence[Plain]) -> float | None:
+        """The risk at which this attack reaches its limit; None without a limit."""
+        name = limit_of(self.discloses)
         wanted: float | None = next((limit.get("wanted") for limit in limits if limit.get("limit") == name), None)
-        if wanted is None or self.discloses == "identity":
-            return wanted
-        return (self.reference or 0) + wanted * (1 - (self.reference or 0))
+        return None if wanted is None else limit_position(wanted, (self.after or {}).get("reference") or 0.0)
 
 
-def attack_label(attack: Plain) -> str:
-    """What an attack is called in tables and pictures: its name, what it is after, which of several it is.
-
-    >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "worst case"})
-    'learned linkage, worst case'
-    """
-    secret = attack.get("secret")
-    aim = f": {secret}" if secret is not None and attack.get("discloses") == "attribute" else ""
-    setting = f", {attack['setting']}" if attack.get("setting") else ""
-    return f"{title_of(str(attack.get('attack')))}{aim}{setting}"
-
-
-def pairings(account: ReportData) -> tuple[Pairing, ...]:
+def pairings(attacks: Sequence[Plain], before: Sequence[Plain]) -> tuple[Pairing, ...]:
     """Attacks in the order they were run on the release, each with its run before protection."""
-    before: dict[tuple[str, str, str], list[Plain]] = {}
-    for attack in account.attacks_before:
-        before.setdefault(_key(attack), []).append(attack)
-    found = [
-        Pairing(attack=key[0], discloses=key[1], before=before[key].pop(0) if before.get(key) else None, after=attack)
-        for attack in account.attacks
+    earlier: dict[tuple[str, str, str], list[Plain]] = {}
+    for attack in before:
+        earlier.setdefault(_key(attack), []).append(attack)
+    paired = [
+        Pairing(attack=key[0], discloses=key[1], before=earlier[key].pop(0) if earlier.get(key) else None, after=attack)
+        for attack in attacks
         for key in [_key(attack)]
     ]
-    left = [Pairing(attack=k[0], discloses=k[1], before=a, after=None) for k, rest in before.items() for a in rest]
-    return (*found, *left)
+    left = [Pairing(attack=k[0], discloses=k[1], before=a, after=None) for k, rest in earlier.items() for a in rest]
+    return (*paired, *left)
 
 
 def _key(attack: Plain) -> tuple[str, str, str]:
@@ -165,20 +98,13 @@ def achieved(attack: Plain) -> str:
     return sentence
 
 
-def giveaway(attack: Plain, most: int = 4) -> tuple[tuple[str, float], ...]:
-    """The columns that told most people apart in an attack that can tell, with their shares."""
-    credit = (attack.get("detail") or {}).get("columns")
-    if not isinstance(credit, Mapping):
-        return ()
-    held = {str(name): max(0.0, float(value)) for name, value in credit.items()}
-    total = sum(held.values())
-    ranked = sorted(held.items(), key=lambda item: -item[1])
-    return tuple((name, value / total) for name, value in ranked[:most] if total > 0 and value > 0.01 * total)
-
-
 def headline(account: ReportData) -> Pairing | None:
     """The attack that stands for all: the one that finds most people in the release, identity before the rest."""
-    known = [p for p in pairings(account) if p.after is not None and p.after.get("risk") is not None]
+    known = [
+        p
+        for p in pairings(account.attacks, account.attacks_before)
+        if p.after is not None and p.after.get("risk") is not None
+    ]
     known = [p for p in known if p.discloses == "identity"] or known
     return max(known, key=lambda p: p.after["risk"] if p.after else 0.0, default=None)
 
@@ -269,29 +195,29 @@ def _promise(account: ReportData, verdict: Plain) -> str:
     worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
     promise = _model(verdict).promise
     if promise and worst is not None:
-        known = listed([f"“{column}”" for column in quasi(account)]) or "the known columns"
+        known = join_words([f"“{column}”" for column in quasi(account)]) or "the known columns"
         return f"{promise.format(known=known, worst=number(worst))} ({name})"
     said = meaning("model", name).rstrip(".")
-    return f"{title_of(name)} holds{f', that is: {said}' if said else ''}"
+    return f"{readable_name(name)} holds{f', that is: {said}' if said else ''}"
 
 
 def _not_guaranteed(account: ReportData) -> str:
-    failing = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
-    open_ = [title_of(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
+    failing = [readable_name(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
+    open_ = [readable_name(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
     holding = [_model(v) for v in verdicts(account) if v.get("state") == "holds"]
     secrets = tuple(n for n, c in account.manifest.get("columns", {}).items() if c.get("role") == "sensitive")
-    known = listed(quasi(account)) or "no column at all"
+    known = join_words(quasi(account)) or "no column at all"
     protected = any("attribute" in model.protects for model in holding)
-    shared = f"that records which look alike differ in {listed(secrets)}; " if secrets and not protected else ""
+    shared = f"that records which look alike differ in {join_words(secrets)}; " if secrets and not protected else ""
     sentence = (
         f"Not guaranteed: {shared}protection from an intruder who knows more of a person than {known}, from attacks "
         "that were not run, and from conclusions about a whole group of people, which hold for those who are not in "
         "the data too"
     )
     if failing:
-        sentence = f"{_capital(listed(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
+        sentence = f"{_capital(join_words(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
     if open_:
-        sentence += f". {_capital(listed(open_))} {'was' if len(open_) == 1 else 'were'} not checked"
+        sentence += f". {_capital(join_words(open_))} {'was' if len(open_) == 1 else 'were'} not checked"
     return sentence + "."
 
 
@@ -301,20 +227,6 @@ def _capital(text: str) -> str:
     ('k-anonymity', 'Class sizes')
     """
     return text if text[1:2] == "-" else text[:1].upper() + text[1:]
-
-
-def number(value: float | int | None) -> str:
-    """
-    >>> number(5), number(0.241932), number(5.0), number(None), number(20000), number(0.0002)
-    ('5', '0.242', '5', '–', '20,000', 'under 0.001')
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, int) or float(value).is_integer():
-        return f"{int(value):,}"
-    if abs(value) >= 1:
-        return f"{value:,.2f}"
-    return f"{value:.3f}".rstrip("0") if abs(value) >= 0.0005 else "under 0.001" if value > 0 else f"{value:.1g}"
 
 
 def value_words(measure: Plain, value: float | None) -> str:

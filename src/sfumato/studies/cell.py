@@ -1,66 +1,50 @@
-"""One cell of a study: one candidate, one seed. Masked, attacked, measured; the outcome is plain data."""
+"""One cell of a study: one candidate under one seed, masked, attacked and measured."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from sfumato import __version__
-from sfumato.attacks import AttackScenario, Outcome, default_attacks, evaluate_attack
-from sfumato.errors import NotApplicable, SfumatoError
-from sfumato.masking.pipeline import protect
-from sfumato.measures import ReleasePair, judge
+from sfumato.attacks import AttackScenario
+from sfumato.errors import SfumatoError
+from sfumato.evaluation import evaluate, make_release
 from sfumato.recipe import Recipe
-from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
 __all__ = ["run_cell"]
 
 
-def run_cell(recipe: Recipe, data: Dataset, *, tries: int) -> dict[str, Any]:
-    """Make the release of a recipe, attack and measure it. A refusal is an outcome, not an end of the study."""
+def run_cell(recipe: Recipe, data: Dataset, *, n_targets: int) -> dict[str, Any]:
+    """Make and evaluate the release of a recipe. A refusal is a result of the cell and does not stop the study."""
     begin = time.perf_counter()
     try:
-        found = _run(recipe, data, tries)
+        cell = _run(recipe, data, n_targets)
     except SfumatoError as refusal:
-        found = {"refused": refusal.code, "reason": str(refusal), "attacks": [], "measures": [], "verdicts": []}
-    return {**found, "seconds": round(time.perf_counter() - begin, 3)}
+        cell = {"refused": refusal.code, "reason": str(refusal), "attacks": [], "measures": [], "verdicts": []}
+    return {**cell, "seconds": round(time.perf_counter() - begin, 3)}
 
 
-def _run(recipe: Recipe, data: Dataset, tries: int) -> dict[str, Any]:
+def _run(recipe: Recipe, data: Dataset, n_targets: int) -> dict[str, Any]:
     rng = Rng(recipe.seed)
-    done = protect(data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order)
-    public = recipe.public()
-    manifest = {
-        "sfumato": __version__,
-        "recipe": public,
-        "columns": {name: entry for name, entry in public["columns"].items() if name in done.data.table.columns},
-        "models": public["models"],
-        "steps": [step.public() for step in done.steps],
-        "order": recipe.order,
-        "rows": done.data.rows,
-    }
-    release = Release(table=done.data.table, manifest=manifest)
-    scenario = AttackScenario(original=data, release=release, lineage=done.lineage)
-    attacks: list[dict[str, Any]] = []
-    for number, attack in enumerate(recipe.attacks or default_attacks(scenario)):
-        try:
-            outcome: Outcome = evaluate_attack(attack, scenario, rng=rng.child("attacks", number), tries=tries)
-            attacks.append(outcome.to_dict())
-        except NotApplicable as refusal:
-            attacks.append(
-                {"attack": attack.part_name(), "discloses": str(attack.discloses), "risk": None, "reason": str(refusal)}
-            )
-    pair = ReleasePair(original=data, release=release, lineage=done.lineage)
-    measures = []
-    for number, measure in enumerate(recipe.measures):
-        found = judge(measure, pair, rng=rng.child("measures", number)).to_dict()
-        found.pop("detail", None)
-        measures.append({**found, "about": str(measure.about), "better": measure.better})
+    protected, release = make_release(recipe, data, rng=rng)
+    evaluation = evaluate(
+        AttackScenario(original=data, release=release, lineage=protected.lineage),
+        attacks=recipe.attacks,
+        measures=recipe.measures,
+        verdicts=protected.verdicts,
+        rng=rng,
+        n_targets=n_targets,
+        attribute_columns=False,
+    )
+    results = evaluation.to_dict()
     return {
-        "rows": done.data.rows,
-        "attacks": attacks,
-        "measures": measures,
-        "verdicts": [verdict.to_dict() for verdict in done.verdicts],
+        "rows": release.table.rows,
+        "attacks": results["attacks"],
+        "measures": [
+            {**{key: value for key, value in entry.items() if key != "detail"}, "about": str(measure.about)}
+            | {"better": measure.better}
+            for measure, entry in zip(recipe.measures, results["measures"], strict=True)
+        ],
+        "verdicts": results["verdicts"],
     }

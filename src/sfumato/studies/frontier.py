@@ -165,17 +165,20 @@ def _means(cells: list[Mapping[str, Any]], key: str, name: str, value: str) -> d
 
 
 def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, str] | None:
-    """Value, upper end and name of the risk of a cell."""
-    found = []
+    """The largest risk of a cell, the largest upper interval end (which a limit is compared with), and the attack."""
+    risks = []
     for attack in cell["attacks"]:
-        wanted = attack["attack"] == plan.risk if plan.risk is not None else attack["discloses"] == "identity"
-        if wanted and attack["risk"] is not None:
-            found.append((float(attack["risk"]), float(attack["high"]), str(attack["attack"])))
+        selected = attack["attack"] == plan.risk if plan.risk is not None else attack["discloses"] == "identity"
+        if selected and attack["risk"] is not None:
+            risks.append((float(attack["risk"]), float(attack["high"]), str(attack["attack"])))
     for measure in cell["measures"]:
         if plan.risk is not None and measure["measure"] == plan.risk and measure["value"] is not None:
             high = measure["high"] if measure["high"] is not None else measure["value"]
-            found.append((float(measure["value"]), float(high), str(measure["measure"])))
-    return max(found, default=None)
+            risks.append((float(measure["value"]), float(high), str(measure["measure"])))
+    if not risks:
+        return None
+    value, _, name = max(risks)
+    return value, max(high for _, high, _ in risks), name
 
 
 def _loss(plan: StudyPlan, cell: Mapping[str, Any]) -> float | None:

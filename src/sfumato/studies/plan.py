@@ -58,8 +58,8 @@ class StudyPlan:
     """The attack or disclosure measure on the risk axis; None: the worst of all attacks on identity."""
     utility: str = "marginals"
     """The utility measure on the other axis."""
-    tries: int = 2000
-    """Most people each attack looks for."""
+    n_targets: int = 2000
+    """The number of targets per attack: ``tries`` in a study file."""
 
     def recipe_of(self, candidate: Candidate, seed: int | None = None) -> Recipe:
         """The recipe that makes this candidate, ready to run."""
@@ -121,7 +121,7 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     if problems:
         raise InvalidRecipe(problems, source=document.source)
     return StudyPlan(
-        recipe=recipe, candidates=_named(candidates), seeds=tuple(seeds), risk=risk, utility=utility, tries=tries
+        recipe=recipe, candidates=_named(candidates), seeds=tuple(seeds), risk=risk, utility=utility, n_targets=tries
     )
 
 

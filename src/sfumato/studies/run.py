@@ -67,7 +67,7 @@ def run_study(
         for seed in made.seeds:
             recipe = made.recipe_of(candidate, seed).to_dict()
             recipe.pop("data", None)
-            key = _digest({"recipe": recipe, "tries": made.tries, "data": content, "sfumato": __version__})
+            key = _digest({"recipe": recipe, "tries": made.n_targets, "data": content, "sfumato": __version__})
             kept = store.get(key)
             if kept is None:
                 todo.append(((number, seed), recipe, key))
@@ -75,7 +75,7 @@ def run_study(
                 cells[number, seed] = kept
     with progress.task("study", len(made.candidates) * len(made.seeds)) as tick:
         tick(len(cells))
-        for place, key, cell in _finished(todo, original.table, made.tries, workers or os.cpu_count() or 1):
+        for place, key, cell in _finished(todo, original.table, made.n_targets, workers or os.cpu_count() or 1):
             store.put(key, cell)
             cells[place] = cell
             tick(1)
@@ -138,20 +138,20 @@ class _Store:
 
 
 def _finished(
-    todo: list[tuple[tuple[int, int], dict[str, Any], str]], table: Table, tries: int, workers: int
+    todo: list[tuple[tuple[int, int], dict[str, Any], str]], table: Table, n_targets: int, workers: int
 ) -> Iterator[tuple[tuple[int, int], str, dict[str, Any]]]:
     workers = min(workers, len(todo))
     if workers <= 1:
         for place, recipe, key in todo:
             parsed = Recipe.parse(recipe)
-            yield place, key, run_cell(parsed, Dataset.of(table, parsed.schema), tries=tries)
+            yield place, key, run_cell(parsed, Dataset.of(table, parsed.schema), n_targets=n_targets)
         return
     pool = ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(table.frame, os.getpid())
     )
     try:
         with _single_threaded(), _without_script():  # each submission may start a process
-            waiting = {pool.submit(_work, recipe, tries): (place, key) for place, recipe, key in todo}
+            waiting = {pool.submit(_work, recipe, n_targets): (place, key) for place, recipe, key in todo}
         for future in as_completed(waiting):
             place, key = waiting[future]
             yield place, key, future.result()
@@ -203,6 +203,6 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def _work(recipe: dict[str, Any], tries: int) -> dict[str, Any]:
+def _work(recipe: dict[str, Any], n_targets: int) -> dict[str, Any]:
     parsed = Recipe.parse(recipe)
-    return run_cell(parsed, Dataset.of(Table(frame=_DATA["frame"]), parsed.schema), tries=tries)
+    return run_cell(parsed, Dataset.of(Table(frame=_DATA["frame"]), parsed.schema), n_targets=n_targets)

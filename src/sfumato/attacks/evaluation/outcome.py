@@ -72,6 +72,8 @@ class Outcome:
     """How many people were to be sought; more than were tried when time was up first."""
     without: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Per known column, the risk with its interval when the intruder does not know it; where somebody asked."""
+    computed: bool = False
+    """Whether the risk was computed over all rows instead of sampled; its interval is then a point."""
     truth: str = "row map"
     """How it was known which guess was right."""
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
@@ -134,5 +136,7 @@ def excess(value: float, reference: float) -> float:
 
 def risk(outcome: Outcome, level: float = 0.95) -> Risk:
     """The share of targets the attack got right, with the interval of Wilson."""
+    if outcome.computed:
+        return Risk(value=outcome.main.rate, low=outcome.main.rate, high=outcome.main.rate)
     low, high = wilson(outcome.main.hits, outcome.main.tries, level)
     return Risk(value=outcome.main.rate, low=low, high=high)

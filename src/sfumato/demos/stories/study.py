@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from sfumato.api import study as run_study
 from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.story import Say, Story
 from sfumato.progress import SILENT, Progress
-from sfumato.studies import StudyPlan, run_study
-from sfumato.studies.save import save_study
+from sfumato.studies import StudyPlan
 
 __all__ = ["StudyDemo"]
 
@@ -59,8 +59,7 @@ class StudyDemo(Story):
             f"\n[bold]1. A statistical office has a file of {frame.height:,} companies[/bold] and wants to hand it to "
             f"researchers. {len(plan.candidates)} ways of masking it are tried, each with {len(plan.seeds)} seeds."
         )
-        study = run_study(plan, folder=folder / "study", progress=progress)
-        save_study(study, folder / "study")
+        study = run_study(plan, out=folder / "study", progress=progress)
         worst = max((p for p in study.points if p.risk is not None), key=lambda p: p.risk or 0.0)
         say(
             "\n[bold]2. Every candidate is attacked[/bold] by somebody who knows size, turnover, wages and assets of "

@@ -1,4 +1,4 @@
-"""Which versions made a release."""
+"""Versions of the software that made a release."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LIBRARIES = ("numpy", "polars", "duckdb", "scipy", "numba", "pydantic")
 
 
 def versions() -> dict[str, str]:
-    """sfumato, Python and the libraries that compute; one that is not installed is left out."""
-    found = {"sfumato": __version__, "python": platform.python_version()}
+    """Versions of sfumato, Python and the numerical libraries that are installed."""
+    installed = {"sfumato": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return installed

@@ -1,0 +1,141 @@
+"""``sfumato.attack``: attack a release and report the risk of each attack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.api._inputs import open_release
+from sfumato.api.results import AttackResults
+from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
+from sfumato.data import Table, read
+from sfumato.deadline import Deadline
+from sfumato.errors import BadParameter
+from sfumato.evaluation import judge_limits, run_attacks, same_limit
+from sfumato.evaluation.column_attribution import column_attribution
+from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
+from sfumato.release import Lineage
+from sfumato.rng import Rng
+from sfumato.schema import Schema
+
+__all__ = ["attack"]
+
+
+def attack(
+    release: Any,
+    *,
+    original: Any = None,
+    attacks: Sequence[Attack | str] = (),
+    auxiliary: Any = None,
+    rename: Mapping[str, str] | None = None,
+    control: Any = None,
+    knows: Sequence[str] | None = None,
+    secrets: Sequence[str] = (),
+    schema: Schema | None = None,
+    lineage: Lineage | str | Path | None = None,
+    key: str | None = None,
+    aligned: bool = False,
+    people: Sequence[int] | None = None,
+    seed: int | None = None,
+    n_targets: int = 5000,
+    seconds: float | None = None,
+    limit: float | None = None,
+    progress: Progress = SILENT,
+    clock: Callable[[], float] = time.monotonic,
+) -> AttackResults:
+    """Attack a release and report the risk of each attack with its interval.
+
+    Parameters
+    ----------
+    release
+        The result of :func:`protect`, a release folder, any file, database URL or frame, or a ``Release``.
+    original
+        The table the release was made from. The result of :func:`protect` brings its own.
+    attacks
+        Names or parts, for example ``["linkage"]``. A set that fits the release if left out.
+    auxiliary, rename
+        A file with names that the attacker holds, and its columns that the original calls otherwise
+        (``{their name: our name}``).
+    control
+        People who are not in the release, with the columns of the original.
+    knows, secrets, schema
+        Roles: the columns the attacker knows and the sensitive columns, or a schema. Taken from the release's manifest
+        if left out.
+    lineage, key, aligned
+        The row correspondence, which identity risk needs: a row map, a column that identifies rows in both tables, or
+        ``aligned=True`` if both have the same order. The row map beside a release folder is found by itself.
+    people
+        Rows of the original (from 0) to attack; all if left out.
+    n_targets
+        The number of targets drawn per attack.
+    seconds
+        Stop after this time. Targets are attacked in random order, so those reached are a random sample. An attack
+        without any result is returned as :class:`~sfumato.errors.OutOfTime`.
+    limit
+        The largest acceptable risk. The result then has ``limits`` and ``advice``, and the strongest inexpensive attack
+        beyond the limit also reports its risk with each known column removed.
+
+    Returns
+    -------
+    AttackResults
+        One entry per attack. An attack that does not apply is returned with its reason, never as a risk of 0.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"age": [30, 30, 41, 52], "ill": ["no", "yes", "no", "no"]})
+    >>> results = attack(people, original=people, knows=["age"], secrets=["ill"], aligned=True, seed=1)
+    >>> results.to_frame().select("attack", "risk").row(0)
+    ('linkage', 0.75)
+    """
+    if seconds is not None:
+        progress = Deadline(until=clock() + seconds, listener=progress, clock=clock)
+    opened, truth, row_map = open_release(
+        release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
+    )
+    if key is not None:
+        row_map = lineage_by_key(truth.table, opened.table, key)
+    if people is not None and not all(0 <= row < truth.rows for row in people):
+        raise BadParameter(f"`people` names a row that does not exist: the original has {truth.rows} rows.")
+    scenario = AttackScenario(
+        original=truth,
+        release=opened,
+        lineage=row_map,
+        aligned=aligned,
+        auxiliary=_outside(auxiliary, rename or {}),
+        control=read(control) if control is not None else None,
+        knows=tuple(knows) if knows else None,
+        people=None if people is None else np.array(people, dtype=np.int64),
+    )
+    chosen = [_part(item) for item in attacks] or list(default_attacks(scenario))
+    rng = Rng(seed)
+    outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
+    if limit is None:
+        return AttackResults(outcomes=tuple(outcomes), manifest=opened.manifest)
+    limits = judge_limits(same_limit(limit, outcomes), outcomes)
+    outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
+    return AttackResults(outcomes=tuple(outcomes), limits=limits, manifest=opened.manifest)
+
+
+def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
+    if auxiliary is None:
+        if rename:
+            raise BadParameter(
+                "`rename` is for columns of an outside file, and there is none.", fix="Pass `auxiliary`."
+            )
+        return None
+    table = read(auxiliary)
+    table.require(tuple(rename))
+    kept = [name for name in table.columns if name in rename or name not in rename.values()]
+    return table.with_frame(table.frame.select(kept).rename(dict(rename)))
+
+
+def _part(item: Attack | str) -> Attack:
+    part = registry("attack").get(item).build() if isinstance(item, str) else item
+    assert isinstance(part, Attack)
+    return part

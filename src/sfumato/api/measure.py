@@ -1,0 +1,65 @@
+"""``sfumato.measure``: disclosure risk and utility of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato.api._inputs import open_release
+from sfumato.api.results import MeasureResults
+from sfumato.evaluation import default_measures, run_measures
+from sfumato.measures.base import Measure, ReleasePair
+from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
+from sfumato.release import Lineage
+from sfumato.rng import Rng
+from sfumato.schema import Schema
+
+__all__ = ["measure"]
+
+
+def measure(
+    release: Any,
+    *,
+    original: Any = None,
+    measures: Sequence[Measure | str] = (),
+    knows: Sequence[str] | None = None,
+    secrets: Sequence[str] = (),
+    schema: Schema | None = None,
+    lineage: Lineage | str | Path | None = None,
+    seed: int | None = None,
+    progress: Progress = SILENT,
+) -> MeasureResults:
+    """Measure disclosure risk and utility of a release against its original.
+
+    Parameters
+    ----------
+    release
+        The result of :func:`protect`, a release folder, any file, database URL or frame, or a ``Release``.
+    original
+        The table the release was made from. The result of :func:`protect` brings its own.
+    measures
+        Names or parts, for example ``["marginals", "pairs"]``. The default measures if left out.
+    knows, secrets, schema, lineage
+        Roles and row map, as in :func:`attack`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"age": [30, 30, 41, 52]})
+    >>> measure(people, original=people, knows=["age"], measures=["uniqueness"]).to_frame()["value"].item()
+    0.5
+    """
+    opened, truth, row_map = open_release(
+        release, original=original, lineage=lineage, schema=schema, knows=knows, secrets=secrets
+    )
+    pair = ReleasePair(original=truth, release=opened, lineage=row_map)
+    chosen = [_part(item) for item in measures] or default_measures()
+    return MeasureResults(results=tuple(run_measures(pair, chosen, rng=Rng(seed), progress=progress)))
+
+
+def _part(item: Measure | str) -> Measure:
+    part = registry("measure").get(item).build() if isinstance(item, str) else item
+    assert isinstance(part, Measure)
+    return part

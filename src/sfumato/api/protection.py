@@ -1,0 +1,218 @@
+"""The result of ``sfumato.protect``: the release, its evaluation, and ``save``, which writes both folders."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
+from sfumato.data import to_native, write
+from sfumato.data.atomic import replacing_folder, sha256
+from sfumato.errors import PolicyNotMet, Unmet
+from sfumato.evaluation import Advice, Evaluation, LimitResult
+from sfumato.masking.pipeline import MaskingResult
+from sfumato.recipe import Recipe
+from sfumato.release import Lineage, Release
+from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing, write_lineage, write_manifest
+from sfumato.reports import Audience, ReportData, report_json, write_report
+from sfumato.schema import Dataset
+
+__all__ = ["InMemoryProtection", "Protection"]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Protection(ABC):
+    """The release, which may be published, and everything its owner must keep. Nothing is written until ``save``."""
+
+    recipe: Recipe
+    evaluation: Evaluation
+    """Outcomes of attacks, measures, verdicts, limits and advice."""
+    report_data: ReportData
+    """The data of the report."""
+
+    @property
+    @abstractmethod
+    def data(self) -> Any:
+        """The masked table in the caller's own type (pandas, Polars, Arrow); a lazy frame for out-of-core runs."""
+
+    @property
+    @abstractmethod
+    def release(self) -> Release:
+        """The masked table with its public manifest."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The number of released rows."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> Sequence[str]:
+        """The names of the released columns."""
+
+    @property
+    def original(self) -> Dataset | None:
+        """The original data set; None for out-of-core runs."""
+        return None
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """The secret row map; None for out-of-core runs."""
+        return None
+
+    @property
+    def attacks(self) -> AttackResults:
+        """The outcome of each attack on the release, with limits and advice."""
+        return AttackResults(
+            outcomes=self.evaluation.attacks, limits=self.evaluation.limits, manifest=self.evaluation.manifest
+        )
+
+    @property
+    def measures(self) -> MeasureResults:
+        """Disclosure risk and utility of the release."""
+        return MeasureResults(results=self.evaluation.measures)
+
+    @property
+    def verdicts(self) -> CheckResults:
+        """The verdict on each privacy model of the recipe."""
+        return CheckResults(verdicts=self.evaluation.verdicts)
+
+    @property
+    def limits(self) -> tuple[LimitResult, ...]:
+        """The result of each limit of the recipe."""
+        return self.evaluation.limits
+
+    @property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change about attacks that exceed their limit."""
+        return self.evaluation.advice
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """In words, every model that does not hold and every limit that is exceeded."""
+        return self.evaluation.unmet
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per attack on the release, as a Polars data frame."""
+        return self.attacks.to_frame()
+
+    def __repr__(self) -> str:
+        state = f"not met: {len(self.unmet)}" if self.unmet else "all models and limits met"
+        return f"<Protection: {self.rows:,} rows released, {state}>"
+
+    def __str__(self) -> str:
+        """What the command line prints; no row of the table is shown."""
+        from sfumato.reports.terminal import print_protection
+
+        return as_text(lambda console: print_protection(self.to_dict(), console))
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from sfumato.reports.notebook import attacks_html
+
+        results = self.evaluation.to_dict()
+        risk = attacks_html(results["attacks"], before=results["attacks_before"], limits=results["limits"])
+        return f"<p>{escape(repr(self))}</p>{self.verdicts._repr_html_()}{risk}{self.measures._repr_html_()}"
+
+    def save(
+        self, folder: str | Path, *, suffix: str | None = None, force: bool = False, unmet: bool = False
+    ) -> dict[str, Any]:
+        """Write the release folder and the private folder beside it, both or neither.
+
+        ``suffix`` is the format of the data file, for example ``.csv`` or ``.parquet``. A release that does not meet
+        its models or limits is refused unless ``unmet`` is set. Returns the document that ``sfumato protect --json``
+        prints.
+        """
+        target = Path(folder)
+        if self.unmet and not unmet:
+            raise (PolicyNotMet if self.evaluation.holds else Unmet)(
+                "The release is not written: " + "; ".join(self.unmet) + ".",
+                fix="Change the recipe, or write it nevertheless with --unmet.",
+                document=self.to_dict(),
+            )
+        refuse_existing(target, force=force)
+        with ExitStack() as stack:
+            private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
+            public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
+            private.chmod(0o700)
+            if self.lineage is not None:
+                write_lineage(self.lineage, private)
+            data = self._write_data(public, suffix)
+            self._write_reports(public, {data.name: sha256(data)}, external=True)
+            manifest = write_manifest(public, self.evaluation.manifest)
+            self._write_reports(private, manifest["files"], external=False)
+            (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
+        return self.to_dict(target, manifest)
+
+    @abstractmethod
+    def _write_data(self, folder: Path, suffix: str | None) -> Path:
+        """Write the data file into the release folder."""
+
+    def _write_reports(self, folder: Path, files: Mapping[str, str], *, external: bool) -> None:
+        audience: Audience = "external" if external else "internal"
+        page = folder / "report.html"
+        write_report(replace(self.report_data, files=files), page, audience=audience)
+        if external:
+            files = {**files, page.name: sha256(page)}
+        text = report_json(replace(self.report_data, files=files), audience)
+        (folder / PRIVATE).write_text(text + "\n", encoding="utf-8")
+
+    def to_dict(self, folder: Path | None = None, manifest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The document that ``sfumato protect --json`` prints: for the owner, with counts of the original."""
+        files = (manifest or {}).get("files", {})
+        return {
+            "release": f"{folder}/" if folder is not None else None,
+            "private": f"{private_folder(folder)}/" if folder is not None else None,
+            "rows": self.rows,
+            "original_rows": self.report_data.original_rows,
+            "undeclared": [name for name in self.column_names if name not in self.recipe.schema.columns],
+            "steps": [dict(step) for step in self.report_data.outcomes],
+            **self.evaluation.to_dict(),
+            "sha256": next((digest for name, digest in files.items() if name.startswith("data.")), None),
+            "files": dict(files),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class InMemoryProtection(Protection):
+    """A release that was made in memory, with its original and the secret row map."""
+
+    dataset: Dataset
+    protected: MaskingResult
+    released: Release
+
+    @property
+    def data(self) -> Any:
+        return to_native(self.released.table)
+
+    @property
+    def release(self) -> Release:
+        return self.released
+
+    @property
+    def rows(self) -> int:
+        return self.released.table.rows
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.released.table.columns
+
+    @property
+    def original(self) -> Dataset:
+        return self.dataset
+
+    @property
+    def lineage(self) -> Lineage:
+        return self.protected.lineage
+
+    def _write_data(self, folder: Path, suffix: str | None) -> Path:
+        path = folder / f"data{suffix or '.csv'}"
+        write(self.released.table, path)
+        return path

@@ -1,0 +1,25 @@
+"""Evaluation of a release: attack outcomes, measures, verdicts, limits and advice, judged once for every caller."""
+
+from sfumato.evaluation.advice import Advice, advice
+from sfumato.evaluation.evaluation import Evaluation, evaluate
+from sfumato.evaluation.limits import LimitResult, judge_limits, judged_risk, reference_rate, same_limit
+from sfumato.evaluation.make_release import make_release, release_manifest
+from sfumato.evaluation.run import attack_to_dict, default_measures, run_attacks, run_measures
+
+__all__ = [
+    "Advice",
+    "Evaluation",
+    "LimitResult",
+    "advice",
+    "attack_to_dict",
+    "default_measures",
+    "evaluate",
+    "judge_limits",
+    "judged_risk",
+    "make_release",
+    "reference_rate",
+    "release_manifest",
+    "run_attacks",
+    "run_measures",
+    "same_limit",
+]

@@ -1,0 +1,139 @@
+"""The evaluation of one release: what attacks achieve, what measures say, which models and limits are met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.errors import NotApplicable
+from sfumato.evaluation.advice import Advice, advice
+from sfumato.evaluation.column_attribution import column_attribution
+from sfumato.evaluation.limits import LimitResult, judge_limits
+from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
+from sfumato.masking.pipeline import protect as run_steps
+from sfumato.measures.base import Measure, MeasureResult, ReleasePair
+from sfumato.progress import SILENT, Progress
+from sfumato.recipe import Limits
+from sfumato.release import Release, Verdict
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
+
+__all__ = ["Evaluation", "evaluate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """All results about one release. API, command line, out-of-core files, studies and reports read them from here."""
+
+    manifest: Mapping[str, Any]
+    """The public manifest of the release."""
+    attacks: tuple[Outcome | NotApplicable, ...] = ()
+    attacks_before: tuple[Outcome | NotApplicable, ...] = ()
+    """The same attacks on the original without identifiers."""
+    measures: tuple[MeasureResult, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    limit_set: Limits = field(default_factory=Limits)
+
+    @cached_property
+    def limits(self) -> tuple[LimitResult, ...]:
+        """Every limit of the recipe with its result."""
+        return judge_limits(self.limit_set, self.attacks)
+
+    @cached_property
+    def advice(self) -> tuple[Advice, ...]:
+        """What to change about attacks that exceed their limit. For the owner of the data only."""
+        document = [attack_to_dict(item) for item in self.attacks]
+        return advice(document, [limit.to_dict() for limit in self.limits], self.manifest)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every privacy model was checked and holds."""
+        return all(verdict.holds for verdict in self.verdicts)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Every privacy model that does not hold and every limit that is not met, in words."""
+        problems = [
+            f"{verdict.model} {verdict.state}" + (f": {verdict.reason.rstrip('.')}" if verdict.reason else "")
+            for verdict in self.verdicts
+            if not verdict.holds
+        ]
+        for limit in self.limits:
+            if not limit.met:
+                value = "could not be judged" if limit.value is None else f"may be as high as {limit.value:.3f}"
+                problems.append(f"limit of {limit.limit} {limit.wanted}: {limit.attack or 'it'} {value}")
+        return tuple(problems)
+
+    def riskiest_rows(self, count: int = 10) -> tuple[int, ...]:
+        """Row numbers (from 1) of the original's records that identity attacks find most reliably.
+
+        Each hit is weighted by the attack's confidence and by its precision, so records found by several attacks come
+        before records found by one attack by chance.
+        """
+        score: dict[int, float] = {}
+        for outcome in self.attacks:
+            if isinstance(outcome, Outcome) and outcome.discloses is Discloses.IDENTITY and outcome.claims:
+                precision = outcome.main.hits / outcome.claims
+                for row, confidence in zip(outcome.rows[outcome.hit], outcome.confidence[outcome.hit], strict=True):
+                    score[int(row)] = score.get(int(row), 0.0) + precision * float(confidence)
+        return tuple(row + 1 for row in sorted(score, key=lambda row: (-score[row], row))[:count])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The results as plain data, as ``sfumato protect --json`` prints them."""
+        return {
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "attacks_before": [attack_to_dict(item) for item in self.attacks_before],
+            "attacks": [attack_to_dict(item) for item in self.attacks],
+            "measures": [result.to_dict() for result in self.measures],
+            "limits": [limit.to_dict() for limit in self.limits],
+            "advice": [item.to_dict() for item in self.advice],
+        }
+
+
+def evaluate(
+    scenario: AttackScenario,
+    *,
+    attacks: Sequence[Attack] = (),
+    measures: Sequence[Measure] = (),
+    limits: Limits | None = None,
+    verdicts: Sequence[Verdict] = (),
+    rng: Rng,
+    n_targets: int,
+    before: bool = False,
+    attribute_columns: bool = True,
+    progress: Progress = SILENT,
+) -> Evaluation:
+    """Attack and measure a release.
+
+    Without ``attacks``, the default ones for this release are run. ``before`` also runs them on the original without
+    identifiers. ``attribute_columns`` repeats the strongest inexpensive attack beyond each limit without each column.
+    """
+    chosen = tuple(attacks) or default_attacks(scenario)
+    limits = limits or Limits()
+    outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
+    if attribute_columns:
+        results = judge_limits(limits, outcomes)
+        outcomes = column_attribution(scenario, chosen, outcomes, results, rng=rng, progress=progress)
+    naive = _unprotected(scenario.original) if before else None
+    pair = ReleasePair(original=scenario.original, release=scenario.release, lineage=scenario.lineage)
+    return Evaluation(
+        manifest=scenario.release.manifest,
+        attacks=tuple(outcomes),
+        attacks_before=tuple(run_attacks(naive, chosen, rng=rng, n_targets=n_targets, progress=progress))
+        if naive is not None
+        else (),
+        measures=tuple(run_measures(pair, measures, rng=rng, progress=progress)),
+        verdicts=tuple(verdicts),
+        limit_set=limits,
+    )
+
+
+def _unprotected(original: Dataset) -> AttackScenario:
+    """The naive release: identifiers removed, nothing else done."""
+    protected = run_steps(original, steps=(), rng=Rng(0), order="kept")
+    manifest = {"columns": {}, "steps": [step.public() for step in protected.steps], "rows": protected.data.rows}
+    release = Release(table=protected.data.table, manifest=manifest)
+    return AttackScenario(original=original, release=release, lineage=protected.lineage)

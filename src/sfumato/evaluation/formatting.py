@@ -1,0 +1,94 @@
+"""Numbers, names and attacks as readers see them: the same in advice, reports and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["attack_label", "column_weights", "join_words", "number", "of_hundred", "percent", "readable_name"]
+
+
+def percent(share: float | None, *, digits: int = 1) -> str:
+    """A share in percent. Small shares are not rounded to 0 %, and large ones not to 100 %.
+
+    >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None)
+    ('87.1%', 'under 0.1%', '0%', 'over 99.9%', '–')
+    """
+    if share is None:
+        return "–"
+    least = 10.0**-digits / 100
+    if 0 < share < least / 2:
+        return f"under {least * 100:.{digits}f}%"
+    if 1 - least / 2 < share < 1:
+        return f"over {(1 - least) * 100:.{digits}f}%"
+    text = f"{share * 100:.{digits}f}"
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
+def of_hundred(share: float) -> str:
+    """How many of a hundred people: whole from ten up, one decimal below.
+
+    >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001)
+    ('87', '2.1', 'none', 'fewer than 0.1')
+    """
+    if share == 0:
+        return "none"
+    if share < 0.0005:
+        return "fewer than 0.1"
+    if share >= 0.0995:
+        return "all" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
+    return f"{share * 100:.1f}".removesuffix(".0")
+
+
+def number(value: float | int | None) -> str:
+    """
+    >>> number(5), number(0.241932), number(5.0), number(None), number(20000), number(0.0002)
+    ('5', '0.242', '5', '–', '20,000', 'under 0.001')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, int) or float(value).is_integer():
+        return f"{int(value):,}"
+    if abs(value) >= 1:
+        return f"{value:,.2f}"
+    return f"{value:.3f}".rstrip("0") if abs(value) >= 0.0005 else "under 0.001" if value > 0 else f"{value:.1g}"
+
+
+def join_words(names: Sequence[str], *, last: str = "and") -> str:
+    """
+    >>> join_words(["ZIP", "birth", "sex"])
+    'ZIP, birth and sex'
+    """
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def readable_name(name: str) -> str:
+    """The name of a part or key in a sentence.
+
+    >>> readable_name("k-anonymity"), readable_name("class-sizes")
+    ('k-anonymity', 'class sizes')
+    """
+    return name if name[1:2] == "-" else name.replace("-", " ").replace("_", " ")
+
+
+def attack_label(attack: Mapping[str, Any]) -> str:
+    """The name of an attack in tables and pictures: its part name, its secret column, its setting.
+
+    >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "worst case"})
+    'learned linkage, worst case'
+    """
+    secret = attack.get("secret")
+    aim = f": {secret}" if secret is not None and attack.get("discloses") == "attribute" else ""
+    setting = f", {attack['setting']}" if attack.get("setting") else ""
+    return f"{readable_name(str(attack.get('attack')))}{aim}{setting}"
+
+
+def column_weights(attack: Mapping[str, Any], most: int = 4) -> tuple[tuple[str, float], ...]:
+    """The columns that contributed most to an attack that reports column weights, as shares of the sum."""
+    weights = (attack.get("detail") or {}).get("columns")
+    if not isinstance(weights, Mapping):
+        return ()
+    positive = {str(name): max(0.0, float(value)) for name, value in weights.items()}
+    total = sum(positive.values())
+    ranked = sorted(positive.items(), key=lambda item: -item[1])
+    return tuple((name, value / total) for name, value in ranked[:most] if total > 0 and value > 0.01 * total)

@@ -1,0 +1,115 @@
+"""Limits on disclosure risk: which value of an attack is compared with a limit, and the result of the comparison.
+
+This is the only place that knows the rule. Reports and the terminal read ``judged`` and ``reference`` from the attack's
+entry (:func:`sfumato.evaluation.run.attack_to_dict`) and never compute them again.
+
+| attack on | compared with the limit |
+|---|---|
+| identity | upper end of the interval of the risk |
+| attribute, membership, singling out | the same, beyond the reference, as a share of what was left to learn |
+
+The reference is the success rate without the person's record: the larger of the baseline and the lower end of the
+control group's interval. A small control group proves little, so only what it shows with confidence is deducted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.attacks import Discloses, Outcome, risk
+from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.attacks.evaluation.outcome import excess
+from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.recipe import Limits
+
+__all__ = [
+    "LimitResult",
+    "judge_limits",
+    "judged_risk",
+    "limit_of",
+    "limit_position",
+    "reference_rate",
+    "same_limit",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitResult:
+    """A limit, the largest value that was compared with it, and whether it is met."""
+
+    limit: str
+    """Its name in a recipe: ``risk`` (identity), ``attribute``, ``membership`` or ``singling-out``."""
+    wanted: float
+    value: float | None
+    """The largest judged risk; None when no attack of this kind has a result."""
+    met: bool | None
+    """None when an attack ran out of time that might have exceeded the limit. Only True counts as met."""
+    attack: str | None
+    """The attack with the largest judged risk."""
+    stopped: tuple[str, ...] = ()
+    """Attacks that ran out of time without a result."""
+
+    def to_dict(self) -> dict[str, Any]:
+        entry = {key: getattr(self, key) for key in ("limit", "wanted", "value", "met", "attack")}
+        return {**entry, "stopped": list(self.stopped)} if self.stopped else entry
+
+
+def reference_rate(outcome: Outcome) -> float:
+    """Success rate without the person's record; 0 for identity, which counts in full."""
+    if outcome.discloses is Discloses.IDENTITY:
+        return 0.0
+    baseline, control = outcome.baseline, outcome.control
+    return max(
+        baseline.rate if baseline is not None else 0.0,
+        wilson(control.hits, control.tries)[0] if control is not None else 0.0,
+    )
+
+
+def judged_risk(outcome: Outcome) -> float:
+    """The value of an outcome that is compared with a limit."""
+    return excess(risk(outcome).high, reference_rate(outcome))
+
+
+def limit_position(wanted: float, reference: float) -> float:
+    """The upper interval end at which an attack with this reference reaches its limit: the inverse of the rule.
+
+    >>> limit_position(0.5, 0.0), limit_position(0.5, 0.5)
+    (0.5, 0.75)
+    """
+    return reference + wanted * (1 - reference)
+
+
+def limit_of(discloses: str) -> str:
+    """The name of the limit on a kind of disclosure: identity is limited by ``risk``."""
+    return "risk" if discloses == Discloses.IDENTITY else discloses
+
+
+def same_limit(share: float, outcomes: Sequence[Outcome | NotApplicable]) -> Limits:
+    """The same limit for every kind of disclosure that was attacked."""
+    fields = Limits.names()
+    return Limits(**{fields[limit_of(_discloses(item))]: share for item in outcomes})
+
+
+def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> tuple[LimitResult, ...]:
+    """Compare each limit with the largest judged risk of its kind.
+
+    A limit without any result is not met. If an attack of its kind ran out of time, the limit is not met or, where the
+    other attacks stay within it, not checked (``met`` is None).
+    """
+    results = []
+    for name, wanted in limits.items().items():
+        ofkind = [item for item in outcomes if limit_of(_discloses(item)) == name]
+        values = [(judged_risk(item), item.attack) for item in ofkind if isinstance(item, Outcome)]
+        value, attack = max(values, default=(None, None))
+        met: bool | None = value is not None and value <= wanted
+        stopped = tuple(str(item.facts.get("attack")) for item in ofkind if isinstance(item, OutOfTime))
+        if stopped and (met or value is None):
+            met = None
+        results.append(LimitResult(limit=name, wanted=wanted, value=value, met=met, attack=attack, stopped=stopped))
+    return tuple(results)
+
+
+def _discloses(item: Outcome | NotApplicable) -> str:
+    return str(item.discloses if isinstance(item, Outcome) else item.facts.get("discloses"))

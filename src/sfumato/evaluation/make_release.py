@@ -1,0 +1,57 @@
+"""Run the steps of a recipe and describe the result in the public manifest of the release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sfumato import __version__
+from sfumato.masking.pipeline import MaskingResult
+from sfumato.masking.pipeline import protect as run_steps
+from sfumato.progress import SILENT, Progress
+from sfumato.recipe import Recipe
+from sfumato.release import Release, Verdict
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
+
+__all__ = ["make_release", "release_manifest"]
+
+
+def make_release(
+    recipe: Recipe, data: Dataset, *, rng: Rng, progress: Progress = SILENT
+) -> tuple[MaskingResult, Release]:
+    """The masked data with its secret row map, and the release as others see it."""
+    protected = run_steps(
+        data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
+    )
+    table = protected.data.table
+    manifest = release_manifest(
+        recipe,
+        columns=table.columns,
+        rows=table.rows,
+        steps=[step.public() for step in protected.steps],
+        verdicts=protected.verdicts,
+    )
+    return protected, Release(table=table, manifest=manifest)
+
+
+def release_manifest(
+    recipe: Recipe,
+    *,
+    columns: Sequence[str],
+    rows: int,
+    steps: Sequence[Mapping[str, Any]],
+    verdicts: Sequence[Verdict],
+) -> dict[str, Any]:
+    """How the release was made and which models hold. Contains no count of the original."""
+    public = recipe.public()
+    return {
+        "sfumato": __version__,
+        "recipe": public,
+        "columns": {name: column for name, column in public["columns"].items() if name in columns},
+        "models": public["models"],
+        "steps": list(steps),
+        "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],
+        "order": recipe.order,
+        "rows": rows,
+    }

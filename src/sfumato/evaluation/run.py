@@ -1,0 +1,92 @@
+"""Run attacks and measures on a release, one after the other, each with a random stream of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
+from sfumato.deadline import Deadline, split_deadline
+from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.evaluation.limits import judged_risk, reference_rate
+from sfumato.measures.base import Measure, MeasureResult, ReleasePair
+from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
+from sfumato.rng import Rng
+
+__all__ = ["attack_to_dict", "default_measures", "run_attacks", "run_measures"]
+
+DEFAULT_MEASURES = ("class-sizes", "uniqueness", "prosecutor", "ncp", "marginals", "pairs")
+"""What is measured when a recipe names nothing."""
+
+
+def run_attacks(
+    scenario: AttackScenario, attacks: Iterable[Attack], *, rng: Rng, n_targets: int, progress: Progress
+) -> list[Outcome | NotApplicable]:
+    """Run attacks in order. An attack that does not apply is returned as its refusal, never as a risk of 0.
+
+    With a :class:`~sfumato.deadline.Deadline`, each attack gets a third of the time that is left, the last two more;
+    unused time goes to the next attack. An attack without a result in time is returned as
+    :class:`~sfumato.errors.OutOfTime`.
+    """
+    queue = list(attacks)
+    outcomes: list[Outcome | NotApplicable] = []
+    listener = progress.listener if isinstance(progress, Deadline) else progress
+    with listener.task("attacking", len(queue)) as tick:
+        for number, attack in enumerate(queue):
+            own = split_deadline(progress, min(3, len(queue) - number))
+            try:
+                outcomes.append(
+                    evaluate_attack(attack, scenario, rng=rng.child("attacks", number), progress=own, tries=n_targets)
+                )
+            except NotApplicable as refusal:
+                refusal.facts |= {
+                    "attack": attack.part_name(),
+                    "discloses": str(attack.discloses),
+                    "setting": attack.setting,
+                }
+                outcomes.append(refusal)
+            tick(1)
+    return outcomes
+
+
+def run_measures(
+    pair: ReleasePair, measures: Iterable[Measure], *, rng: Rng, progress: Progress
+) -> list[MeasureResult]:
+    """Run measures in order. A measure that does not apply has a reason and no value."""
+    queue = list(measures)
+    results: list[MeasureResult] = []
+    with progress.task("measuring", len(queue)) as tick:
+        for number, measure in enumerate(queue):
+            name = measure.part_name()
+            try:
+                results.append(measure.of(pair, rng.child("measures", number, name), SILENT))
+            except NotApplicable as refusal:
+                results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
+            tick(1)
+    return results
+
+
+def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:
+    """One entry of the ``attacks`` list; ``judged`` is what limits are compared with, ``reference`` what it deducts."""
+    if isinstance(item, Outcome):
+        return {**item.to_dict(), "reference": reference_rate(item), "judged": judged_risk(item)}
+    setting = item.facts.get("setting")
+    return {
+        "attack": item.facts.get("attack"),
+        **({"setting": setting} if setting else {}),
+        "discloses": item.facts.get("discloses"),
+        "risk": None,
+        **({"stopped": True} if isinstance(item, OutOfTime) else {}),
+        "reason": str(item),
+    }
+
+
+def default_measures() -> list[Measure]:
+    """The measures that are taken when none is named."""
+    measures: list[Measure] = []
+    for name in DEFAULT_MEASURES:
+        part = registry("measure").get(name).build()
+        assert isinstance(part, Measure)
+        measures.append(part)
+    return measures

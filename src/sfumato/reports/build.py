@@ -1,0 +1,49 @@
+"""Build the data of a report from a recipe and the evaluation of its release."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sfumato.data.table import Table
+from sfumato.evaluation import Evaluation
+from sfumato.recipe import Recipe
+from sfumato.reports.columns import column_pictures
+from sfumato.reports.report_data import ReportData
+from sfumato.reports.versions import versions
+
+__all__ = ["build_report"]
+
+
+def build_report(
+    recipe: Recipe,
+    evaluation: Evaluation,
+    *,
+    steps: Sequence[Mapping[str, Any]],
+    original: Table | None = None,
+    release: Table | None = None,
+) -> ReportData:
+    """The report of an evaluated release. Without the two tables it has no pictures of columns."""
+    results = evaluation.to_dict()
+    name = Path(recipe.source.location).stem if recipe.source else "a table"
+    return ReportData(
+        title=recipe.title or f"Release of {name}",
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        manifest=evaluation.manifest,
+        files={},
+        recipe_public=recipe.public(),
+        recipe=recipe.to_dict(),
+        original_rows=None if original is None else original.rows,
+        original_columns=None if original is None else original.columns,
+        outcomes=tuple(steps),
+        verdicts=tuple(results["verdicts"]),
+        attacks_before=tuple(results["attacks_before"]),
+        attacks=tuple(results["attacks"]),
+        measures=tuple(results["measures"]),
+        limits=tuple(results["limits"]),
+        columns=column_pictures(original, release, evaluation.manifest) if original and release else (),
+        riskiest=None if original is None else evaluation.riskiest_rows(),
+    )
