@@ -1,4 +1,4 @@
-"""A small mixed table for the contract tests of masking methods: gaps, weights, households, strata; nobody exists."""
+"""A synthetic table for checks of masking methods: every type, missing values, weights, households, strata."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ import polars as pl
 from sfumato.data.table import Table
 from sfumato.schema import Column, Dataset, Role, Schema
 
+__all__ = ["UNTOUCHED", "all_missing", "constant", "masking_frame", "masking_sample"]
+
 QUASI = ("zip", "birth", "sex", "age", "height", "region", "married")
 SENSITIVE = ("income", "rent", "diagnosis", "admitted")
-OUTSIDE = ("weight", "household", "stratum", "note")
-"""Columns that no method may touch unless it says so."""
+UNTOUCHED = ("weight", "household", "stratum", "note")
+"""Columns that a method changes only if its public account names them."""
 
 
-def frame(count: int = 240, seed: int = 1) -> pl.DataFrame:
+def masking_frame(count: int = 240, seed: int = 1) -> pl.DataFrame:
+    """The rows as a frame."""
     draw = np.random.default_rng(seed)
     income = np.round(draw.lognormal(10, 0.5, count), 2) + 0.003
     table = pl.DataFrame(
@@ -39,14 +42,15 @@ def frame(count: int = 240, seed: int = 1) -> pl.DataFrame:
             "note": draw.choice(["alpha", "beta", "gamma"], count),
         }
     )
-    # Gaps in some columns only, so that patterns of gaps are shared by enough rows to be masked together.
+    # Missing values in two columns only: each pattern of missing values then has enough rows to be masked together.
     for name, share in (("income", 0.15), ("region", 0.1)):
         holes = pl.Series(draw.random(count) < share) if count > 1 else pl.Series([False])
         table = table.with_columns(pl.when(~holes).then(pl.col(name)).alias(name))
     return table
 
 
-def dataset(table: pl.DataFrame | None = None) -> Dataset:
+def masking_sample(table: pl.DataFrame | None = None) -> Dataset:
+    """The rows with roles, or another frame of the same columns."""
     roles = {
         "name": Role.IDENTIFIER,
         **dict.fromkeys(QUASI, Role.QUASI),
@@ -55,16 +59,20 @@ def dataset(table: pl.DataFrame | None = None) -> Dataset:
         "household": Role.HOUSEHOLD,
     }
     schema = Schema(columns={name: Column(role=role) for name, role in roles.items()})
-    return Dataset.of(Table(frame=frame() if table is None else table), schema)
+    return Dataset.of(Table(frame=masking_frame() if table is None else table), schema)
 
 
 def constant() -> Dataset:
-    """Every person is the same."""
-    one = frame(2).head(1)
-    return dataset(pl.concat([one] * 40).with_columns(pl.lit("north").alias("region"), pl.lit(5.5).alias("income")))
+    """All rows are the same."""
+    one = masking_frame(2).head(1)
+    return masking_sample(
+        pl.concat([one] * 40).with_columns(pl.lit("north").alias("region"), pl.lit(5.5).alias("income"))
+    )
 
 
-def hollow() -> Dataset:
-    """Some columns have no value at all."""
-    gone = [pl.lit(None, dtype=frame().schema[name]).alias(name) for name in ("income", "age", "region", "admitted")]
-    return dataset(frame(40).with_columns(gone))
+def all_missing() -> Dataset:
+    """Four columns have no value at all."""
+    gone = [
+        pl.lit(None, dtype=masking_frame().schema[name]).alias(name) for name in ("income", "age", "region", "admitted")
+    ]
+    return masking_sample(masking_frame(40).with_columns(gone))
