@@ -39,9 +39,10 @@ doctest: $(VENV)/.all  ## run the examples in docstrings
 coverage: $(VENV)/.all $(PEERS)/.installed  ## all tests with coverage; fails below the floor in pyproject.toml
 	$(PYTEST) -n 2 --dist loadgroup --cov --cov-report=term --cov-report=html:site-coverage
 
-docs: $(VENV)/.all  ## write what is generated: reference pages, the recipe's JSON Schema, type stubs of packages
+docs: $(VENV)/.all  ## write what is generated: reference pages, JSON Schema, type stubs, tables of figures
 	$(BIN)/sfumato methods --write docs
 	$(BIN)/python -m sfumato.manual
+	$(BIN)/python benchmarks/tables.py
 
 site: $(VENV)/.all docs  ## build the documentation as a website in site/
 	$(BIN)/mkdocs build --strict --quiet

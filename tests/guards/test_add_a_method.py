@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -11,6 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import sfumato.testing
+from sfumato.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "add-a-method.md").read_text(encoding="utf-8")
@@ -64,3 +68,17 @@ def test_following_the_page_works(workshop: Path) -> None:
     assert re.search(r"\b\d+ passed", tested)
     assert (workshop / "docs" / "reference" / "method" / "blank-out.md").exists()
     assert "blank-out" in run(workshop, "sfumato methods --kind method --json")
+
+
+def test_the_table_of_kinds_names_real_folders_bases_and_tests() -> None:
+    rows = re.findall(r"^\| [a-z -]+ \| (`\S+/`[^|]*) \| `(\S+)` \| [^|]+ \| ([^|]+) \|$", PAGE, flags=re.MULTILINE)
+    assert len(rows) >= 11
+    for folders, base, checks in rows:
+        module, _, name = base.rpartition(".")
+        assert hasattr(importlib.import_module(f"sfumato.{module}"), name), base
+        for folder in re.findall(r"`(\S+)/`", folders):
+            assert f"sfumato.{folder.replace('/', '.')}" in {place for places in KINDS.values() for place in places}
+        for check in re.findall(r"`(check_\w+)`", checks):
+            assert hasattr(sfumato.testing, check), check
+        for file in re.findall(r"`(tests/\S+)`", checks):
+            assert (ROOT / file).exists(), file
