@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from sfumato.attacks.query._solvers import hadamard, least_squares, linear_program, transform
-from sfumato.query.subsets import random_subsets, subset_sums
+from sfumato.query.policy.subsets import random_subsets, subset_sums
 
 
 def main() -> None:

@@ -149,9 +149,9 @@ def sfumato(one: dict[str, Any], bounding: str | None = None, delta: float = 0) 
     from sfumato.dp.receipt import issue
     from sfumato.engines.backends.duckdb.engine import Duckdb
     from sfumato.query import Catalog, PrivateTable
-    from sfumato.query.execute.executor import compute
-    from sfumato.query.plan.planner import choose
-    from sfumato.query.results.intervals import NoisyColumn
+    from sfumato.query.execute.executor import execute_plan
+    from sfumato.query.plan.planner import plan_query
+    from sfumato.query.results.intervals import OutputEvaluator
     from sfumato.query.sql.parse import parse_query
     from sfumato.schema import Column, Domain, Kind, Role, Schema
 
@@ -171,13 +171,13 @@ def sfumato(one: dict[str, Any], bounding: str | None = None, delta: float = 0) 
     catalog = Catalog(dataset="d", private={"t": PrivateTable(name="t", **shape)})
     spent = delta or (0 if public else DELTA)
     cost = approximate(one["epsilon"], spent) if spent else pure(one["epsilon"])
-    strategy = choose(parse_query(f"SELECT k, {asked} FROM t GROUP BY k", catalog), cost, bounding=bounding)
+    strategy = plan_query(parse_query(f"SELECT k, {asked} FROM t GROUP BY k", catalog), cost, bounding=bounding)
     engine = Duckdb().start({"t": frame.to_arrow()})
     answers: dict[str, Any] = {}
     for _ in range(one["runs"]):
-        released = compute(strategy, engine, issue(cost, entry=1))
-        shown = NoisyColumn(strategy, released)
-        columns_out = [shown.cells(output) for _, output in strategy.question.outputs[1:]]
+        released = execute_plan(strategy, engine, issue(cost, entry=1))
+        shown = OutputEvaluator(strategy, released)
+        columns_out = [shown.cells(output) for _, output in strategy.query.outputs[1:]]
         for place, group in enumerate(released.keys):
             row = [cell(place, group).value for cell in columns_out]
             collect(one, answers, group[0], dict(zip(names, row, strict=True)))

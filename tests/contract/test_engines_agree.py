@@ -25,7 +25,7 @@ from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.catalog import PublicTable
 from sfumato.query.execute.executor import statements
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -160,7 +160,7 @@ Exact = list[list[tuple[Any, ...]]]
 
 def exact(running: Running, sql: str, unit: str | None, bounding: str | None = None) -> Exact:
     """Un-noised numbers of every statement of a question, in the order of their keys."""
-    strategy = choose(
+    strategy = plan_query(
         parse_query(sql, catalog(unit)), approximate(1, "1e-6"), rows=None, groups=None, bounding=bounding
     )
     found = []

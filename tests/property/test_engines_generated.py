@@ -18,7 +18,7 @@ from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.engine import Running
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import statements
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -107,7 +107,7 @@ def spark(java: str) -> Iterator[Running]:
 def exact(running: Running, sql: str, unit: str | None) -> list[Any]:
     table = PrivateTable(name="t", schema=Schema(columns=COLUMNS, unit=unit), rows=2, groups=2)
     question = parse_query(sql, Catalog(dataset="d", private={"t": table}))
-    strategy = choose(question, approximate(1, "1e-6"), rows=None, groups=None, bounding=None)
+    strategy = plan_query(question, approximate(1, "1e-6"), rows=None, groups=None, bounding=None)
     found = []
     for statement in statements(strategy, 99):
         running.check(statement)

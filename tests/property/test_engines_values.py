@@ -25,8 +25,8 @@ from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.engine import Running
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.sql.bind import Sources
-from sfumato.query.sql.parse import statement_of
+from sfumato.query.sql.bind import Binder
+from sfumato.query.sql.parse import parse_statement
 from sfumato.schema import Column, Kind, Role, Schema
 from sfumato.secret import Permit
 
@@ -176,9 +176,9 @@ def statement(written: list[str]) -> tuple[str, list[Any]]:
     columns = {name: Column(role=Role.PLAIN, kind=Kind(kind)) for name, kind in KINDS.items()}
     catalog = Catalog(dataset="d", private={"t": PrivateTable(name="t", schema=Schema(columns=columns))})
     items = ", ".join(f"{sql} AS v{place}" for place, sql in enumerate(written))
-    sql, tree, _ = statement_of(f"SELECT i, {items} FROM t")
+    sql, tree, _ = parse_statement(f"SELECT i, {items} FROM t")
     trees = [item.unalias() for item in tree.expressions[1:]]
-    return Sources(catalog, sql).subquery(tree, {}).rows.sql(), trees
+    return Binder(catalog, sql).subquery(tree, {}).rows.sql(), trees
 
 
 def readable(sql: str) -> bool:

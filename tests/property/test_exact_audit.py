@@ -7,7 +7,7 @@ import pytest
 from audit_instances import enumerate_possible, instance
 
 from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.linear_system import System, closed
+from sfumato.query.auditing.linear_system import CountSystem, closed
 from sfumato.query.auditing.possibilities import Possibilities
 from sfumato.query.auditing.swaps import SwapAuditor
 
@@ -103,8 +103,8 @@ def test_no_time_is_a_no() -> None:
 def test_a_false_example_is_not_believed() -> None:
     answers = AssignAuditor([0, 1, 1], values=2, k=2)
     answers.accept(answers.judge([0, 1, 2]))
-    system = System(
-        member=answers.crowd.member[:, 1:], answers=answers.answers, sizes=np.array([3]), known=np.array([[1, 2]])
+    system = CountSystem(
+        member=answers.partition.member[:, 1:], answers=answers.answers, sizes=np.array([3]), known=np.array([[1, 2]])
     )
     assert system.fits(np.array([[1, 2]]))
     assert not system.fits(np.array([[2, 1]]))

@@ -20,10 +20,10 @@ from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.contribution_bounding import Bounded, Cut, Term
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.execute.executor import add_up
-from sfumato.query.execute.sqlgen import additive, bounded
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -68,13 +68,13 @@ def cost(draw: random.Random) -> PrivacyLoss:
     return draw.choice([pure(1), approximate(1, "1e-6")])
 
 
-def plans(count: int, seed: int) -> Iterator[Strategy]:
+def plans(count: int, seed: int) -> Iterator[NoisePlan]:
     draw = random.Random(seed)
     for _ in range(count):
         items, by = ", ".join(draw.sample(ITEMS, draw.randint(1, 3))), draw.choice(KEYS)
         known = catalog(draw.randint(1, 3), draw.randint(1, 9))
         sql = f"SELECT {by}, {items} FROM t {draw.choice(CONDITIONS)} GROUP BY {by}"
-        yield choose(parse_query(sql, known), cost(draw))
+        yield plan_query(parse_query(sql, known), cost(draw))
 
 
 def exact(table: Any) -> list[tuple[int, ...]]:
@@ -87,13 +87,13 @@ def test_code_and_statement_agree_to_the_last_bit(engine: Duckdb, rows: int) -> 
     running = engine.start({"t": frame})
     seen: Counter[tuple[str, Cut]] = Counter()
     for plan in plans(60, seed=2):
-        pieces = bounded(plan, 7)
+        pieces = bounding_pieces(plan, 7)
         assert pieces is not None
         found = running.fold(pieces)
         if found is None:
             assert not pieces.fits()
             continue
-        assert exact(found) == exact(running.run(additive(plan, 7)))
+        assert exact(found) == exact(running.run(additive_sql(plan, 7)))
         seen.update((plan.bounding, term.cut) for term in pieces.terms)
     running.close()
     assert set(seen) == {("sample", Cut.CLIP), ("sample", Cut.MEAN), ("sample", Cut.SUM), ("clip", Cut.CLIP),
@@ -104,7 +104,7 @@ def test_code_and_statement_agree_to_the_last_bit(engine: Duckdb, rows: int) -> 
 def test_batches_and_the_order_of_rows_cannot_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = people(random.Random(3), 900)
     [plan] = plans(1, seed=4)
-    pieces = bounded(plan, 7)
+    pieces = bounding_pieces(plan, 7)
     assert pieces is not None
     found = []
     for batch, seed, small in ((1 << 20, 0, 10**6), (100, 1, 10**6), (7, 2, 0)):
@@ -183,11 +183,11 @@ def test_persons_with_names_are_left_to_the_statement() -> None:
     frame = people(random.Random(5), 300).with_columns(person=pl.col("person").cast(pl.String))
     running = Duckdb(compiled=0).start({"t": frame})
     question = parse_query("SELECT city, COUNT(*) FROM t GROUP BY city", catalog(2, 2, "category"))
-    plan = choose(question, pure(1))
-    pieces = bounded(plan, 7)
+    plan = plan_query(question, pure(1))
+    pieces = bounding_pieces(plan, 7)
     assert pieces is not None
     assert running.fold(pieces) is None
-    assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
+    assert exact(additive_totals(plan, running, 7)) == exact(running.run(additive_sql(plan, 7)))
 
 
 @pytest.mark.parametrize("ids", [pl.String, pl.Int32, pl.Float64])
@@ -198,12 +198,12 @@ def test_few_persons_may_have_names_and_numbers(ids: Any) -> None:
         frame = frame.with_columns(person=pl.when(pl.col("n") == 5).then(float("nan")).otherwise(pl.col("person")))
     running = Duckdb().start({"t": frame})
     for sql in ("SELECT city, COUNT(*), AVG(x) FROM t GROUP BY city", "SELECT n, SUM(n) FROM t GROUP BY n"):
-        plan = choose(parse_query(sql, catalog(2, 2, "category")), pure(1))
-        pieces = bounded(plan, 7)
+        plan = plan_query(parse_query(sql, catalog(2, 2, "category")), pure(1))
+        pieces = bounding_pieces(plan, 7)
         assert pieces is not None
         found = running.fold(pieces)
         assert (found is None) == (ids is pl.Float64)
-        assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
+        assert exact(additive_totals(plan, running, 7)) == exact(running.run(additive_sql(plan, 7)))
 
 
 def test_a_file_that_has_grown_is_left_to_the_statement(tmp_path: Path) -> None:
@@ -211,12 +211,12 @@ def test_a_file_that_has_grown_is_left_to_the_statement(tmp_path: Path) -> None:
     people(random.Random(6), 300).write_parquet(path)
     running = Duckdb().start({"t": path})
     [plan] = plans(1, seed=4)
-    pieces = bounded(plan, 7)
+    pieces = bounding_pieces(plan, 7)
     assert pieces is not None
     assert running.fold(pieces) is not None
     people(random.Random(7), 3000).write_parquet(path)
     assert running.fold(pieces) is None
-    assert exact(add_up(plan, running, 7)) == exact(running.run(additive(plan, 7)))
+    assert exact(additive_totals(plan, running, 7)) == exact(running.run(additive_sql(plan, 7)))
 
 
 def test_tables_of_middling_size_are_left_to_the_statement() -> None:
@@ -252,7 +252,7 @@ def test_neighbours_stay_within_what_one_person_may_add(engine: Duckdb) -> None:
     fewer = [engine.start({"t": frame.filter(pl.col("person").ne_missing(person))}) for person in gone]
     checked = 0
     for plan in plans(20, seed=9):
-        pieces = bounded(plan, 7)
+        pieces = bounding_pieces(plan, 7)
         assert pieces is not None
         if not pieces.fits():
             continue
@@ -280,7 +280,7 @@ def test_more_rows_than_are_taken_on_are_left_to_the_statement(monkeypatch: pyte
     """The source has been read halfway by then; the connection must be free for the statement."""
     running = Duckdb(compiled=0).start({"t": people(random.Random(10), 3000)})
     [plan] = plans(1, seed=4)
-    expected = exact(running.run(additive(plan, 7)))
+    expected = exact(running.run(additive_sql(plan, 7)))
     monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", 10)
     monkeypatch.setattr(folding, "MOST_ROWS", 100)
-    assert exact(add_up(plan, running, 7)) == expected
+    assert exact(additive_totals(plan, running, 7)) == expected

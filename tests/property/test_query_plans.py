@@ -29,13 +29,13 @@ from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
-from sfumato.query.execute.executor import add_up
-from sfumato.query.execute.sqlgen import cells, distinct, group_columns
+from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.sqlgen import bin_counts_sql, distinct_count_sql, group_columns
 from sfumato.query.plan import planner as choosing
-from sfumato.query.plan.aggregates import Cells, Count, Distinct, Share, Sum
-from sfumato.query.plan.noise import Strategy, grid_of
-from sfumato.query.plan.planner import choose
-from sfumato.query.sql.parse import Question, parse_query
+from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.noise import NoisePlan, grid_of
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.sql.parse import Query, parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
 
@@ -156,42 +156,44 @@ def start(data: list[dict[str, Any]], compiled: int) -> Any:
     return Duckdb(threads=1, compiled=compiled).start({"t": frame.to_arrow(), "regions": REGIONS.to_arrow()})
 
 
-def exact(strategy: Strategy, engine: Any) -> dict[int | None, dict[Any, int]]:
+def exact(strategy: NoisePlan, engine: Any) -> dict[int | None, dict[Any, int]]:
     """The un-noised numbers of every draw, by group (and cell)."""
-    question, width = strategy.question, len(group_columns(strategy.question))
+    question, width = strategy.query, len(group_columns(strategy.query))
     found: dict[int | None, dict[Any, int]] = {}
-    added = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
-    if added or strategy.selection is not None:
-        table = add_up(strategy, engine, 7).open(PERMIT)
+    added = [i for i, m in enumerate(question.aggregates) if isinstance(m, Count | Sum)]
+    if added or strategy.partition_selection is not None:
+        table = additive_totals(strategy, engine, 7).open(PERMIT)
         for place, i in enumerate(added):
             found[i] = {row[:width]: int(row[width + place]) for row in table}
-        if strategy.selection is not None:
+        if strategy.partition_selection is not None:
             found[None] = {row[:width]: int(row[-1]) for row in table}
-    for i, measurement in enumerate(question.measurements):
-        if isinstance(measurement, Distinct):
-            found[i] = {row[:width]: row[width] for row in engine.run(distinct(strategy, measurement, 7)).open(PERMIT)}
-        elif isinstance(measurement, Cells):
-            table = engine.run(cells(strategy, measurement, 7)).open(PERMIT)
+    for i, measurement in enumerate(question.aggregates):
+        if isinstance(measurement, DistinctCount):
+            found[i] = {
+                row[:width]: row[width] for row in engine.run(distinct_count_sql(strategy, measurement, 7)).open(PERMIT)
+            }
+        elif isinstance(measurement, BinCounts):
+            table = engine.run(bin_counts_sql(strategy, measurement, 7)).open(PERMIT)
             found[i] = {row[: width + 1]: row[width + 1] for row in table}
     return found
 
 
-def too_far(strategy: Strategy, one: dict[int | None, dict[Any, int]], two: dict[int | None, dict[Any, int]]) -> str:
+def too_far(strategy: NoisePlan, one: dict[int | None, dict[Any, int]], two: dict[int | None, dict[Any, int]]) -> str:
     """What moved farther than the noise was made for; empty if nothing did."""
-    width = len(group_columns(strategy.question))
-    for draw in strategy.draws:
+    width = len(group_columns(strategy.query))
+    for draw in strategy.measurements:
         moved: dict[Any, int] = {}
         chosen = isinstance(draw.mechanism, Quantile | Quantiles)
         for index in draw.covers[:1] if chosen else draw.covers or (None,):  # the shares of a number move together
             a, b = one[index], two[index]
             moved |= {(*key, index)[: None if draw.parts > 1 and not chosen else -1]: abs(a.get(key, 0) - b.get(key, 0))
                       for key in {*a, *b}}  # fmt: skip
-        if draw.measurement is None:
+        if draw.aggregate is None:
             if sum(moved.values()) > strategy.groups or max(moved.values(), default=0) > 1:
                 return "keys"
             continue
-        measurement = strategy.question.measurements[draw.measurement]
-        if isinstance(measurement, Cells):
+        measurement = strategy.query.aggregates[draw.aggregate]
+        if isinstance(measurement, BinCounts):
             by_group: dict[Any, int] = {}
             for key, change in moved.items():
                 by_group[key[:width]] = by_group.get(key[:width], 0) + change
@@ -218,7 +220,7 @@ def too_far(strategy: Strategy, one: dict[int | None, dict[Any, int]], two: dict
     return ""
 
 
-def pairs(count: int, seed: int) -> Iterator[tuple[Strategy, list[dict[str, Any]], list[dict[str, Any]], str]]:
+def pairs(count: int, seed: int) -> Iterator[tuple[NoisePlan, list[dict[str, Any]], list[dict[str, Any]], str]]:
     """Strategies with two neighbouring tables each: the second lacks one unit."""
     draw = random.Random(seed)
     while count > 0:
@@ -230,7 +232,7 @@ def pairs(count: int, seed: int) -> Iterator[tuple[Strategy, list[dict[str, Any]
         for _ in range(min(count, 25)):
             sql = query(draw, unit)
             try:
-                plan = choose(parse_query(sql, known), cost(draw))
+                plan = plan_query(parse_query(sql, known), cost(draw))
             except SfumatoError:
                 continue
             count -= 1
@@ -276,23 +278,23 @@ def test_thousands_of_neighbours_stay_within_the_sensitivity() -> None:
     assert caught == []
 
 
-def no_bounding(plan: Strategy) -> Strategy:
+def no_bounding(plan: NoisePlan) -> NoisePlan:
     return replace(plan, rows=10**5, groups=10**5)
 
 
-def one_row_more(plan: Strategy) -> Strategy:
+def one_row_more(plan: NoisePlan) -> NoisePlan:
     return replace(plan, rows=plan.rows + 1)
 
 
-def one_group_more(plan: Strategy) -> Strategy:
+def one_group_more(plan: NoisePlan) -> NoisePlan:
     return replace(plan, groups=plan.groups + 1)
 
 
-def clip_after_sum(plan: Strategy) -> Strategy:
+def clip_after_sum(plan: NoisePlan) -> NoisePlan:
     def unbounded_joins(measurement: Any) -> Any:
         if not isinstance(measurement, Sum):
             return measurement
-        if isinstance(measurement, Share):
+        if isinstance(measurement, BernsteinSum):
             column = measurement.column
             return measurement if column is None else replace(measurement, column=(column[0], unclipped(column[1])))
         return replace(measurement, steps=unclipped(measurement.steps))
@@ -300,8 +302,8 @@ def clip_after_sum(plan: Strategy) -> Strategy:
     def unclipped(sql: str) -> str:
         return re.sub(r"greatest\(least\((\w+), -?\d+\), -?\d+\)", r"\1", sql)
 
-    measurements = tuple(unbounded_joins(m) for m in plan.question.measurements)
-    return replace(plan, question=replace(plan.question, measurements=measurements))
+    measurements = tuple(unbounded_joins(m) for m in plan.query.aggregates)
+    return replace(plan, query=replace(plan.query, aggregates=measurements))
 
 
 @pytest.mark.parametrize(
@@ -319,14 +321,14 @@ def both_routes(count: int, seed: int) -> int:
         known = catalog("person" if unit else None, draw.randint(1, 4), draw.randint(1, 6))
         wanted = cost(draw)
         try:
-            plan = choose(parse_query(query(draw, unit), known), wanted)
+            plan = plan_query(parse_query(query(draw, unit), known), wanted)
         except QueryRefused:  # private keys without a delta, and the like
             continue
         total = sequential(plan.parts)
         assert total <= wanted
-        for item in plan.draws:
-            measurement = None if item.measurement is None else plan.question.measurements[item.measurement]
-            times = plan.groups if isinstance(measurement, Cells) else 1
+        for item in plan.measurements:
+            measurement = None if item.aggregate is None else plan.query.aggregates[item.aggregate]
+            times = plan.groups if isinstance(measurement, BinCounts) else 1
             if isinstance(item.mechanism, Gaussian):
                 assert item.loss == item.mechanism.loss_at(item.sensitivity)
             else:
@@ -334,14 +336,14 @@ def both_routes(count: int, seed: int) -> int:
         spent = sum(
             (
                 item.loss.to(wanted.measure).size
-                for item in plan.draws
+                for item in plan.measurements
                 if item.loss.measure is wanted.measure or wanted.measure.value == "rho"
             ),
             Fraction(0),
         )
         assert spent <= wanted.size
         assert spent >= wanted.size * Fraction(999, 1000) or any(
-            isinstance(item.mechanism, Gaussian) for item in plan.draws
+            isinstance(item.mechanism, Gaussian) for item in plan.measurements
         )
         done += 1
     return done
@@ -367,9 +369,9 @@ def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pyte
     known = catalog("person", 3, 3)
     for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)"):
         with pytest.raises(AnswerFailed, match="disagree"):
-            choose(parse_query(f"SELECT city, {item} FROM t GROUP BY city", known), pure(1))
+            plan_query(parse_query(f"SELECT city, {item} FROM t GROUP BY city", known), pure(1))
     with pytest.raises(AnswerFailed, match="disagree"):
-        choose(parse_query("SELECT word, COUNT(*) FROM t GROUP BY word", known), approximate(1, "1e-6"))
+        plan_query(parse_query("SELECT word, COUNT(*) FROM t GROUP BY word", known), approximate(1, "1e-6"))
 
 
 # --- fuzzing ------------------------------------------------------------------------------------------------------
@@ -491,7 +493,7 @@ def test_noise_is_refused(sql: str, asked: Session) -> None:
 
 def test_the_plan_is_the_same_for_the_same_question() -> None:
     known = catalog("person")
-    prints: dict[str, Question] = {}
+    prints: dict[str, Query] = {}
     for sql in CORPUS:
         a, b = parse_query(sql, known), parse_query(sql.lower(), known)
         assert a.fingerprint() == b.fingerprint() or "'" in sql

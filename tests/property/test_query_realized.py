@@ -36,11 +36,11 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query import Session
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
-from sfumato.query.execute.executor import add_up
-from sfumato.query.execute.sqlgen import cells, distinct, group_columns
-from sfumato.query.plan.aggregates import Cells, Count, Distinct, Sum
-from sfumato.query.plan.noise import Draw, Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.sqlgen import bin_counts_sql, distinct_count_sql, group_columns
+from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.noise import Measurement, NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -208,7 +208,7 @@ class Writer:
             f"(SELECT who, town, ok, day, moment, text, {made} FROM t GROUP BY who, town, ok, day, moment, text) AS t"
         )
 
-    def question(self, unit: bool) -> str:
+    def query(self, unit: bool) -> str:
         source = self.source(unit)
         items = [self.measured() for _ in range(self.draw.randint(1, 3))]
         if unit and self.draw.random() < 0.2:
@@ -238,23 +238,23 @@ def named(key: Any) -> tuple[Any, ...]:
     return tuple("nan" if part != part else part for part in key)
 
 
-def exact(plan: Strategy, engine: Any, secret: int = 7) -> dict[int | None, dict[Any, int]]:
+def exact(plan: NoisePlan, engine: Any, secret: int = 7) -> dict[int | None, dict[Any, int]]:
     """Per measurement and for the choice of keys (None): the number of each group (and cell)."""
-    question, width = plan.question, len(group_columns(plan.question))
+    question, width = plan.query, len(group_columns(plan.query))
     found: dict[int | None, dict[Any, int]] = {None: {}}
-    added = [i for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
-    if added or plan.selection is not None:
-        table = add_up(plan, engine, secret).open(PERMIT)
+    added = [i for i, m in enumerate(question.aggregates) if isinstance(m, Count | Sum)]
+    if added or plan.partition_selection is not None:
+        table = additive_totals(plan, engine, secret).open(PERMIT)
         for place, i in enumerate(added):
             found[i] = {named(row[:width]): int(row[width + place]) for row in table}
         found[None] = {named(row[:width]): int(row[-1]) for row in table}
         assert all(number == int(number) for row in table for number in row[width:])
-    for i, measurement in enumerate(question.measurements):
-        if isinstance(measurement, Distinct):
-            table = engine.run(distinct(plan, measurement, secret)).open(PERMIT)
+    for i, measurement in enumerate(question.aggregates):
+        if isinstance(measurement, DistinctCount):
+            table = engine.run(distinct_count_sql(plan, measurement, secret)).open(PERMIT)
             found[i] = {named(row[:width]): row[width] for row in table}
-        elif isinstance(measurement, Cells):
-            table = engine.run(cells(plan, measurement, secret)).open(PERMIT)
+        elif isinstance(measurement, BinCounts):
+            table = engine.run(bin_counts_sql(plan, measurement, secret)).open(PERMIT)
             found[i] = {named(row[: width + 1]): row[width + 1] for row in table}
     return found
 
@@ -309,8 +309,10 @@ def divided(
     return worst
 
 
-def groups_of(item: Draw, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]], width: int) -> set[Any]:
-    return {key[:width] for table in (one, two) for key in table[item.measurement]}
+def groups_of(
+    item: Measurement, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]], width: int
+) -> set[Any]:
+    return {key[:width] for table in (one, two) for key in table[item.aggregate]}
 
 
 def ordered(found: dict[Any, int], group: Any, width: int) -> list[int]:
@@ -322,7 +324,7 @@ def ordered(found: dict[Any, int], group: Any, width: int) -> list[int]:
     )  # fmt: skip
 
 
-def alone(item: Draw, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> Iterator[int]:
+def alone(item: Measurement, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> Iterator[int]:
     """The counts of the keys that only one of the tables has: naming one of these gives the unit away."""
     first = item.covers[0]
     for has, lacks in ((one, two), (two, one)):
@@ -341,11 +343,11 @@ def naming_chance(noise: ThresholdedLaplace, count: int) -> float:
     return exp(-s) * tails[noise.parts]
 
 
-def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> tuple[float, float]:
+def realized(plan: NoisePlan, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]]) -> tuple[float, float]:
     """(loss, delta) between two tables' answers, in the measure of the plan's cost; Gaussians count in rho."""
     in_rho = plan.cost.measure is PrivacyMeasure.RHO
     epsilon = rho = delta = 0.0
-    width = len(group_columns(plan.question))
+    width = len(group_columns(plan.query))
 
     def pay(size: float) -> None:
         nonlocal epsilon, rho
@@ -354,7 +356,7 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
         else:
             epsilon += size
 
-    for item in plan.draws:
+    for item in plan.measurements:
         noise = item.mechanism
         if isinstance(noise, PartitionSelection):
             table = noise.chances() / float(1 << 62)
@@ -375,7 +377,7 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
         if isinstance(noise, Quantile):
             total = 0.0
             for group in groups_of(item, one, two, width):
-                tables = [[row >> TIES for row in ordered(t[item.measurement], group, width)] for t in (one, two)]
+                tables = [[row >> TIES for row in ordered(t[item.aggregate], group, width)] for t in (one, two)]
                 total += float(apart(noise.rank, float(noise.rate), 0, noise.cells - 1, *tables)[1].max())
             pay(total)
             continue
@@ -383,7 +385,7 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
             groups = groups_of(item, one, two, width)
             pay(sum(
                 divided(noise, noise.ranks, (Fraction(0), Fraction(1)), 0, (noise.cells << TIES) - 1,
-                        *(ordered(found[item.measurement], group, width) for found in (one, two)))
+                        *(ordered(found[item.aggregate], group, width) for found in (one, two)))
                 for group in groups
             ))  # fmt: skip
             continue
@@ -405,7 +407,7 @@ def realized(plan: Strategy, one: dict[Any, dict[Any, int]], two: dict[Any, dict
         else:
             rho += squared / (2 * float(noise.variance))
     if not in_rho and rho:
-        gaussian = next(part for part in plan.parts if any(isinstance(d.mechanism, Gaussian) for d in plan.draws)
+        gaussian = next(part for part in plan.parts if any(isinstance(d.mechanism, Gaussian) for d in plan.measurements)
                         and part.delta > 0)  # fmt: skip
         joint = concentrated(Fraction(rho)).at(gaussian.delta)
         assert joint.size <= gaussian.size * (1 + Fraction(1, 10**9))
@@ -431,10 +433,10 @@ def tried(count: int, seed: int, compiled: int | None = None) -> tuple[int, floa
         engines = [start(data, compiled), *(start(less, compiled) for less in neighbours(data, unit))]
         for _ in range(12):
             catalog = known(unit, draw.randint(1, 3), draw.randint(1, 4))
-            sql, wanted = Writer(draw).question(unit), cost(draw)
+            sql, wanted = Writer(draw).query(unit), cost(draw)
             bounding = draw.choice([None, None, "sample", "clip"])
             try:
-                plan = choose(parse_query(sql, catalog), wanted, bounding=bounding)
+                plan = plan_query(parse_query(sql, catalog), wanted, bounding=bounding)
             except (QueryRefused, BadParameter):
                 continue
             count -= 1
@@ -504,7 +506,7 @@ def test_answers_are_those_of_plain_sql() -> None:
         book.set_cap(pure(10**9), dataset="d")
         asked = Session(known(unit, 400, 8), {"t": pl.DataFrame(data, schema=TYPES)}, ledger=book, analyst="ana")
         for _ in range(8):
-            sql = Writer(draw, tame=True).question(unit)
+            sql = Writer(draw, tame=True).query(unit)
             try:
                 answer = asked.ask(sql, epsilon=10**7)
             except (QueryRefused, BadParameter):

@@ -22,9 +22,9 @@ from sfumato.dp.receipt import issue
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.execute.executor import compute
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.execute.executor import execute_plan
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import SecretValue
@@ -68,18 +68,18 @@ def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os_random, "os", SimpleNamespace(urandom=np.random.Generator(np.random.PCG64(11)).bytes))
 
 
-def answers(strategy: Strategy, rows: list[dict[str, Any]], change: Any) -> np.ndarray:
+def answers(strategy: NoisePlan, rows: list[dict[str, Any]], change: Any) -> np.ndarray:
     """The sum over the groups of the last measurement: what tells the heavy person apart best. Of shares it is the one
     of the upper end, where all the weight of that person lies."""
     engine = Replay(rows)
     used = change(strategy)
-    last = len(strategy.question.measurements) - 1
-    found = [sum(compute(used, engine, issue(strategy.cost, entry=1)).values[last]) for _ in range(ANSWERS)]
+    last = len(strategy.query.aggregates) - 1
+    found = [sum(execute_plan(used, engine, issue(strategy.cost, entry=1)).values[last]) for _ in range(ANSWERS)]
     engine.close()
     return np.array(found, dtype=np.float64)
 
 
-def loss_seen(strategy: Strategy, delta: float, change: Any) -> float:
+def loss_seen(strategy: NoisePlan, delta: float, change: Any) -> float:
     more, less = answers(strategy, OTHERS + HEAVY, change), answers(strategy, OTHERS, change)
     cut = np.quantile(more, 0.7)
     hits, misses = int((more >= cut).sum()), int((less >= cut).sum())
@@ -105,7 +105,7 @@ def claim(cost: PrivacyLoss, delta: float) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("sql", "cost", "delta"), CASES)
 def test_the_promise_holds_for_whole_answers(sql: str, cost: PrivacyLoss, delta: float) -> None:
-    strategy = choose(parse_query(sql, CATALOG), cost)
+    strategy = plan_query(parse_query(sql, CATALOG), cost)
     seen = loss_seen(strategy, delta, lambda plan: plan)
     assert 0.3 * claim(cost, delta) < seen <= claim(cost, delta)
 
@@ -113,5 +113,5 @@ def test_the_promise_holds_for_whole_answers(sql: str, cost: PrivacyLoss, delta:
 @pytest.mark.slow
 @pytest.mark.parametrize(("sql", "cost", "delta"), CASES)
 def test_bounds_left_out_are_seen(sql: str, cost: PrivacyLoss, delta: float) -> None:
-    strategy = choose(parse_query(sql, CATALOG), cost)
+    strategy = plan_query(parse_query(sql, CATALOG), cost)
     assert loss_seen(strategy, delta, lambda plan: replace(plan, rows=10**4)) > claim(cost, delta)

@@ -22,10 +22,10 @@ from sfumato.dp.noise_sums import combined_error
 from sfumato.dp.receipt import issue
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.execute.executor import compute
-from sfumato.query.plan.planner import choose
-from sfumato.query.results.intervals import NoisyColumn
-from sfumato.query.results.postprocess import Noisy
+from sfumato.query.execute.executor import execute_plan
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.results.intervals import OutputEvaluator
+from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
@@ -41,7 +41,7 @@ def fixed_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def answers(items: str, cost: PrivacyLoss, unit: str | None) -> list[list[Noisy]]:
+def answers(items: str, cost: PrivacyLoss, unit: str | None) -> list[list[NoisyValue]]:
     """One list of answers for each item: every group holds the same rows."""
 
     def column(kind: str, **domain: Any) -> Column:
@@ -51,15 +51,15 @@ def answers(items: str, cost: PrivacyLoss, unit: str | None) -> list[list[Noisy]
                "x": column("number", low=LOW, high=HIGH)}  # fmt: skip
     limits = {"rows": 2, "groups": 1} if unit else {}
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit=unit), **limits)
-    strategy = choose(
+    strategy = plan_query(
         parse_query(f"SELECT {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table})), cost
     )
     frame = pl.DataFrame({"p": np.arange(GROUPS * ROWS) // 2, "k": np.repeat(KEYS, ROWS), "x": np.tile(X, GROUPS)})
     engine = Duckdb(threads=1).start({"t": frame.to_arrow()})
-    found: list[list[Noisy]] = [[] for _ in strategy.question.outputs]
+    found: list[list[NoisyValue]] = [[] for _ in strategy.query.outputs]
     for _ in range(RUNS):
-        shown = NoisyColumn(strategy, compute(strategy, engine, issue(cost, entry=1)))
-        for cells, (_, output) in zip(found, strategy.question.outputs, strict=True):
+        shown = OutputEvaluator(strategy, execute_plan(strategy, engine, issue(cost, entry=1)))
+        for cells, (_, output) in zip(found, strategy.query.outputs, strict=True):
             cells += shown.column(output)
     engine.close()
     return found

@@ -11,11 +11,11 @@ from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.noise_sums import combined_error, laplace_tail
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.execute.executor import Released
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
-from sfumato.query.results.intervals import NoisyColumn
-from sfumato.query.results.postprocess import Noisy, Ratio
+from sfumato.query.execute.executor import NoisyTable
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.results.intervals import OutputEvaluator
+from sfumato.query.results.postprocess import NoisyValue, Ratio
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
@@ -23,18 +23,18 @@ LOW, HIGH = -20, 80
 POINTS = 400
 
 
-def plan(cost: PrivacyLoss) -> tuple[Strategy, Ratio]:
+def plan(cost: PrivacyLoss) -> tuple[NoisePlan, Ratio]:
     columns = {"x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=LOW, high=HIGH))}
     table = PrivateTable(name="t", schema=Schema(columns=columns))
-    strategy = choose(parse_query("SELECT AVG(x) FROM t", Catalog(dataset="d", private={"t": table})), cost)
-    ratio = strategy.question.outputs[0][1].value
+    strategy = plan_query(parse_query("SELECT AVG(x) FROM t", Catalog(dataset="d", private={"t": table})), cost)
+    ratio = strategy.query.outputs[0][1].value
     assert isinstance(ratio, Ratio)
     return strategy, ratio
 
 
-def mean_of(strategy: Strategy, lower: float, upper: float) -> Noisy:
-    released = Released(keys=((),), values={0: (lower,), 1: (upper,)})
-    [found] = NoisyColumn(strategy, released).column(strategy.question.outputs[0][1])
+def mean_of(strategy: NoisePlan, lower: float, upper: float) -> NoisyValue:
+    released = NoisyTable(keys=((),), values={0: (lower,), 1: (upper,)})
+    [found] = OutputEvaluator(strategy, released).column(strategy.query.outputs[0][1])
     return found
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import BadParameter
-from sfumato.query.auditing.extremes import Extreme, ExtremeAuditor
+from sfumato.query.auditing.extremes import ExtremeAnswer, ExtremeAuditor
 from sfumato.query.auditing.sums import SumAuditor, in_span, intervals
 
 
@@ -55,7 +55,7 @@ def test_narrow_intervals() -> None:
         intervals(questions, [31.0, 12.0], people=5, low=0, high=10)
 
 
-def fixed_by_enumeration(answers: list[Extreme], n: int) -> list[int] | None:
+def fixed_by_enumeration(answers: list[ExtremeAnswer], n: int) -> list[int] | None:
     """Values in halves between -1 and 4 are enough when answers are whole numbers 0 to 3."""
     worlds = [
         world
@@ -79,21 +79,21 @@ def test_extremes_against_enumeration(kinds: tuple[str, ...]) -> None:
             people = tuple(np.flatnonzero(rng.random(n) < 0.6).tolist()) or (0,)
             kind = str(rng.choice(kinds))
             value = (max if kind == "max" else min)(world[list(people)])
-            answers.append(Extreme(kind=kind, people=people, value=float(value)))  # type: ignore[arg-type]
+            answers.append(ExtremeAnswer(kind=kind, people=people, value=float(value)))  # type: ignore[arg-type]
         found = ExtremeAuditor(n).exposed(*answers)
         assert found is not None
         assert found.tolist() == fixed_by_enumeration(answers, n), answers
         some += len(found) > 0
     assert some > 3
-    impossible = [Extreme(kind="max", people=(0, 1), value=1), Extreme(kind="max", people=(0, 1), value=2)]
+    impossible = [ExtremeAnswer(kind="max", people=(0, 1), value=1), ExtremeAnswer(kind="max", people=(0, 1), value=2)]
     assert ExtremeAuditor(2).exposed(*impossible) is None
 
 
 def test_a_refused_maximum_tells_unless_it_is_simulatable() -> None:
     auditor = ExtremeAuditor(3)
-    auditor.accept(Extreme(kind="max", people=(0, 1, 2), value=9))
-    below = Extreme(kind="max", people=(0, 1), value=5)
+    auditor.accept(ExtremeAnswer(kind="max", people=(0, 1, 2), value=9))
+    below = ExtremeAnswer(kind="max", people=(0, 1), value=5)
     assert not auditor.safe(below)  # the third person would have the 9: the refusal says that it is so
-    assert auditor.safe(Extreme(kind="max", people=(0, 1), value=9))
+    assert auditor.safe(ExtremeAnswer(kind="max", people=(0, 1), value=9))
     assert not auditor.simulatable("max", (0, 1))  # refused whatever the answer is
     assert auditor.simulatable("max", (0, 1, 2))

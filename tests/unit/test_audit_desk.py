@@ -19,7 +19,7 @@ from sfumato.dp.stores.sqlite import SqliteStore
 from sfumato.errors import BadParameter, LedgerBroken
 from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.auditor import Auditor, Rules
-from sfumato.query.auditing.log_questions import read_log
+from sfumato.query.auditing.query_log import read_log
 
 pytest.importorskip("ortools")
 
@@ -137,7 +137,7 @@ _CHILD = """
 import sys, polars as pl
 from sfumato.query.auditing.auditor import Auditor, Rules
 from sfumato.query.auditing.audit_log import DurableAuditor
-from sfumato.query.auditing.log_questions import read_log
+from sfumato.query.auditing.query_log import read_log
 from sfumato.dp.stores.sqlite import SqliteStore
 inner = Auditor(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2))
 desk = DurableAuditor(inner, SqliteStore(sys.argv[2]), dataset="d")

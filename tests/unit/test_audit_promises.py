@@ -13,7 +13,7 @@ import pytest
 
 from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
 from sfumato.query.auditing.auditor import Auditor, Rules
-from sfumato.query.auditing.log_questions import read_log
+from sfumato.query.auditing.query_log import read_log
 from sfumato.query.auditing.sums import intervals
 from sfumato.query.metadata import load
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sfumato.errors import BadParameter
-from sfumato.query.auditing.atoms import Answered
+from sfumato.query.auditing.atoms import AnswerConstraint
 from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.repair import coarser, counterfeits, fewer_people
 from sfumato.query.auditing.simulatable import SimulatableAuditor
@@ -27,7 +27,7 @@ def test_fewest_counterfeits() -> None:
     repair = counterfeits(auditor, [0, 3, 4, 5], most=2)
     assert repair is not None
     assert repair.fakes == (2,)
-    auditor.accept(repair.judgement)
+    auditor.accept(repair.assessment)
     assert (auditor.possible().sum(axis=1) >= 3).all()
 
 
@@ -54,7 +54,7 @@ def test_a_coarser_answer() -> None:
     repair = coarser(asked(), [0, 3, 4, 5], [[0, 0, 0, 1], [0, 0, 0, 0]])
     assert repair is not None
     assert repair.level == 1
-    assert repair.judgement.answer.counts.tolist() == [3, 1]
+    assert repair.assessment.answer.counts.tolist() == [3, 1]
     assert coarser(asked(4), [0, 3, 4, 5], [[0, 1, 2, 3]]) is None
 
 
@@ -64,7 +64,7 @@ def test_fewer_people() -> None:
     repair = fewer_people(auditor, [0, 1, 2, 3, 4])  # all five would tell the fifth one's value
     assert repair is not None
     assert repair.dropped == 1
-    assert 4 not in repair.judgement.split.people
+    assert 4 not in repair.assessment.split.people
     assert fewer_people(AssignAuditor([0, 1, 2, 1, 3, 1], values=4, k=3), [3, 4, 5]) is None
 
 
@@ -107,7 +107,7 @@ def test_the_same_public_history_gives_the_same_decision() -> None:
     def decisions() -> list[bool]:
         public = SimulatableAuditor(people=30, values=3, k=2, allow=0.05)
         first = public.allows(range(20))
-        public.learn(range(20), Answered.plain(np.array([8, 7, 5])))
+        public.learn(range(20), AnswerConstraint.plain(np.array([8, 7, 5])))
         return [first, public.allows(range(10)), public.allows([0]), public.allows(range(19)), public.allows(range(20))]
 
     assert decisions() == decisions() == [True, True, False, False, True]
@@ -116,7 +116,7 @@ def test_the_same_public_history_gives_the_same_decision() -> None:
 def test_every_answer_is_stricter() -> None:
     public = SimulatableAuditor(people=9, values=3, k=2, allow=0.0)
     assert not public.every_answer(range(8))  # they might all have the same value
-    public.learn(range(8), Answered.plain(np.array([3, 3, 2])))
+    public.learn(range(8), AnswerConstraint.plain(np.array([3, 3, 2])))
     assert public.every_answer(range(8))
     assert not public.every_answer([0])
     assert not public.every_answer(range(8), most=10)

@@ -12,9 +12,9 @@ from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.dp.mechanism import Mechanism
 from sfumato.errors import AnswerFailed
 from sfumato.query.catalog import Catalog, PrivateTable
-from sfumato.query.plan.loss_check import recount
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.loss_check import check_loss
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
@@ -29,7 +29,7 @@ CASES = {
 }
 
 
-def plan(name: str) -> Strategy:
+def plan(name: str) -> NoisePlan:
     columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
                "c": Column(role=Role.PLAIN, kind=Kind.CATEGORY),
                "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
@@ -37,11 +37,11 @@ def plan(name: str) -> Strategy:
     sql, cost = CASES[name]
     question = parse_query(sql, Catalog(dataset="d", private={"t": table}))
     limits: dict[str, Any] = {"bounding": "clip"} if name.endswith("gaussian") else {}
-    return choose(question, cost, **limits)
+    return plan_query(question, cost, **limits)
 
 
-def kinds(strategy: Strategy) -> dict[str, type[Mechanism]]:
-    return {draw.mechanism.part_name(): type(draw.mechanism) for draw in strategy.draws}
+def kinds(strategy: NoisePlan) -> dict[str, type[Mechanism]]:
+    return {draw.mechanism.part_name(): type(draw.mechanism) for draw in strategy.measurements}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -74,22 +74,22 @@ def test_a_second_computation_that_differs_is_refused(name: str, monkeypatch: py
 @pytest.mark.parametrize("name", CASES)
 def test_bounds_that_the_engine_does_not_enforce_are_refused(name: str) -> None:
     honest = plan(name)
-    recount(honest)
+    check_loss(honest)
     with pytest.raises(AnswerFailed, match="disagree"):
-        recount(replace(honest, groups=honest.groups + 1))
+        check_loss(replace(honest, groups=honest.groups + 1))
     if name != "partition-selection":
         with pytest.raises(AnswerFailed, match="disagree"):
-            recount(replace(honest, rows=honest.rows + 1))
+            check_loss(replace(honest, rows=honest.rows + 1))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_draw_is_covered_by_its_reservation(name: str) -> None:
     honest = plan(name)
-    assert {draw.reservation for draw in honest.draws} == set(range(len(honest.parts)))
+    assert {draw.reservation for draw in honest.measurements} == set(range(len(honest.parts)))
     with pytest.raises(AnswerFailed):
-        recount(replace(honest, parts=()))
+        check_loss(replace(honest, parts=()))
     halved = tuple(replace(part, size=part.size / 2) for part in honest.parts)
     with pytest.raises(AnswerFailed, match="do not cover"):
-        recount(replace(honest, parts=halved))
+        check_loss(replace(honest, parts=halved))
     with pytest.raises(AnswerFailed, match="cost more"):
-        recount(replace(honest, cost=replace(honest.cost, size=honest.cost.size / 2)))
+        check_loss(replace(honest, cost=replace(honest.cost, size=honest.cost.size / 2)))

@@ -17,8 +17,8 @@ from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
@@ -136,26 +136,26 @@ def test_no_noise_for_no_budget(epsilon: int, delta: str) -> None:
         squared_for(Fraction(epsilon), Fraction(delta))
 
 
-def plan(delta: str, items: str = "COUNT(*)") -> Strategy:
+def plan(delta: str, items: str = "COUNT(*)") -> NoisePlan:
     columns = {"p": Column(role=Role.PLAIN, kind=Kind.INTEGER), "k": Column(role=Role.PLAIN, kind=Kind.BOOLEAN),
                "x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=0, high=9))}  # fmt: skip
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=2)
     question = parse_query(f"SELECT k, {items} FROM t GROUP BY k", Catalog(dataset="d", private={"t": table}))
-    return choose(question, approximate(1, delta), bounding="clip")
+    return plan_query(question, approximate(1, delta), bounding="clip")
 
 
 def test_one_draw_has_the_exact_trade_and_several_add_up_in_rho() -> None:
-    [alone] = plan("1e-6").draws
+    [alone] = plan("1e-6").measurements
     assert isinstance(alone.mechanism, RoundedGaussian)
     assert alone.loss <= approximate(1, "1e-6")
     assert alone.loss.size > Fraction(999, 1000)
     assert alone.mechanism.variance < Gaussian.for_budget(1, "1e-6", squared=alone.sensitivity).variance
-    several = plan("1e-6", "COUNT(*), SUM(x)").draws
+    several = plan("1e-6", "COUNT(*), SUM(x)").measurements
     assert [type(draw.mechanism) for draw in several] == [Gaussian, Gaussian]
 
 
 def test_a_delta_too_small_for_the_exact_trade_goes_through_rho() -> None:
-    [draw] = plan("1e-40").draws
+    [draw] = plan("1e-40").measurements
     assert type(draw.mechanism) is Gaussian
 
 

@@ -21,7 +21,7 @@ from sfumato.cli import main
 from sfumato.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
 from sfumato.query.auditing.auditor import Auditor, Rules
 from sfumato.query.metadata import load
-from sfumato.query.policy_session import PolicySession
+from sfumato.query.policy.session import PolicySession
 
 PATIENTS = """\
 name,zip,age,disease,bill

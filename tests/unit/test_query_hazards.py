@@ -20,8 +20,8 @@ from sfumato.dp.receipt import issue
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import AnswerFailed, SecretAccessRefused
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.execute.sqlgen import additive
-from sfumato.query.plan.planner import choose
+from sfumato.query.execute.sqlgen import additive_sql
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit, SecretValue
@@ -93,7 +93,7 @@ def test_order_of_rows_cannot_matter() -> None:
         rng.shuffle(values)
         asked = session(table(x=values))
         question = parse_query("SELECT SUM(x), VARIANCE(x) FROM t", asked.catalog)
-        rows = asked._engine.run(additive(choose(question, pure(1)), 1)).open(Permit("a test"))
+        rows = asked._engine.run(additive_sql(plan_query(question, pure(1)), 1)).open(Permit("a test"))
         sums.add(rows[0])
     assert len(sums) == 1
 
@@ -105,10 +105,10 @@ def test_order_of_rows_cannot_matter() -> None:
 def test_special_values_stay_inside_the_bounds(tricky: Any, item: str) -> None:
     """One row with any value moves the exact steps by no more than the stated reach."""
     with_it, without = session(table(x=[1.0] * 5 + [tricky])), session(table(x=[1.0] * 5))
-    strategy = choose(parse_query(f"SELECT {item} FROM t", with_it.catalog), pure(1))
-    one, two = (s._engine.run(additive(strategy, 1)).open(Permit("a test"))[0] for s in (with_it, without))
-    for draw in strategy.draws:
-        reach = strategy.question.measurements[draw.covers[0]].reach(1)
+    strategy = plan_query(parse_query(f"SELECT {item} FROM t", with_it.catalog), pure(1))
+    one, two = (s._engine.run(additive_sql(strategy, 1)).open(Permit("a test"))[0] for s in (with_it, without))
+    for draw in strategy.measurements:
+        reach = strategy.query.aggregates[draw.covers[0]].sensitivity(1)
         assert sum(abs(one[i] - two[i]) for i in draw.covers) <= reach
 
 
@@ -278,8 +278,8 @@ def test_sums_per_person_are_exact_in_any_order() -> None:
         frame = table(x=values, person=[1] * len(values))
         asked = Session(Catalog(dataset="d", private={"t": private}), {"t": frame}, ledger=book, analyst="a")
         sql = "SELECT SUM(CLIP(s, 0, 900)) FROM (SELECT person, SUM(x) AS s FROM t GROUP BY person) AS q"
-        strategy = choose(parse_query(sql, asked.catalog), pure(1))
-        totals.add(asked._engine.run(additive(strategy, 1)).open(Permit("a test"))[0])
+        strategy = plan_query(parse_query(sql, asked.catalog), pure(1))
+        totals.add(asked._engine.run(additive_sql(strategy, 1)).open(Permit("a test"))[0])
     assert len(totals) == 1
 
 

@@ -20,8 +20,8 @@ from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.engine import Engine
 from sfumato.errors import BadParameter, DatabaseFailed, MetadataMissing, QueryRefused
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
-from sfumato.query.execute.sqlgen import additive
-from sfumato.query.plan.planner import choose
+from sfumato.query.execute.sqlgen import additive_sql
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -52,8 +52,8 @@ def one(data: Any, **columns: Column) -> Session:
 
 def exact(asked: Session, sql: str) -> list[tuple[Any, ...]]:
     """The numbers before noise."""
-    strategy = choose(parse_query(sql, asked.catalog), pure(1))
-    found: list[tuple[Any, ...]] = asked._engine.run(additive(strategy, 1)).open(Permit("a test"))
+    strategy = plan_query(parse_query(sql, asked.catalog), pure(1))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive_sql(strategy, 1)).open(Permit("a test"))
     return found
 
 
@@ -103,7 +103,7 @@ def test_a_row_of_a_union_is_in_one_group_though_its_values_are_declared_as_diff
     asked = one(pl.DataFrame({"x": [0.5]}), x=column("number", values=(0.5, 1.5)))
     parts = " UNION ALL ".join(f"SELECT {2**60 + i} AS k FROM t" for i in range(9))
     sql = f"SELECT k, COUNT(*) FROM (SELECT x AS k FROM t UNION ALL {parts}) AS q GROUP BY k"
-    [draw] = choose(parse_query(sql, asked.catalog), pure(1)).draws
+    [draw] = plan_query(parse_query(sql, asked.catalog), pure(1)).measurements
     assert sum(row[1] for row in exact(asked, sql)) <= draw.sensitivity == 10
 
 
@@ -226,8 +226,8 @@ def test_bytes_that_are_no_text_take_no_keys_place_on_spark(java: str, tmp_path:
     buffers = [None, pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(parts))]
     pq.write_table(pa.table({"k": pa.Array.from_buffers(pa.string(), len(parts), buffers)}), tmp_path / "t.parquet")
     asked = session({"t": (tmp_path / "t.parquet", {"k": column("category")})}, engine=Spark(threads=1))
-    plan = choose(parse_query("SELECT k, COUNT(*) FROM t GROUP BY k", asked.catalog), approximate(1, "1e-6"))
-    found: list[tuple[Any, ...]] = asked._engine.run(additive(plan, 1)).open(Permit("a test"))
+    plan = plan_query(parse_query("SELECT k, COUNT(*) FROM t GROUP BY k", asked.catalog), approximate(1, "1e-6"))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive_sql(plan, 1)).open(Permit("a test"))
     assert sorted(row[:2] for row in found) == [("a", 1), ("\ufffd", 3)]
     assert exact(asked, "SELECT COUNT(*) FROM t WHERE k IS NULL")[0][0] == 2
 
@@ -431,6 +431,6 @@ def test_floats_come_from_the_server_with_all_their_digits(postgresql: str) -> N
         connection.execute("INSERT INTO public.digits VALUES (0.1), (0.10000000000000003)")
     place = f"{postgresql}?options=-c%20extra_float_digits%3D0#public.digits"
     asked = session({"t": (place, {"x": column("number")})}, engine=Postgres())
-    plan = choose(parse_query("SELECT x, COUNT(*) FROM t GROUP BY x", asked.catalog), approximate(1, "1e-6"))
-    found: list[tuple[Any, ...]] = asked._engine.run(additive(plan, 1)).open(Permit("a test"))
+    plan = plan_query(parse_query("SELECT x, COUNT(*) FROM t GROUP BY x", asked.catalog), approximate(1, "1e-6"))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive_sql(plan, 1)).open(Permit("a test"))
     assert len({row[0] for row in found}) == 2

@@ -19,10 +19,10 @@ from sfumato.dp.loss import approximate, pure
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.errors import BadParameter, MetadataMissing, QueryRefused, SfumatoError, UnknownFormat
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
-from sfumato.query.execute.executor import add_up
-from sfumato.query.execute.sqlgen import additive
+from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.sqlgen import additive_sql
 from sfumato.query.metadata import load, propose
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -51,8 +51,8 @@ def session(
 
 def exact(asked: Session, sql: str) -> list[tuple[Any, ...]]:
     """The numbers before noise."""
-    strategy = choose(parse_query(sql, asked.catalog), pure(1))
-    found: list[tuple[Any, ...]] = asked._engine.run(additive(strategy, 1)).open(Permit("a test"))
+    strategy = plan_query(parse_query(sql, asked.catalog), pure(1))
+    found: list[tuple[Any, ...]] = asked._engine.run(additive_sql(strategy, 1)).open(Permit("a test"))
     return found
 
 
@@ -374,7 +374,7 @@ def test_a_workload_draws_its_own_secret(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     def noted(strategy: Any, engine: Any, secret: int) -> Any:
         secrets.append(secret)
-        return add_up(strategy, engine, secret)
+        return additive_totals(strategy, engine, secret)
 
     monkeypatch.setattr("sfumato.query.results.workload.add_up", noted)
     pl.DataFrame({"person": [1, 1, 2], "k": ["a", "b", "a"]}).write_parquet(tmp_path / "t.parquet")
@@ -452,11 +452,11 @@ def test_noise_too_large_to_be_drawn_costs_nothing(cost: dict[str, Any]) -> None
 
 def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
     asked = session(pl.DataFrame({"k": ["a"]}), {"k": column("category")})
-    plan = choose(parse_query("SELECT COUNT(*) FROM t", asked.catalog), pure(1))
-    [draw] = plan.draws
+    plan = plan_query(parse_query("SELECT COUNT(*) FROM t", asked.catalog), pure(1))
+    [draw] = plan.measurements
     assert isinstance(draw.mechanism, Laplace)
     other = replace(plan, draws=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
-    assert asked._key(plan) == asked._key(choose(parse_query("select count(*) from t", asked.catalog), pure(1)))
+    assert asked._key(plan) == asked._key(plan_query(parse_query("select count(*) from t", asked.catalog), pure(1)))
     assert asked._key(plan) != asked._key(other)
 
 

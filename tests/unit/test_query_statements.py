@@ -15,9 +15,9 @@ from sfumato.engines.engine import Running
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import statements
-from sfumato.query.execute.sqlgen import additive
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.execute.sqlgen import additive_sql
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
@@ -60,8 +60,8 @@ def rows(size: int = 900) -> pl.DataFrame:
     )
 
 
-def plan(sql: str, known: Catalog, delta: Any = 0, **limits: Any) -> Strategy:
-    return choose(parse_query(sql, known), approximate(1, delta) if delta else pure(1), **limits)
+def plan(sql: str, known: Catalog, delta: Any = 0, **limits: Any) -> NoisePlan:
+    return plan_query(parse_query(sql, known), approximate(1, delta) if delta else pure(1), **limits)
 
 
 def running(frame: pl.DataFrame, known: Catalog, **setup: Any) -> Running:
@@ -90,7 +90,7 @@ def test_a_question_that_needs_no_column_still_reads_rows() -> None:
     for unit, people in ((None, 900), ("person", 194)):
         known = catalog(unit=unit)
         made = plan("SELECT COUNT(*) FROM t", known)
-        [[count, _]] = running(rows(), known).run(additive(made, 7)).open(PERMIT)
+        [[count, _]] = running(rows(), known).run(additive_sql(made, 7)).open(PERMIT)
         assert count == people  # two rows of each person
 
 
@@ -99,15 +99,15 @@ def test_nobody_is_sampled_where_all_groups_count(items: str) -> None:
     """Where a person may be in as many groups as there are, no order is needed and everybody counts in each."""
     every = plan(f"SELECT city, {items} FROM t GROUP BY city", catalog(groups=3))
     some = plan(f"SELECT city, {items} FROM t GROUP BY city", catalog(groups=2))
-    assert "hash(" not in additive(every, 7)
-    assert "hash(" in additive(some, 7)
+    assert "hash(" not in additive_sql(every, 7)
+    assert "hash(" in additive_sql(some, 7)
     for wanted, limit in ((True, 2), (False, 3)):
         made = plan("SELECT city, MEDIAN(x), COUNT(DISTINCT n) FROM t GROUP BY city", catalog(groups=limit))
         assert [("hash(g" in sql) for sql in statements(made, 7)] == [wanted, wanted]
     engine = running(rows(), catalog())
     people = {city: rows().filter(pl.col("city") == city)["person"].n_unique() for city in "abc"}
-    assert {"abc"[row[0]]: row[-1] for row in engine.run(additive(every, 7)).open(PERMIT)} == people
-    assert sum(row[-1] for row in engine.run(additive(some, 7)).open(PERMIT)) < sum(people.values())
+    assert {"abc"[row[0]]: row[-1] for row in engine.run(additive_sql(every, 7)).open(PERMIT)} == people
+    assert sum(row[-1] for row in engine.run(additive_sql(some, 7)).open(PERMIT)) < sum(people.values())
 
 
 LISTED = [

@@ -8,8 +8,8 @@ import pytest
 
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
-from sfumato.query.sql.bind import Sources
-from sfumato.query.sql.parse import parse_query, statement_of
+from sfumato.query.sql.bind import Binder
+from sfumato.query.sql.parse import parse_query, parse_statement
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 COLUMNS = {
@@ -60,7 +60,7 @@ def test_what_no_engine_can_read_alike_is_refused(condition: str, words: str) ->
      "seen > '2024-01-01T00:00:00.25'", "CAST(code AS INTEGER) % 2 = 1"],
 )  # fmt: skip
 def test_what_all_read_alike_is_taken(condition: str) -> None:
-    assert parse_query(f"SELECT COUNT(*) FROM t WHERE {condition}", CATALOG).measurements
+    assert parse_query(f"SELECT COUNT(*) FROM t WHERE {condition}", CATALOG).aggregates
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,6 @@ def test_what_all_read_alike_is_taken(condition: str) -> None:
     [("ROUND(x, 1)", "-3/10", "13/10"), ("m % 7", "-6", "6"), ("n % 7", "0", "6"), ("x % 0.5", "-1/2", "1/2")],
 )
 def test_bounds_of_results_are_known(sql: str, low: str, high: str) -> None:
-    text, tree, _ = statement_of(f"SELECT {sql} AS v FROM t")
-    [(_, _, found)] = Sources(CATALOG, text).subquery(tree, {}).columns.items
+    text, tree, _ = parse_statement(f"SELECT {sql} AS v FROM t")
+    [(_, _, found)] = Binder(CATALOG, text).subquery(tree, {}).columns.items
     assert (found.low, found.high) == (Fraction(low), Fraction(high))

@@ -19,7 +19,7 @@ from sfumato.attacks.query._solvers import (
 from sfumato.attacks.query_attack import QueryAttack, QueryOutcome, evaluate_query_attack
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.query.policy import Policy
-from sfumato.query.subsets import pack, random_subsets, subset_sums, sum_over_subsets, unpack
+from sfumato.query.policy.subsets import pack, random_subsets, subset_sums, sum_over_subsets, unpack
 from sfumato.registry import registry
 from sfumato.rng import Rng
 

@@ -18,9 +18,9 @@ from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.noise_sums import combined_error, laplace_tail
 from sfumato.errors import BadParameter
 from sfumato.query import Catalog, PrivateTable, Session
-from sfumato.query.plan.aggregates import Count, Share, Sum
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.aggregates import BernsteinSum, Count, Sum
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.results.explain import explain
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
@@ -65,12 +65,12 @@ def session(known: Catalog, rows: list[dict[str, Any]] = ROWS) -> Session:
     return Session(known, {"t": pl.DataFrame(rows, infer_schema_length=None)}, ledger=book, analyst="ana")
 
 
-def plan(sql: str, cost: Any = None, **limits: Any) -> Strategy:
-    return choose(parse_query(sql, catalog("person", **limits) if limits else catalog()), cost or pure(1))
+def plan(sql: str, cost: Any = None, **limits: Any) -> NoisePlan:
+    return plan_query(parse_query(sql, catalog("person", **limits) if limits else catalog()), cost or pure(1))
 
 
-def errors(strategy: Strategy) -> list[float]:
-    return [strategy.error(output.value, "0.95") for _, output in strategy.question.outputs if output.op != "key"]
+def errors(strategy: NoisePlan) -> list[float]:
+    return [strategy.error(output.value, "0.95") for _, output in strategy.query.outputs if output.op != "key"]
 
 
 def values(name: str, keep: Callable[[dict[str, Any]], bool] = lambda _row: True) -> list[float]:
@@ -104,8 +104,8 @@ def test_all_of_it_is_exact_without_noise(name: str, unit: str | None) -> None:
 def test_the_sum_is_as_exact_as_if_it_had_been_asked_alone() -> None:
     """A count's variance doubles, from 2 to 4 of its unit; half the cost for each would make both eight."""
     both = plan("SELECT COUNT(*), SUM(plain) FROM t")
-    assert [type(m) for m in both.question.measurements] == [Share, Share]
-    [draw] = both.draws
+    assert [type(m) for m in both.query.aggregates] == [BernsteinSum, BernsteinSum]
+    [draw] = both.measurements
     assert draw.mechanism == Laplace(scale=1, grid=draw.mechanism.grid)  # type: ignore[attr-defined]
     count, total = errors(both)
     assert total == pytest.approx(errors(plan("SELECT SUM(plain) FROM t"))[0])
@@ -125,15 +125,15 @@ def test_the_city_question_has_less_noise_than_an_even_split() -> None:
 def test_gaussian_and_laplace_shares_cost_what_a_count_costs(cost: Any) -> None:
     for item in ("COUNT(*), SUM(plain)", "AVG(far)", "VARIANCE(plain), COUNT(*)"):
         shared, alone = plan(f"SELECT {item} FROM t", cost), plan("SELECT COUNT(*) FROM t", cost)
-        assert len(shared.draws) == 1
-        assert shared.draws[0].loss == alone.draws[0].loss
-        assert shared.draws[0].error("0.95") <= alone.draws[0].error("0.95")
+        assert len(shared.measurements) == 1
+        assert shared.measurements[0].loss == alone.measurements[0].loss
+        assert shared.measurements[0].error("0.95") <= alone.measurements[0].error("0.95")
 
 
 def test_what_has_no_rows_in_common_is_measured_apart() -> None:
-    question = plan("SELECT COUNT(*) FILTER (WHERE flag), SUM(plain) FROM t").question
-    assert [type(m) for m in question.measurements] == [Count, Sum]
-    assert [type(m) for m in plan("SELECT COUNT(DISTINCT person), SUM(plain) FROM t").question.measurements][-1] is Sum
+    question = plan("SELECT COUNT(*) FILTER (WHERE flag), SUM(plain) FROM t").query
+    assert [type(m) for m in question.aggregates] == [Count, Sum]
+    assert [type(m) for m in plan("SELECT COUNT(DISTINCT person), SUM(plain) FROM t").query.aggregates][-1] is Sum
 
 
 HEAVY = [{**ROWS[1], "person": 1, "plain": 30.0} for _ in range(5)]
@@ -180,14 +180,14 @@ def test_private_keys_cost_no_epsilon_of_their_own() -> None:
     cost = approximate(1, "1e-6")
     for item in ("COUNT(*)", "COUNT(*), SUM(plain)", "AVG(plain)", "SUM(plain)"):
         made = plan(f"SELECT word, {item} FROM t GROUP BY word", cost)
-        assert made.selection is None
-        assert made.naming is not None
-        assert isinstance(made.naming.mechanism, ThresholdedLaplace)
-        assert made.naming.loss.size == 1
-        assert 0 < made.naming.loss.delta <= cost.delta
+        assert made.partition_selection is None
+        assert made.threshold_selection is not None
+        assert isinstance(made.threshold_selection.mechanism, ThresholdedLaplace)
+        assert made.threshold_selection.loss.size == 1
+        assert 0 < made.threshold_selection.loss.delta <= cost.delta
     apart = plan("SELECT word, MEDIAN(plain) FROM t GROUP BY word", cost)
-    assert apart.naming is None
-    assert apart.selection is not None
+    assert apart.threshold_selection is None
+    assert apart.partition_selection is not None
     asked = session(catalog())
     answer = asked.ask("SELECT word, COUNT(*) AS n, SUM(far) AS s FROM t GROUP BY word", epsilon=50, delta="1e-6")
     assert answer.frame["word"].to_list() == ["w0", "w1"]
@@ -205,8 +205,8 @@ def test_private_keys_cost_no_epsilon_of_their_own() -> None:
 @pytest.mark.parametrize("wanted", ["COUNT(*)", "AVG(plain)"])
 def test_an_explanation_says_which_keys_will_be_named(wanted: str) -> None:
     strategy = plan(f"SELECT word, {wanted} FROM t GROUP BY word", approximate(1, "1e-6"))
-    assert strategy.naming is not None
-    mechanism, told = strategy.naming.mechanism, explain(strategy)
+    assert strategy.threshold_selection is not None
+    mechanism, told = strategy.threshold_selection.mechanism, explain(strategy)
     assert isinstance(mechanism, ThresholdedLaplace)
     assert told.needed is not None
     assert mechanism.named(str(told.needed)) == pytest.approx(0.95, abs=0.01)

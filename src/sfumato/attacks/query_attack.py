@@ -18,7 +18,7 @@ from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.errors import BadParameter
 from sfumato.params import Part
 from sfumato.query.policy import Policy, Responder
-from sfumato.query.subsets import Bits, pack
+from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
 
 __all__ = ["Asker", "QueryAttack", "QueryOutcome", "Recovered", "evaluate_query_attack"]

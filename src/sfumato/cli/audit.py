@@ -62,7 +62,7 @@ def command(
     from sfumato.errors import BadParameter, FileMissing
     from sfumato.query.auditing.audit_log import DurableAuditor
     from sfumato.query.auditing.auditor import Auditor, Rules
-    from sfumato.query.auditing.log_questions import read_log
+    from sfumato.query.auditing.query_log import read_log
     from sfumato.recipe import Recipe
 
     made = Recipe.load(recipe) if recipe is not None else None

@@ -18,7 +18,7 @@ from sfumato.errors import BadParameter, MetadataMissing
 from sfumato.rationals import rational
 from sfumato.schema import Column, Kind, Schema
 
-__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "each_once"]
+__all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "distinct_values"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,10 +70,10 @@ def declared_values(column: Column) -> tuple[Any, ...] | None:
     kind, domain = column.kind, column.domain
     if domain is None or domain.values is None or kind is None:
         return None
-    return each_once((_fitted(value, kind) for value in domain.values), kind)
+    return distinct_values((_fitted(value, kind) for value in domain.values), kind)
 
 
-def each_once(values: Iterable[Any], kind: Kind) -> tuple[Any, ...]:
+def distinct_values(values: Iterable[Any], kind: Kind) -> tuple[Any, ...]:
     """Values that engines tell apart: as floats, neighbouring whole numbers above 2**53 are one.
 
     >>> each_once((2**53, 2**53 + 1), Kind.NUMBER), each_once((2**53, 2**53 + 1), Kind.INTEGER)

@@ -37,12 +37,12 @@ from sfumato.engines.engine import Engine
 from sfumato.errors import BadParameter, FileMissing, InvalidRecipe, UnknownColumn, did_you_mean
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
-from sfumato.query.policy_choice import ChosenPolicy
+from sfumato.query.policy.choice import ChosenPolicy
 from sfumato.query.session import Session
 from sfumato.schema import Column, Kind, Role, Schema
 
 if TYPE_CHECKING:
-    from sfumato.query.policy_session import PolicySession
+    from sfumato.query.policy.session import PolicySession
 
 __all__ = ["Metadata", "load", "propose"]
 
@@ -132,7 +132,7 @@ class Metadata(_Declared):
 
     def policy_session(self, *, base: Path, pace: float | None = None) -> PolicySession:
         """Open the table for questions by another policy than differential privacy."""
-        from sfumato.query.policy_session import PolicySession
+        from sfumato.query.policy.session import PolicySession
 
         if self.policy is None:
             raise BadParameter("this data set is answered with differential privacy.", fix="Use session().")

@@ -27,17 +27,17 @@ from sfumato.engines.engine import Engine
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, SfumatoError
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
-from sfumato.query.execute.executor import Released, check, compute
+from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
-from sfumato.query.plan.accuracy import close_enough, doubling, for_error
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
+from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_error
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
 from sfumato.query.results.explain import Explanation, explain
-from sfumato.query.results.intervals import NoisyColumn
-from sfumato.query.results.postprocess import Noisy
+from sfumato.query.results.intervals import OutputEvaluator
+from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.results.workload import WorkloadAnswer, answer_workload, plan_workload
-from sfumato.query.sql.bind import rows_of
-from sfumato.query.sql.parse import Question, parse_query
+from sfumato.query.sql.bind import scan_table
+from sfumato.query.sql.parse import Query, parse_query
 from sfumato.rationals import Number, rational
 
 __all__ = ["Answer", "Session"]
@@ -48,7 +48,7 @@ class Answer:
     """Noisy numbers with their intervals: all of it may be shown."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Noisy, ...], ...]
+    rows: tuple[tuple[NoisyValue, ...], ...]
     loss: PrivacyLoss
     """What this answer cost; when ``cached``, what it had cost the first time."""
     cached: bool
@@ -148,7 +148,7 @@ class Session:
         """Declared columns that the data lack would make every question fail, at its full cost."""
         for table in self.catalog.private.values():
             try:
-                self._engine.run(f"SELECT COUNT(*) FROM ({rows_of(self.catalog, table).sql()}) WHERE FALSE")
+                self._engine.run(f"SELECT COUNT(*) FROM ({scan_table(self.catalog, table).sql()}) WHERE FALSE")
             except AnswerFailed:
                 raise MetadataMissing(
                     f"Not all declared columns of `{table.name}` can be read from its data.",
@@ -168,10 +168,10 @@ class Session:
     ) -> Explanation:
         """Cost and expected error. Touches no data and costs nothing. For a relative error: the most it may cost."""
         limits = {"rows": rows, "groups": groups, "bounding": bounding}
-        question = parse_query(sql, self.catalog)
-        if question.target is not None and question.target.relative:
-            question = replace(question, target=None)
-        return explain(self._strategy(question, epsilon, delta, rho, limits))
+        query = parse_query(sql, self.catalog)
+        if query.target is not None and query.target.relative:
+            query = replace(query, target=None)
+        return explain(self._plan_noise(query, epsilon, delta, rho, limits))
 
     def ask(
         self,
@@ -194,22 +194,22 @@ class Session:
         """
         limits = {"rows": rows, "groups": groups, "bounding": bounding}
         with quantize_response(self.pace):
-            question = parse_query(sql, self.catalog)
-            if question.target is not None and question.target.relative:
+            query = parse_query(sql, self.catalog)
+            if query.target is not None and query.target.relative:
                 if epsilon is None or rho is not None:
                     raise BadParameter("a relative error needs an epsilon that it may cost at most.")
-                return self._approach(question, rational(epsilon), rational(delta), limits)
-            return self._carry_out(self._strategy(question, epsilon, delta, rho, limits))
+                return self._approach(query, rational(epsilon), rational(delta), limits)
+            return self._carry_out(self._plan_noise(query, epsilon, delta, rho, limits))
 
-    def _carry_out(self, strategy: Strategy) -> Answer:
-        key = self._key(strategy)
+    def _carry_out(self, plan: NoisePlan) -> Answer:
+        key = self._key(plan)
         kept = self.ledger.recall(key)
         if kept is not None:
-            return self._answer(strategy, _read(kept), cached=True)
-        check(strategy, self._engine)
-        receipt = self.ledger.reserve(strategy.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
+            return self._answer(plan, _read(kept), cached=True)
+        check_plan(plan, self._engine)
+        receipt = self.ledger.reserve(plan.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
         try:
-            released = compute(strategy, self._engine, receipt)
+            released = execute_plan(plan, self._engine, receipt)
         except AnswerFailed:
             raise
         except Exception:
@@ -218,18 +218,18 @@ class Session:
         body = _write(released)
         kept = self.ledger.remember(key, body)
         # Somebody else may have asked at the same time and have kept their answer first.
-        return self._answer(strategy, released if kept == body else _read(kept), cached=False)
+        return self._answer(plan, released if kept == body else _read(kept), cached=False)
 
-    def _approach(self, question: Question, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Answer:
+    def _approach(self, query: Query, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Answer:
         """Ask at doubling costs until the noisy answer is exact enough; the loss told is that of all steps."""
         losses: list[PrivacyLoss] = []
         fresh = False
         answer: Answer | None = None
-        for strategy in doubling(question, ceiling, delta, limits):
-            answer = self._carry_out(strategy)
-            losses.append(strategy.cost)
+        for plan in doubling_plans(query, ceiling, delta, limits):
+            answer = self._carry_out(plan)
+            losses.append(plan.cost)
             fresh = fresh or not answer.cached
-            if close_enough(question, strategy, float(answer.value)):
+            if error_reached(query, plan, float(answer.value)):
                 break
         else:
             assert answer is not None
@@ -266,21 +266,21 @@ class Session:
         known = [loss for loss in left if loss is not None]
         return min(known, key=lambda loss: loss.size, default=None)
 
-    def _strategy(
-        self, question: Question, epsilon: Number | None, delta: Number, rho: Number | None, limits: dict[str, Any]
-    ) -> Strategy:
+    def _plan_noise(
+        self, query: Query, epsilon: Number | None, delta: Number, rho: Number | None, limits: dict[str, Any]
+    ) -> NoisePlan:
         if rho is not None:
-            if epsilon is not None or question.target is not None:
+            if epsilon is not None or query.target is not None:
                 raise BadParameter("give one of epsilon, rho and ERROR.")
-            return choose(question, concentrated(rho, delta), **limits)
-        if question.target is not None:
+            return plan_query(query, concentrated(rho, delta), **limits)
+        if query.target is not None:
             if epsilon is not None:
                 raise BadParameter("give epsilon or ERROR, not both.")
-            return for_error(question, rational(delta), limits)
+            return plan_for_error(query, rational(delta), limits)
         if epsilon is None:
             raise BadParameter("a question needs its cost.", fix="Pass epsilon, or end the query with ERROR 50.")
         cost = approximate(epsilon, delta) if delta else pure(epsilon)
-        return choose(question, cost, **limits)
+        return plan_query(query, cost, **limits)
 
     def _version(self) -> str:
         """Changes when the data changes: a file by its size and time, a frame with every session, a database when the
@@ -296,35 +296,35 @@ class Session:
                 seen.append(self._born)
         return "\n".join(seen)
 
-    def _key(self, strategy: Strategy) -> str:
+    def _key(self, plan: NoisePlan) -> str:
         parts = [
-            self.catalog.dataset, self.analyst, self._version(), strategy.question.fingerprint(),
-            repr(strategy.cost), str(strategy.rows), str(strategy.groups), strategy.bounding,
+            self.catalog.dataset, self.analyst, self._version(), plan.query.fingerprint(),
+            repr(plan.cost), str(plan.rows), str(plan.groups), plan.bounding,
             # A later release may plan other noise: its intervals would be wrong for a number that was kept.
-            repr([(draw.measurement, draw.mechanism) for draw in strategy.draws]),
+            repr([(measurement.aggregate, measurement.mechanism) for measurement in plan.measurements]),
         ]  # fmt: skip
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
-    def _answer(self, strategy: Strategy, released: Released, *, cached: bool) -> Answer:
-        question = strategy.question
-        shown = NoisyColumn(strategy, released)
+    def _answer(self, plan: NoisePlan, released: NoisyTable, *, cached: bool) -> Answer:
+        query = plan.query
+        shown = OutputEvaluator(plan, released)
         chosen = list(range(len(released.keys)))
-        if question.having is not None:
-            holds = shown.column(question.having)
+        if query.having is not None:
+            holds = shown.column(query.having)
             chosen = [place for place in chosen if holds[place].value]
-        for output, descending in reversed(question.order):
+        for output, descending in reversed(query.order):
             by = shown.column(output)
             sortable = [(by[place].value, place) for place in chosen]
             # Missing values come last whichever way is sorted.
             told = sorted((item for item in sortable if item[0] is not None), key=_by_value, reverse=descending)
             chosen = [place for _, place in told] + [place for value, place in sortable if value is None]
-        if question.limit is not None:
-            chosen = chosen[: question.limit]
-        columns = [shown.column(output) for _, output in question.outputs]
+        if query.limit is not None:
+            chosen = chosen[: query.limit]
+        columns = [shown.column(output) for _, output in query.outputs]
         rows = tuple(tuple([column[place] for column in columns]) for place in chosen)
         return Answer(
-            columns=_titles(question), rows=rows, loss=strategy.cost, cached=cached, remaining=self.remaining(),
-            explanation=explain(strategy),
+            columns=_titles(query), rows=rows, loss=plan.cost, cached=cached, remaining=self.remaining(),
+            explanation=explain(plan),
         )  # fmt: skip
 
 
@@ -349,10 +349,10 @@ def _compare(a: Any, b: Any) -> int:
 _by_value = cmp_to_key(lambda a, b: _compare(a[0], b[0]))  # type: ignore[index]
 
 
-def _titles(question: Question) -> tuple[str, ...]:
+def _titles(query: Query) -> tuple[str, ...]:
     seen: dict[str, int] = {}
     titles = []
-    for name, _ in question.outputs:
+    for name, _ in query.outputs:
         seen[name] = seen.get(name, 0) + 1
         titles.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
     return tuple(titles)
@@ -362,7 +362,7 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date | datetime) else value
 
 
-def _write(released: Released) -> str:
+def _write(released: NoisyTable) -> str:
     def part(value: Any) -> Any:
         if isinstance(value, datetime):
             return {"datetime": value.isoformat()}
@@ -372,7 +372,7 @@ def _write(released: Released) -> str:
     return json.dumps({"keys": keys, "values": {str(i): list(v) for i, v in released.values.items()}})
 
 
-def _read(body: str) -> Released:
+def _read(body: str) -> NoisyTable:
     def part(value: Any) -> Any:
         if isinstance(value, dict):
             [(kind, text)] = value.items()
@@ -381,4 +381,4 @@ def _read(body: str) -> Released:
 
     data = json.loads(body)
     keys = tuple(tuple([part(value) for value in key]) for key in data["keys"])
-    return Released(keys=keys, values={int(i): tuple(v) for i, v in data["values"].items()})
+    return NoisyTable(keys=keys, values={int(i): tuple(v) for i, v in data["values"].items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.query.policy import Policy
-from sfumato.query.subsets import random_subsets
+from sfumato.query.policy.subsets import random_subsets
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 

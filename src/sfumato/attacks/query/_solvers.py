@@ -16,7 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from sfumato.errors import BadParameter
-from sfumato.query.subsets import Bits, subset_sums, sum_over_subsets, unpack
+from sfumato.query.policy.subsets import Bits, subset_sums, sum_over_subsets, unpack
 
 __all__ = ["exhaustive", "hadamard", "hadamard_subsets", "least_squares", "linear_program", "transform"]
 

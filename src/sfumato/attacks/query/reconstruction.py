@@ -11,7 +11,7 @@ from sfumato.attacks.query._solvers import exhaustive, hadamard, hadamard_subset
 from sfumato.attacks.query_attack import QueryAttack, Recovered, commoner, guessed
 from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
-from sfumato.query.subsets import random_subsets, unpack
+from sfumato.query.policy.subsets import random_subsets, unpack
 from sfumato.rng import Rng
 
 __all__ = ["Reconstruction"]

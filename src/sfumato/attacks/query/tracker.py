@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.attacks.query_attack import Recovered, Targeted, commoner, guessed
 from sfumato.query.policy import Responder
-from sfumato.query.subsets import pack
+from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
 
 __all__ = ["Tracker"]

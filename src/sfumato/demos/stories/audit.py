@@ -93,7 +93,7 @@ class AuditDemo(Story):
 def _shown(made: Decision) -> str:
     colour = "red" if made.verdict == "refused" else "green"
     told = f": {', '.join(made.answer)}" if made.answer else f" ({made.reason})"
-    return f"{made.question}\n   → [{colour}]{made.verdict}[/{colour}]{told}"
+    return f"{made.query}\n   → [{colour}]{made.verdict}[/{colour}]{told}"
 
 
 def _leak() -> tuple[int, int]:

@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["Answered", "Atoms", "Ints", "Split"]
+__all__ = ["AnswerConstraint", "AtomSplit", "Atoms", "Ints"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answered:
+class AnswerConstraint:
     """One answer as the adversary sees it: so many of each group of values, over people he can name."""
 
     counts: Ints
@@ -37,20 +37,20 @@ class Answered:
         return bool(np.array_equal(self.groups, np.arange(len(self.counts))))
 
     @classmethod
-    def plain(cls, counts: Ints, fakes: Sequence[int] = ()) -> Answered:
+    def plain(cls, counts: Ints, fakes: Sequence[int] = ()) -> AnswerConstraint:
         """Every value as it is, with counterfeit values added."""
         total = counts + np.bincount(np.asarray(fakes, np.int64), minlength=len(counts))
         return cls(counts=total, groups=np.arange(len(counts)), slack=len(fakes) > 0)
 
     @classmethod
-    def grouped(cls, counts: Ints, groups: Sequence[int]) -> Answered:
+    def grouped(cls, counts: Ints, groups: Sequence[int]) -> AnswerConstraint:
         """Values told only up to their group."""
         mapping = np.asarray(groups, np.int64)
         return cls(counts=np.bincount(mapping, weights=counts).astype(np.int64), groups=mapping, slack=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Split:
+class AtomSplit:
     """What the crowd would be after one more question."""
 
     people: Ints
@@ -110,7 +110,7 @@ class Atoms:
         """The true multiset of secret values of these people."""
         return np.bincount(self._secrets[people], minlength=self.values).astype(np.int64)
 
-    def split(self, people: Ints) -> Split:
+    def split(self, people: Ints) -> AtomSplit:
         """The crowd after a question about these people; nothing is changed yet."""
         atoms, wide = self.atoms, self.values
         key = self._atom[people].astype(np.int64) * wide + self._secrets[people]
@@ -126,9 +126,9 @@ class Atoms:
         new = np.concatenate([whole, np.ones(len(broken), np.bool_)])
         moved = {int(atom): atoms + place for place, atom in enumerate(broken)}
         parent = np.concatenate([np.arange(atoms), broken])
-        return Split(people=people, truth=truth, member=np.vstack([old, new]), parent=parent, moved=moved)
+        return AtomSplit(people=people, truth=truth, member=np.vstack([old, new]), parent=parent, moved=moved)
 
-    def commit(self, split: Split) -> None:
+    def commit(self, split: AtomSplit) -> None:
         """Make a split the state."""
         target = np.arange(self.atoms, dtype=np.int32)
         for old, new in split.moved.items():

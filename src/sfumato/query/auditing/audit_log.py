@@ -44,7 +44,7 @@ class DurableAuditor:
         with store.write() as transaction:
             self._catch_up(transaction)
 
-    def ask(self, question: str) -> Decision:
+    def ask(self, query: str) -> Decision:
         """Decide, write, commit; only then is there an answer."""
         if self._stopped:
             raise LedgerBroken(
@@ -55,9 +55,9 @@ class DurableAuditor:
         self._stopped = True
         with self._store.write() as transaction:
             self._catch_up(transaction)
-            made = self._desk.ask(question)
+            made = self._desk.ask(query)
             number = transaction.query("SELECT coalesce(max(number), 0) FROM sfumato_audit")[0][0] + 1
-            body = [number, self._dataset, self._rules, question, made.verdict, json.dumps(made.fakes), self._previous]
+            body = [number, self._dataset, self._rules, query, made.verdict, json.dumps(made.fakes), self._previous]
             digest = _digest(body)
             transaction.query("INSERT INTO sfumato_audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *body, digest)
         self._last, self._previous = number, digest
@@ -72,7 +72,7 @@ class DurableAuditor:
             self._last,
         )
         for *body, digest in rows:
-            number, dataset, rules, question, verdict, fakes, previous = body
+            number, dataset, rules, query, verdict, fakes, previous = body
             if previous != self._previous or _digest(body) != digest:
                 raise LedgerBroken(
                     f"Decision {number} of the audit was changed or does not follow from the one before it."
@@ -83,7 +83,7 @@ class DurableAuditor:
                         f"Decision {number} was made about other data, or by other rules.",
                         fix="Audit a changed table under a new name; earlier answers about the old one still count.",
                     )
-                again = self._desk.ask(question)
+                again = self._desk.ask(query)
                 if again.verdict != verdict or json.dumps(again.fakes) != fakes:
                     raise LedgerBroken(f"Decision {number} cannot be repeated: software or data have changed.")
             self._last, self._previous = number, digest

@@ -16,9 +16,9 @@ import polars as pl
 
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
 from sfumato.query.auditing.atoms import Ints
-from sfumato.query.auditing.extremes import Extreme, ExtremeAuditor
+from sfumato.query.auditing.extremes import ExtremeAnswer, ExtremeAuditor
 from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.log_questions import Asked, understand
+from sfumato.query.auditing.query_log import AuditQuery, parse_audit_query
 from sfumato.query.auditing.repair import counterfeits
 from sfumato.query.auditing.simulatable import SimulatableAuditor
 from sfumato.query.auditing.sums import SumAuditor, pinned
@@ -51,7 +51,7 @@ class Rules:
 class Decision:
     """What became of a question."""
 
-    question: str
+    query: str
     verdict: str
     """"answered", "counterfeits" (answered with some) or "refused"."""
     reason: str
@@ -67,7 +67,7 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """For the owner: no value of the data."""
         return {
-            "question": self.question, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
+            "question": self.query, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
             "reason": self.reason, "exposed": [row + 1 for row in self.exposed],
         }  # fmt: skip
 
@@ -99,30 +99,30 @@ class Auditor:
         self._totals: dict[str, list[float]] = {}
         self._given: dict[tuple[Any, ...], Decision] = {}
 
-    def ask(self, question: str) -> Decision:
+    def ask(self, query: str) -> Decision:
         """Decide one question and remember it."""
         try:
-            asked = self.read(question)
+            asked = self.read(query)
             rows = self._people(asked.public)
-            return self._decide(question, asked, rows)
+            return self._decide(query, asked, rows)
         except QueryRefused as refusal:
-            return Decision(question=question, verdict="refused", reason=str(refusal), people=0)
+            return Decision(query=query, verdict="refused", reason=str(refusal), people=0)
         except AnswerFailed:
-            return Decision(question=question, verdict="refused", reason="The condition cannot be computed.", people=0)
+            return Decision(query=query, verdict="refused", reason="The condition cannot be computed.", people=0)
 
-    def read(self, question: str) -> Asked:
+    def read(self, query: str) -> AuditQuery:
         """What a question asks for; refused from its text alone if that is outside the language."""
-        return understand(question, columns=self.frame.columns, secrets=self.secrets)
+        return parse_audit_query(query, columns=self.frame.columns, secrets=self.secrets)
 
     def _people(self, condition: str) -> Ints:
         sealed = self._engine.run(f'SELECT "sfumato row" FROM asked WHERE {condition} ORDER BY 1')
         return np.array([row[0] for row in sealed.open(Permit("auditing"))], np.int64)
 
-    def _decide(self, question: str, asked: Asked, rows: Ints) -> Decision:
+    def _decide(self, query: str, asked: AuditQuery, rows: Ints) -> Decision:
         column = asked.column or asked.secret_column
         if column not in self.secrets:
             return Decision(
-                question=question, verdict="answered", reason="asks for nothing secret", people=len(rows),
+                query=query, verdict="answered", reason="asks for nothing secret", people=len(rows),
                 answer=len(rows) if asked.kind == "count" else None,
             )  # fmt: skip
         key = (asked.kind, column, asked.secret, rows.tobytes())
@@ -149,54 +149,54 @@ class Auditor:
                 f"`{column}` has been asked about as {self._family[column]}; that and this are not audited together."
             )
         made = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
-            question, asked, column, rows
+            query, asked, column, rows
         )
         self._given[key] = made
         if made.verdict != "refused":
             self._family[column] = family
         return made
 
-    def _ask_values(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+    def _ask_values(self, query: str, asked: AuditQuery, column: str, rows: Ints) -> Decision:
         auditor = self._values.get(column) or self._open_values(column)
         labels, rules = self._labels[column], self.rules
         groups = self._groups(asked, column)
-        judgement = auditor.judge(rows, groups=groups)
-        safe, public = judgement.safe, self._public.get(column)
+        assessment = auditor.judge(rows, groups=groups)
+        safe, public = assessment.safe, self._public.get(column)
         if public is not None:
             # The judgement above is for the owner's list only; the decision does not depend on it.
             safe = groups is None and public.allows(rows)
         reason = f"everyone keeps {rules.k} values" if public is None else "most possible answers keep the rule"
-        exposed = judgement.exposed
-        if not judgement.safe and judgement.certain:
+        exposed = assessment.exposed
+        if not assessment.safe and assessment.certain:
             exposed = auditor.judge(rows, groups=groups, full=True).exposed
         listed = asked.kind == "values"
-        if not safe and public is None and listed and rules.counterfeits and judgement.certain:
+        if not safe and public is None and listed and rules.counterfeits and assessment.certain:
             repair = counterfeits(auditor, rows, most=rules.counterfeits)
             if repair is not None:
-                auditor.accept(repair.judgement)
+                auditor.accept(repair.assessment)
                 return Decision(
-                    question=question, verdict="counterfeits", reason=reason, people=len(rows), fakes=repair.fakes,
-                    exposed=tuple(exposed.tolist()), answer=_told(labels, repair.judgement.answer.counts),
+                    query=query, verdict="counterfeits", reason=reason, people=len(rows), fakes=repair.fakes,
+                    exposed=tuple(exposed.tolist()), answer=_told(labels, repair.assessment.answer.counts),
                 )  # fmt: skip
         if not safe:
             reason = f"somebody would keep fewer than {rules.k} values"
             if public is not None:
                 reason = "too many possible answers would break the rule"
-            elif not judgement.certain:
+            elif not assessment.certain:
                 reason = "the search ran out of effort, which is a no"
             return Decision(
-                question=question, verdict="refused", reason=reason, people=len(rows),
+                query=query, verdict="refused", reason=reason, people=len(rows),
                 exposed=tuple(exposed.tolist()),
             )  # fmt: skip
-        auditor.accept(judgement)
+        auditor.accept(assessment)
         if public is not None:
-            public.learn(rows, judgement.answer)
-        counts = judgement.answer.counts
+            public.learn(rows, assessment.answer)
+        counts = assessment.answer.counts
         answer: Any = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
         if asked.kind in ("sum", "avg"):
             answer = int(counts[1]) if asked.kind == "sum" else int(counts[1]) / len(rows)
         return Decision(
-            question=question, verdict="answered", reason=reason, people=len(rows), answer=answer,
+            query=query, verdict="answered", reason=reason, people=len(rows), answer=answer,
             exposed=tuple(exposed.tolist()) if public is not None else (),
         )  # fmt: skip
 
@@ -220,7 +220,7 @@ class Auditor:
         numbers = series.dtype.is_numeric() and not series.null_count()
         return numbers and bool(((series == 0) | (series == 1)).all())
 
-    def _groups(self, asked: Asked, column: str) -> list[int] | None:
+    def _groups(self, asked: AuditQuery, column: str) -> list[int] | None:
         """For a count with a condition on the secret column: which of its values meet it."""
         if asked.kind != "count":
             return None
@@ -229,13 +229,13 @@ class Auditor:
         met = set(series.gather(hits.tolist()).to_list())
         return [int(label in met) for label in self._labels[column]]
 
-    def _ask_sum(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+    def _ask_sum(self, query: str, asked: AuditQuery, column: str, rows: Ints) -> Decision:
         numbers = self._numbers(column, rows)
         auditor = self._sums.setdefault(column, SumAuditor(self.frame.height))
         safe, exposed, state = auditor.judge(rows)
         if not safe:
             return Decision(
-                question=question, verdict="refused", reason="the sums together would fix somebody's value",
+                query=query, verdict="refused", reason="the sums together would fix somebody's value",
                 people=len(rows), exposed=tuple(exposed.tolist()),
             )  # fmt: skip
         total = numbers.sum()
@@ -244,33 +244,31 @@ class Auditor:
             known = pinned(state[0], [*told, float(total)], low=ends[0], high=ends[1])
             if len(known):
                 return Decision(
-                    question=question, verdict="refused", people=len(rows),
+                    query=query, verdict="refused", people=len(rows),
                     reason="the sums together would fix somebody's value within its bounds",
                     exposed=tuple(auditor.persons(state[0], known).tolist()),
                 )  # fmt: skip
         auditor.accept(state)
         told.append(float(total))
         answer = total if asked.kind == "sum" else total / len(rows)
-        return Decision(
-            question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=answer
-        )
+        return Decision(query=query, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=answer)
 
-    def _ask_extreme(self, question: str, asked: Asked, column: str, rows: Ints) -> Decision:
+    def _ask_extreme(self, query: str, asked: AuditQuery, column: str, rows: Ints) -> Decision:
         numbers = self._numbers(column, rows)
         auditor = self._extremes.get(column) or self._open_extremes(column)
         kind: Any = asked.kind
         people = tuple(rows.tolist())
-        told = Extreme(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
+        told = ExtremeAnswer(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
         exposed = auditor.exposed(told)
         safe = auditor.simulatable(kind, people) if self.rules.simulatable else exposed is not None and not len(exposed)
         if not safe:
             return Decision(
-                question=question, verdict="refused", reason="it would fix somebody's value", people=len(rows),
+                query=query, verdict="refused", reason="it would fix somebody's value", people=len(rows),
                 exposed=tuple(exposed.tolist()) if exposed is not None else (),
             )  # fmt: skip
         auditor.accept(told)
         return Decision(
-            question=question, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=told.value
+            query=query, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=told.value
         )
 
     def _open_extremes(self, column: str) -> ExtremeAuditor:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.query.auditing.atoms import Flags, Ints
-from sfumato.query.auditing.linear_system import System
+from sfumato.query.auditing.linear_system import CountSystem
 from sfumato.query.auditing.possibilities import Possibilities
 
 __all__ = ["rectangle_moves"]
@@ -54,7 +54,7 @@ class _Atoms:
         return np.stack([b[true], c[true], d[true]], axis=1)
 
 
-def rectangle_moves(system: System, found: Possibilities, wanted: Flags, need: int | None) -> None:
+def rectangle_moves(system: CountSystem, found: Possibilities, wanted: Flags, need: int | None) -> None:
     """Prove wanted pairs by rectangles; what they do not prove stays open."""
     wide = system.known.shape[1]
     # People in no question may have any value; a rectangle takes two of them at most.
@@ -72,7 +72,7 @@ def rectangle_moves(system: System, found: Possibilities, wanted: Flags, need: i
                 _prove(system, found, stock, int(atom), int(value), corners)
 
 
-def _prove(system: System, found: Possibilities, stock: Ints, atom: int, value: int, corners: Ints) -> None:
+def _prove(system: CountSystem, found: Possibilities, stock: Ints, atom: int, value: int, corners: Ints) -> None:
     if found.yes[atom, value] or not len(corners):
         return
     b, c, d = corners.T

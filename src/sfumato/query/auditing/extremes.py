@@ -21,11 +21,11 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter, missing_extra
 from sfumato.query.auditing.atoms import Ints
 
-__all__ = ["Extreme", "ExtremeAuditor"]
+__all__ = ["ExtremeAnswer", "ExtremeAuditor"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Extreme:
+class ExtremeAnswer:
     """One answer: the largest or smallest value among people."""
 
     kind: Literal["max", "min"]
@@ -38,9 +38,9 @@ class ExtremeAuditor:
 
     def __init__(self, people: int, *, low: float = -np.inf, high: float = np.inf) -> None:
         self.people, self.low, self.high = people, low, high
-        self.answers: list[Extreme] = []
+        self.answers: list[ExtremeAnswer] = []
 
-    def exposed(self, *more: Extreme) -> Ints | None:
+    def exposed(self, *more: ExtremeAnswer) -> Ints | None:
         """Rows of the people whose value is fixed by the answers so far and these; None if no world agrees with
         them."""
         answers = [*self.answers, *more]
@@ -64,7 +64,7 @@ class ExtremeAuditor:
             return np.unique(np.concatenate([pinned, *[rows for rows in attain if len(rows) == 1]])).astype(np.int64)
         return _pinned_both(answers, attain, low, high)
 
-    def safe(self, answer: Extreme) -> bool:
+    def safe(self, answer: ExtremeAnswer) -> bool:
         """Whether telling this fixes nobody. It looks at the answer: a refusal tells something."""
         found = self.exposed(answer)
         return found is not None and len(found) == 0
@@ -81,17 +81,17 @@ class ExtremeAuditor:
             between = [(a + b) / 2 for a, b in pairwise(told)]
             candidates = [told[0] - 1, *told, *between, told[-1] + 1]
         for value in candidates:
-            found = self.exposed(Extreme(kind=kind, people=people, value=value))
+            found = self.exposed(ExtremeAnswer(kind=kind, people=people, value=value))
             if found is not None and len(found):
                 return False
         return True
 
-    def accept(self, answer: Extreme) -> None:
+    def accept(self, answer: ExtremeAnswer) -> None:
         """Take the answer as told."""
         self.answers.append(answer)
 
 
-def _attainers(answer: Extreme, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> Ints:
+def _attainers(answer: ExtremeAnswer, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]) -> Ints:
     rows = np.asarray(answer.people, np.int64)
     bound = high if answer.kind == "max" else low
     attained: Ints = rows[bound[rows] == answer.value]
@@ -99,7 +99,7 @@ def _attainers(answer: Extreme, low: npt.NDArray[np.float64], high: npt.NDArray[
 
 
 def _pinned_both(
-    answers: list[Extreme], attain: list[Ints], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+    answers: list[ExtremeAnswer], attain: list[Ints], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
 ) -> Ints | None:
     """Each person sits at the top, at the bottom or in between; every answer needs somebody who attains it."""
     try:

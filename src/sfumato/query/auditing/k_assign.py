@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import BadParameter
-from sfumato.query.auditing.atoms import Answered, Atoms, Flags, Ints, Split
-from sfumato.query.auditing.linear_system import System, connected
+from sfumato.query.auditing.atoms import AnswerConstraint, Atoms, AtomSplit, Flags, Ints
+from sfumato.query.auditing.linear_system import CountSystem, connected
 from sfumato.query.auditing.search import Possibilities, search
 
-__all__ = ["AssignAuditor", "Judgement"]
+__all__ = ["Assessment", "AssignAuditor"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
+class Assessment:
     """What one more answer would do. For the owner's eyes only: it depends on the true answer."""
 
     safe: bool
@@ -35,8 +35,8 @@ class Judgement:
     """Rows of people who would surely keep fewer than k values (all of them with ``full``); where the effort ran out,
     of those for whom k values could not be proved."""
     how: str
-    split: Split = field(repr=False)
-    answer: Answered = field(repr=False)
+    split: AtomSplit = field(repr=False)
+    answer: AnswerConstraint = field(repr=False)
     rows: Flags = field(repr=False)
     atoms: Flags = field(repr=False)
     found: Possibilities = field(repr=False)
@@ -54,10 +54,10 @@ class AssignAuditor:
             raise BadParameter("k is at least 2: with one possible value everything is known.")
         if values < k:
             raise BadParameter(f"there are only {values} secret values, so nobody can keep {k}.")
-        self.crowd = Atoms(secrets, values)
+        self.partition = Atoms(secrets, values)
         self.k = k
         self.effort = effort
-        self.answers: list[Answered] = []
+        self.answers: list[AnswerConstraint] = []
         self._yes: Flags = np.zeros((1, values), np.bool_)
         self._no: Flags = np.zeros((1, values), np.bool_)
         self._witnesses: list[Ints] = []
@@ -69,21 +69,21 @@ class AssignAuditor:
         fakes: Sequence[int] = (),
         groups: Sequence[int] | None = None,
         full: bool = False,
-    ) -> Judgement:
+    ) -> Assessment:
         """What answering about these people would leave; ``full`` settles every pair, not only what k needs.
 
         ``fakes`` are counterfeit values added to the answer; ``groups`` maps each value to the coarser one told.
         """
         if fakes and groups is not None:
             raise BadParameter("an answer has counterfeits or coarser values, not both.")
-        rows = self.crowd.select(people)
-        true = self.crowd.count(rows)
-        answer = Answered.plain(true, fakes) if groups is None else Answered.grouped(true, groups)
-        split = self.crowd.split(rows)
+        rows = self.partition.select(people)
+        true = self.partition.count(rows)
+        answer = AnswerConstraint.plain(true, fakes) if groups is None else AnswerConstraint.grouped(true, groups)
+        split = self.partition.split(rows)
         last = np.zeros(len(split.member), np.bool_)
         last[-1] = True
         near, atoms = connected(split.member, last)
-        system = System(
+        system = CountSystem(
             member=split.member[near][:, atoms],
             answers=[a for a, chosen in zip([*self.answers, answer], near, strict=True) if chosen],
             sizes=split.truth[atoms].sum(axis=1),
@@ -100,65 +100,65 @@ class AssignAuditor:
         few = doomed if doomed.any() else sure < self.k
         safe = not few.any()
         certain = safe or bool(doomed.any())
-        worst = int(sure.min()) if len(sure) else self.crowd.values
-        exposed = _people(self.crowd, split, np.flatnonzero(atoms)[few])
-        return Judgement(
+        worst = int(sure.min()) if len(sure) else self.partition.values
+        exposed = _people(self.partition, split, np.flatnonzero(atoms)[few])
+        return Assessment(
             safe=safe, certain=certain, worst=worst, exposed=exposed, how=found.how, split=split, answer=answer,
             rows=near, atoms=atoms, found=found,
         )  # fmt: skip
 
-    def accept(self, judgement: Judgement) -> None:
+    def accept(self, assessment: Assessment) -> None:
         """Take the answer as given. A judgement is good for the state it was made in only."""
-        split, atoms = judgement.split, judgement.atoms
+        split, atoms = assessment.split, assessment.atoms
         if len(split.member) != len(self.answers) + 1:
             raise BadParameter("this judgement was made before another answer was given; judge again.")
         yes, no = self._yes[split.parent].copy(), self._no[split.parent].copy()
-        yes[atoms], no[atoms] = judgement.found.yes, judgement.found.no
-        self._witnesses = _whole(judgement, split)
-        self.crowd.commit(split)
-        self.answers.append(judgement.answer)
+        yes[atoms], no[atoms] = assessment.found.yes, assessment.found.no
+        self._witnesses = _whole(assessment, split)
+        self.partition.commit(split)
+        self.answers.append(assessment.answer)
         self._yes, self._no = yes, no
 
     def possible(self) -> Flags:
         """People by values: what is possible for each, exactly. Untouched people may have any value."""
-        table = np.ones((self.crowd.atoms, self.crowd.values), np.bool_)
+        table = np.ones((self.partition.atoms, self.partition.values), np.bool_)
         open_ = np.ones(len(self.answers), np.bool_)
         while open_.any():
             start = np.zeros_like(open_)
             start[np.argmax(open_)] = True
-            near, atoms = connected(self.crowd.member, start)
+            near, atoms = connected(self.partition.member, start)
             near |= start
-            system = System(
-                member=self.crowd.member[near][:, atoms],
+            system = CountSystem(
+                member=self.partition.member[near][:, atoms],
                 answers=[a for a, chosen in zip(self.answers, near, strict=True) if chosen],
-                sizes=self.crowd.truth[atoms].sum(axis=1),
-                known=self.crowd.truth[atoms],
+                sizes=self.partition.truth[atoms].sum(axis=1),
+                known=self.partition.truth[atoms],
             )
             found = search(system, need=None, effort=self.effort, impossible=self._no[atoms])
             table[atoms] = found.yes
             open_ &= ~near
-        return table[self.crowd._atom]
+        return table[self.partition._atom]
 
 
-def _people(crowd: Atoms, split: Split, atoms: Ints) -> Ints:
+def _people(partition: Atoms, split: AtomSplit, atoms: Ints) -> Ints:
     """Rows of the people who would be in these atoms."""
     if not len(atoms):
         return np.empty(0, np.int64)
-    inside = np.zeros(crowd.people, np.bool_)
+    inside = np.zeros(partition.people, np.bool_)
     inside[split.people] = True
     back = {new: old for old, new in split.moved.items()}
     rows = []
     for atom in atoms.tolist():
         if atom in back:
-            here = crowd.persons(back[atom])
+            here = partition.persons(back[atom])
             rows.append(here[inside[here]])
         else:
-            here = crowd.persons(atom)
+            here = partition.persons(atom)
             rows.append(here[~inside[here]] if atom in split.moved else here)
     return np.sort(np.concatenate(rows))
 
 
-def _extend(old: Ints, split: Split, answer: Answered, atoms: Flags) -> Ints | None:
+def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags) -> Ints | None:
     """An earlier solution divided between inside and outside of the new question, by a flow; None if it cannot be.
 
     The columns of each atom's old numbers are split so that the inside part has the right size and all inside parts
@@ -198,11 +198,11 @@ def _extend(old: Ints, split: Split, answer: Answered, atoms: Flags) -> Ints | N
     return x[atoms]
 
 
-def _whole(judgement: Judgement, split: Split, keep: int = 12) -> list[Ints]:
+def _whole(assessment: Assessment, split: AtomSplit, keep: int = 12) -> list[Ints]:
     """The solutions worth keeping, over all atoms: those of this decision, the true numbers elsewhere."""
     made = []
-    for x in judgement.found.witnesses[-keep:]:
+    for x in assessment.found.witnesses[-keep:]:
         full = split.truth.copy()
-        full[judgement.atoms] = x
+        full[assessment.atoms] = x
         made.append(full)
     return made

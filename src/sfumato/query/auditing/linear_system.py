@@ -13,18 +13,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.query.auditing.atoms import Answered, Flags, Ints
+from sfumato.query.auditing.atoms import AnswerConstraint, Flags, Ints
 
-__all__ = ["System", "closed", "connected", "upper_bounds"]
+__all__ = ["CountSystem", "closed", "connected", "upper_bounds"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class System:
+class CountSystem:
     """Atoms of one connected set of questions, the answers, and one solution that is known (the true one)."""
 
     member: Flags
     """Questions by atoms."""
-    answers: Sequence[Answered]
+    answers: Sequence[AnswerConstraint]
     sizes: Ints
     known: Ints
     """Atoms by values: a solution, by construction consistent with every answer."""
@@ -54,7 +54,7 @@ def connected(member: Flags, start: Flags) -> tuple[Flags, Flags]:
         rows = more
 
 
-def upper_bounds(system: System) -> Ints:
+def upper_bounds(system: CountSystem) -> Ints:
     """For each atom and value, more than which it cannot be by any single answer."""
     bounds = np.repeat(system.sizes[:, None], system.known.shape[1], axis=1)
     for row, answer in zip(system.member, system.answers, strict=True):
@@ -62,7 +62,7 @@ def upper_bounds(system: System) -> Ints:
     return bounds
 
 
-def closed(system: System) -> npt.NDArray[np.bool_] | None:
+def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
     """All possible pairs at once where the questions are nested or disjoint; None where some overlap.
 
     Nested questions make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is
@@ -75,12 +75,12 @@ def closed(system: System) -> npt.NDArray[np.bool_] | None:
     parent = _tree(system.member)
     if parent is None or not all(answer.fine for answer in system.answers):
         return None
-    questions, atoms = system.member.shape
+    queries, atoms = system.member.shape
     wide = system.known.shape[1]
     sizes = system.member.sum(axis=1)
     home = np.array([min(np.flatnonzero(column), key=lambda q: sizes[q]) for column in system.member.T])
-    node = np.arange(questions)[:, None] * wide + np.arange(wide)[None, :] + atoms  # lane of a value at a question
-    sink = atoms + questions * wide
+    node = np.arange(queries)[:, None] * wide + np.arange(wide)[None, :] + atoms  # lane of a value at a question
+    sink = atoms + queries * wide
     tails: list[Ints] = []
     heads: list[Ints] = []
 

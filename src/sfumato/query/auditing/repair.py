@@ -13,7 +13,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.query.auditing.k_assign import AssignAuditor, Judgement
+from sfumato.query.auditing.k_assign import Assessment, AssignAuditor
 
 __all__ = ["Repair", "coarser", "counterfeits", "fewer_people"]
 
@@ -22,7 +22,7 @@ __all__ = ["Repair", "coarser", "counterfeits", "fewer_people"]
 class Repair:
     """An answer that keeps everybody at k values, and what was done to it."""
 
-    judgement: Judgement
+    assessment: Assessment
     fakes: tuple[int, ...] = ()
     """Counterfeit values added."""
     level: int = 0
@@ -38,36 +38,36 @@ def counterfeits(auditor: AssignAuditor, people: npt.ArrayLike, *, most: int, tr
     which case the answer is None.
     """
     for size in range(1, most + 1):
-        for fakes in combinations_with_replacement(range(auditor.crowd.values), size):
+        for fakes in combinations_with_replacement(range(auditor.partition.values), size):
             tries -= 1
             if tries < 0:
                 return None
-            judgement = auditor.judge(people, fakes=fakes)
-            if judgement.safe:
-                return Repair(judgement=judgement, fakes=fakes)
+            assessment = auditor.judge(people, fakes=fakes)
+            if assessment.safe:
+                return Repair(assessment=assessment, fakes=fakes)
     return None
 
 
 def coarser(auditor: AssignAuditor, people: npt.ArrayLike, levels: Sequence[Sequence[int]]) -> Repair | None:
     """The finest of these generalizations of the values (each maps a value to its group) whose answer is safe."""
     for level, groups in enumerate(levels, start=1):
-        judgement = auditor.judge(people, groups=groups)
-        if judgement.safe:
-            return Repair(judgement=judgement, level=level)
+        assessment = auditor.judge(people, groups=groups)
+        if assessment.safe:
+            return Repair(assessment=assessment, level=level)
     return None
 
 
 def fewer_people(auditor: AssignAuditor, people: npt.ArrayLike) -> Repair | None:
     """The answer about fewer people: those who would be exposed are left out, then the smallest atom, and so on."""
-    rows = auditor.crowd.select(people)
+    rows = auditor.partition.select(people)
     asked = len(rows)
     while len(rows):
-        judgement = auditor.judge(rows, full=True)
-        if judgement.safe:
-            return Repair(judgement=judgement, dropped=asked - len(rows)) if len(rows) < asked else None
-        kept = np.setdiff1d(rows, judgement.exposed)
+        assessment = auditor.judge(rows, full=True)
+        if assessment.safe:
+            return Repair(assessment=assessment, dropped=asked - len(rows)) if len(rows) < asked else None
+        kept = np.setdiff1d(rows, assessment.exposed)
         if len(kept) == len(rows):
-            atoms = np.array([auditor.crowd.atom_of(int(row)) for row in rows])
+            atoms = np.array([auditor.partition.atom_of(int(row)) for row in rows])
             names, sizes = np.unique(atoms, return_counts=True)
             kept = rows[atoms != names[np.argmin(sizes)]]
         rows = kept

@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 from sfumato.query.auditing.atoms import Flags, Ints
 from sfumato.query.auditing.exchange_moves import rectangle_moves
-from sfumato.query.auditing.linear_system import System, closed, upper_bounds
+from sfumato.query.auditing.linear_system import CountSystem, closed, upper_bounds
 from sfumato.query.auditing.possibilities import Possibilities
-from sfumato.query.auditing.solvers import Ended, direction, integer_search
+from sfumato.query.auditing.solvers import SolverStatus, direction, integer_search
 
 __all__ = ["Possibilities", "search"]
 
 
 def search(
-    system: System,
+    system: CountSystem,
     *,
     need: int | None,
     effort: float,
@@ -70,7 +70,7 @@ def _wanted(found: Possibilities, need: int | None) -> Flags:
     return found.open & short
 
 
-def _relax(system: System, found: Possibilities, need: int | None) -> None:
+def _relax(system: CountSystem, found: Possibilities, need: int | None) -> None:
     """Directions in which the known solution can move, in real numbers: a pair no direction raises is impossible.
 
     All coefficients are 0 or 1 and all right-hand sides 0, whatever the counts are.
@@ -86,7 +86,7 @@ def _relax(system: System, found: Possibilities, need: int | None) -> None:
     _take(system, found, move)
 
 
-def _take(system: System, found: Possibilities, move: npt.NDArray[np.float64]) -> bool:
+def _take(system: CountSystem, found: Possibilities, move: npt.NDArray[np.float64]) -> bool:
     """Learn from a direction that is whole, or becomes so when doubled, trebled and so on."""
     for scale in (1, 2, 3, 4, 6, 12):
         whole = np.rint(move * scale)
@@ -96,7 +96,7 @@ def _take(system: System, found: Possibilities, move: npt.NDArray[np.float64]) -
     return False
 
 
-def _near(system: System, found: Possibilities, need: int | None) -> None:
+def _near(system: CountSystem, found: Possibilities, need: int | None) -> None:
     """Solutions one step away from the known one: small moves, whole or nearly so, then a search where they are not."""
     for box in (1, 3):
         while not found.decided(need):
@@ -108,12 +108,12 @@ def _near(system: System, found: Possibilities, need: int | None) -> None:
             used = np.abs(solved[0]) > 1e-7
             if (
                 integer_search(system, found, _wanted(found, need), effort=1.0, box=box + 1, cells=used)
-                is not Ended.SOLVED
+                is not SolverStatus.SOLVED
             ):
                 break
 
 
-def _program(system: System, found: Possibilities, need: int | None, effort: float) -> None:
+def _program(system: CountSystem, found: Possibilities, need: int | None, effort: float) -> None:
     """Integer search: first near the known solution, then everywhere, then pair by pair with what effort is left."""
     left = effort
     box: int | None = 4
@@ -122,9 +122,9 @@ def _program(system: System, found: Possibilities, need: int | None, effort: flo
         spend = min(left, max(effort / 10, 1.0))
         ended = integer_search(system, found, wanted, effort=spend, box=box)
         left -= found.spent
-        if ended is Ended.SOLVED:
+        if ended is SolverStatus.SOLVED:
             continue
-        if ended is Ended.INFEASIBLE and box is None:
+        if ended is SolverStatus.INFEASIBLE and box is None:
             found.no |= wanted
         elif box is not None:
             box = None
@@ -138,5 +138,5 @@ def _program(system: System, found: Possibilities, need: int | None, effort: flo
         one[a, s] = True
         ended = integer_search(system, found, one, effort=left / (len(pairs) - number), box=None)
         left -= found.spent
-        if ended is Ended.INFEASIBLE:
+        if ended is SolverStatus.INFEASIBLE:
             found.no |= one

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import BadParameter, missing_extra
-from sfumato.query.auditing.atoms import Answered, Atoms, Ints
+from sfumato.query.auditing.atoms import AnswerConstraint, Atoms, Ints
 from sfumato.query.auditing.k_assign import AssignAuditor
 
 __all__ = ["SimulatableAuditor"]
@@ -50,7 +50,7 @@ class SimulatableAuditor:
         self.k, self.values, self.allow, self.draws, self.effort = k, values, allow, draws, effort
         self._prior = prior / prior.sum()
         self._atoms = Atoms(np.zeros(people, np.int32), values)
-        self._history: list[tuple[Ints, Answered]] = []
+        self._history: list[tuple[Ints, AnswerConstraint]] = []
 
     def allows(self, people: npt.ArrayLike) -> bool:
         """Whether the question may be answered, before anybody has looked at its answer."""
@@ -73,7 +73,7 @@ class SimulatableAuditor:
                 return False
         return True
 
-    def learn(self, people: npt.ArrayLike, answer: Answered) -> None:
+    def learn(self, people: npt.ArrayLike, answer: AnswerConstraint) -> None:
         """Add an answer that was given to the public history."""
         rows = self._atoms.select(people)
         self._atoms.commit(self._atoms.split(rows))
@@ -82,9 +82,9 @@ class SimulatableAuditor:
     def _safe(self, world: Ints, rows: Ints) -> bool:
         auditor = AssignAuditor(world, values=self.values, k=self.k, effort=self.effort)
         for people, answer in self._history:
-            auditor.crowd.commit(auditor.crowd.split(people))
+            auditor.partition.commit(auditor.partition.split(people))
             auditor.answers.append(answer)
-        auditor._yes = np.zeros((auditor.crowd.atoms, self.values), np.bool_)
+        auditor._yes = np.zeros((auditor.partition.atoms, self.values), np.bool_)
         auditor._no = np.zeros_like(auditor._yes)
         return auditor.judge(rows).safe
 
@@ -103,17 +103,17 @@ class SimulatableAuditor:
     def _world(self, rows: Ints, counts: Ints) -> Ints | None:
         """Some world that would give this answer, or None if the earlier answers rule it out."""
         atoms = Atoms(np.zeros(self._atoms.people, np.int32), self.values)
-        history = [*self._history, (rows, Answered.plain(counts))]
+        history = [*self._history, (rows, AnswerConstraint.plain(counts))]
         for people, _ in history:
             atoms.commit(atoms.split(people))
         solution = _solve(atoms, history, None)
         return None if solution is None else self._people(solution, np.random.default_rng(0), atoms)
 
     def _people(self, solution: Ints, rng: np.random.Generator, atoms: Atoms | None = None) -> Ints:
-        crowd = atoms or self._atoms
-        world = np.empty(crowd.people, np.int64)
-        for atom in range(crowd.atoms):
-            here = crowd.persons(atom)
+        partition = atoms or self._atoms
+        world = np.empty(partition.people, np.int64)
+        for atom in range(partition.atoms):
+            here = partition.persons(atom)
             if atom == 0:
                 world[here] = rng.choice(self.values, len(here), p=self._prior)
             else:
@@ -127,7 +127,7 @@ def _compositions(total: int, parts: int) -> Iterator[Ints]:
         yield np.diff(edges) - 1
 
 
-def _solve(atoms: Atoms, history: Sequence[tuple[Ints, Answered]], cost: Ints | None) -> Ints | None:
+def _solve(atoms: Atoms, history: Sequence[tuple[Ints, AnswerConstraint]], cost: Ints | None) -> Ints | None:
     """Numbers of each value in each atom that agree with the history, the cheapest for ``cost``; from public things."""
     try:
         from ortools.sat.python import cp_model

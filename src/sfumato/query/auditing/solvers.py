@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 from sfumato.errors import missing_extra
 from sfumato.query.auditing.atoms import Flags, Ints
-from sfumato.query.auditing.linear_system import System, upper_bounds
+from sfumato.query.auditing.linear_system import CountSystem, upper_bounds
 from sfumato.query.auditing.possibilities import Possibilities
 
-__all__ = ["Ended", "direction", "integer_search"]
+__all__ = ["SolverStatus", "direction", "integer_search"]
 
 Floats = npt.NDArray[np.float64]
 
 
-class Ended(Enum):
+class SolverStatus(Enum):
     """How an integer search ended."""
 
     SOLVED = auto()
@@ -32,7 +32,7 @@ class Ended(Enum):
 
 
 def direction(
-    system: System, no: Flags, wanted: Flags, *, box: int | None
+    system: CountSystem, no: Flags, wanted: Flags, *, box: int | None
 ) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
     """The move from the known solution that raises as many wanted pairs as possible, in real numbers.
 
@@ -76,7 +76,7 @@ def direction(
     return move, solved.x[2 * count :] > 0.5
 
 
-def _sums(system: System, place: Ints, width: int, box: int | None) -> tuple[Any, Any, Floats]:
+def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tuple[Any, Any, Floats]:
     """Sums that a move leaves alone, sums that it may raise only so far (answers with counterfeits), and how far."""
     from scipy.sparse import coo_array
 
@@ -112,8 +112,14 @@ def _sums(system: System, place: Ints, width: int, box: int | None) -> tuple[Any
 
 
 def integer_search(
-    system: System, found: Possibilities, wanted: Flags, *, effort: float, box: int | None, cells: Flags | None = None
-) -> Ended:
+    system: CountSystem,
+    found: Possibilities,
+    wanted: Flags,
+    *,
+    effort: float,
+    box: int | None,
+    cells: Flags | None = None,
+) -> SolverStatus:
     """Look for a solution with as many wanted pairs as possible; ``found`` learns from it.
 
     ``box`` bounds how far each number may move from the known solution, ``cells`` restricts which may move at all.
@@ -126,7 +132,7 @@ def integer_search(
     movable = ~found.no if cells is None else cells & ~found.no
     wanted = wanted & movable
     if not wanted.any():
-        return Ended.GAVE_UP
+        return SolverStatus.GAVE_UP
     bounds, known = upper_bounds(system), system.known
     model = cp_model.CpModel()
     place = np.full(known.shape, -1, np.int64)
@@ -169,9 +175,9 @@ def integer_search(
     state = solver.solve(model)
     found.spent = max(float(solver.response_proto.deterministic_time), 1e-3)
     if state == cp_model.INFEASIBLE:
-        return Ended.INFEASIBLE
+        return SolverStatus.INFEASIBLE
     if state not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Ended.GAVE_UP
+        return SolverStatus.GAVE_UP
     x = known.copy()
     x[movable] += np.array([solver.value(move) for move in moves], np.int64)
-    return Ended.SOLVED if system.fits(x) and found.learn(x) else Ended.GAVE_UP
+    return SolverStatus.SOLVED if system.fits(x) and found.learn(x) else SolverStatus.GAVE_UP

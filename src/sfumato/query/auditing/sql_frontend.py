@@ -12,9 +12,9 @@ from sfumato.engines.engine import Running
 from sfumato.errors import MetadataMissing
 from sfumato.query.auditing.atoms import Ints
 from sfumato.query.auditing.auditor import Auditor, Rules
-from sfumato.query.auditing.log_questions import Asked
+from sfumato.query.auditing.query_log import AuditQuery
 from sfumato.query.catalog import Catalog
-from sfumato.query.policy_query import inquire
+from sfumato.query.policy.policy_query import parse_policy_query
 from sfumato.secret import Permit
 
 __all__ = ["SqlAuditor"]
@@ -35,37 +35,48 @@ class SqlAuditor(Auditor):
         known = [(name, table.key, table.frame.write_csv()) for name, table in sorted(catalog.public.items())]
         self.beside = hashlib.sha256(repr((kinds, known)).encode()).hexdigest()
 
-    def read(self, question: str) -> Asked:
-        asked = inquire(question, self._catalog)
+    def read(self, query: str) -> AuditQuery:
+        asked = parse_policy_query(query, self._catalog)
         secrets = {name.lower(): name for name in self.secrets}
         if asked.joined & set(secrets):
-            raise asked.no(asked.node, "A join by a sensitive column is not audited.")
+            raise asked.refuse(asked.node, "A join by a sensitive column is not audited.")
         if asked.attached & set(secrets):
-            raise asked.no(asked.node, "A joined table has a column of the name of a sensitive one.", "Leave it out.")
+            raise asked.refuse(
+                asked.node, "A joined table has a column of the name of a sensitive one.", "Leave it out."
+            )
         hidden = [part for part in asked.conditions if part.columns & set(secrets)]
         for part in hidden:
             if len(part.columns & set(secrets)) > 1 or part.columns & self._ordinary():
-                raise asked.no(part.node, "One condition cannot compare a sensitive column with another column.",
-                               "Join conditions with AND, each about one column.")  # fmt: skip
+                raise asked.refuse(
+                    part.node,
+                    "One condition cannot compare a sensitive column with another column.",
+                    "Join conditions with AND, each about one column.",
+                )
         told = asked.people(part for part in asked.conditions if part not in hidden)
         if asked.kind == "count":
             if asked.value is not None:
-                raise asked.no(asked.node, "The audit counts people, not values.", "Write COUNT(*).")
+                raise asked.refuse(asked.node, "The audit counts people, not values.", "Write COUNT(*).")
             named = {name for part in hidden for name in part.columns & set(secrets)}
             if len(named) > 1:
-                raise asked.no(hidden[1].node, "A count has conditions on one sensitive column at most.")
-            return Asked(
+                raise asked.refuse(hidden[1].node, "A count has conditions on one sensitive column at most.")
+            return AuditQuery(
                 kind="count", column=None, public=told, secret=asked.holders(hidden) if hidden else None,
                 secret_column=secrets[named.pop()] if named else None,
             )  # fmt: skip
         if hidden:
-            raise asked.no(hidden[0].node, "Who is asked about is chosen by columns that are not sensitive.",
-                           "A condition on a sensitive column is for COUNT(*).")  # fmt: skip
+            raise asked.refuse(
+                hidden[0].node,
+                "Who is asked about is chosen by columns that are not sensitive.",
+                "A condition on a sensitive column is for COUNT(*).",
+            )
         column = secrets.get((asked.column or "").lower())
         if column is None:
-            raise asked.no(asked.node, "The audit answers COUNT(*), and what is asked of a sensitive column itself.",
-                           f"Sensitive here: {', '.join(self.secrets)}.")  # fmt: skip
-        return Asked(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)
+            raise asked.refuse(
+                asked.node,
+                "The audit answers COUNT(*), and what is asked of a sensitive column itself.",
+                f"Sensitive here: {', '.join(self.secrets)}.",
+            )
+        return AuditQuery(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)
 
     def bounds(self, column: str) -> tuple[float, float] | None:
         """The declared bounds. All values keep to them, or the desk would not have opened."""

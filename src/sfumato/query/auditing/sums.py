@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import BadParameter
-from sfumato.query.auditing.atoms import Atoms, Ints, Split
+from sfumato.query.auditing.atoms import Atoms, AtomSplit, Ints
 
 __all__ = ["Bounds", "SumAuditor", "intervals", "pinned"]
 
@@ -54,12 +54,12 @@ class SumAuditor:
     """
 
     def __init__(self, people: int) -> None:
-        self.crowd = Atoms(np.zeros(people, np.int32), 1)
+        self.partition = Atoms(np.zeros(people, np.int32), 1)
         self._rows: dict[int, Row] = {}
 
-    def judge(self, people: npt.ArrayLike) -> tuple[bool, Ints, tuple[Split, dict[int, Row]]]:
+    def judge(self, people: npt.ArrayLike) -> tuple[bool, Ints, tuple[AtomSplit, dict[int, Row]]]:
         """Whether the sum may be told, rows of the people it would fix, and the state for :meth:`accept`."""
-        split = self.crowd.split(self.crowd.select(people))
+        split = self.partition.split(self.partition.select(people))
         rows: dict[int, Row] = {}
         for pivot, row in self._rows.items():
             wider = dict(row)
@@ -77,29 +77,29 @@ class SumAuditor:
         found = [self._person(split, atom) for atom in exposed]
         return not found, np.array(sorted(found), np.int64), (split, rows)
 
-    def persons(self, split: Split, atoms: Ints) -> Ints:
+    def persons(self, split: AtomSplit, atoms: Ints) -> Ints:
         """Rows of the people who would be in these atoms."""
-        inside = np.zeros(self.crowd.people, np.bool_)
+        inside = np.zeros(self.partition.people, np.bool_)
         inside[split.people] = True
         rows = [np.empty(0, np.int64)]
         for atom in atoms.tolist():
-            here = self.crowd.persons(int(split.parent[atom]))
+            here = self.partition.persons(int(split.parent[atom]))
             moved = atom != split.parent[atom]
             rows.append(here[inside[here]] if moved else here[~inside[here]] if atom in split.moved else here)
         return np.sort(np.concatenate(rows))
 
-    def accept(self, state: tuple[Split, dict[int, Row]]) -> None:
+    def accept(self, state: tuple[AtomSplit, dict[int, Row]]) -> None:
         """Take the sum as told."""
         split, rows = state
-        if len(split.member) != len(self.crowd.member) + 1:
+        if len(split.member) != len(self.partition.member) + 1:
             raise BadParameter("this judgement was made before another answer was given; judge again.")
-        self.crowd.commit(split)
+        self.partition.commit(split)
         self._rows = rows
 
-    def _person(self, split: Split, atom: int) -> int:
-        inside = np.zeros(self.crowd.people, np.bool_)
+    def _person(self, split: AtomSplit, atom: int) -> int:
+        inside = np.zeros(self.partition.people, np.bool_)
         inside[split.people] = True
-        here = self.crowd.persons(int(split.parent[atom]))
+        here = self.partition.persons(int(split.parent[atom]))
         if atom != split.parent[atom]:
             here = here[inside[here]]
         elif atom in split.moved:
@@ -132,7 +132,7 @@ class Bounds:
 
 
 def intervals(
-    questions: list[Ints], sums: list[float], *, people: int, low: float, high: float, whom: Ints | None = None
+    queries: list[Ints], sums: list[float], *, people: int, low: float, high: float, whom: Ints | None = None
 ) -> Bounds:
     """For each person (or those of ``whom``), the smallest and largest value that agrees with all sums.
 
@@ -142,8 +142,8 @@ def intervals(
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
-    rows = np.concatenate([np.full(len(q), i) for i, q in enumerate(questions)])
-    matrix = coo_array((np.ones(len(rows)), (rows, np.concatenate(questions))), shape=(len(questions), people)).tocsr()
+    rows = np.concatenate([np.full(len(q), i) for i, q in enumerate(queries)])
+    matrix = coo_array((np.ones(len(rows)), (rows, np.concatenate(queries))), shape=(len(queries), people)).tocsr()
     chosen = np.arange(people) if whom is None else np.asarray(whom)
     ends = np.empty((2, len(chosen)))
     for place, person in enumerate(chosen):
@@ -157,7 +157,7 @@ def intervals(
     return Bounds(low=ends[0], high=ends[1])
 
 
-def pinned(split: Split, sums: list[float], *, low: float, high: float, share: float = 1e-6) -> Ints:
+def pinned(split: AtomSplit, sums: list[float], *, low: float, high: float, share: float = 1e-6) -> Ints:
     """Atoms whose people's values are known to within ``share`` of the range, all values lying in ``low`` .. ``high``.
 
     People of an atom are exchangeable, so that its total is what counts: with ``m`` people and a total between a and b,

@@ -46,22 +46,22 @@ class SwapAuditor:
 
     def after(self, people: Sequence[int], fakes: Sequence[int] = ()) -> set[Matching]:
         """The matchings that one more answer would leave; nothing is changed."""
-        question = _Question(people=frozenset(people), fakes=Counter(fakes))
+        query = _Question(people=frozenset(people), fakes=Counter(fakes))
         by_pair: dict[tuple[int, int], list[Matching]] = defaultdict(list)
         for matching in self._matchings:
             for pair in matching:
                 by_pair[pair].append(matching)
         holders: dict[int, list[int]] = defaultdict(list)
-        for person in sorted(question.people):
+        for person in sorted(query.people):
             holders[self.secrets[person]].append(person)
         kept: set[Matching] = set()
         for matching in sorted(self._matchings, key=sorted):
-            kept.update(self._meet(matching, question, holders, by_pair))
-        fresh = question.people - self._touched
+            kept.update(self._meet(matching, query, holders, by_pair))
+        fresh = query.people - self._touched
         for person in fresh:
             mine = self.secrets[person]
             for value in range(self.values):
-                if value != mine and question.fakes.get(value):
+                if value != mine and query.fakes.get(value):
                     kept.add(frozenset({(person, value)}))
                 for partner in holders[value] if value > mine else ():
                     if partner in fresh:
@@ -92,11 +92,11 @@ class SwapAuditor:
     def _meet(
         self,
         matching: Matching,
-        question: _Question,
+        query: _Question,
         holders: Mapping[int, Sequence[int]],
         by_pair: Mapping[tuple[int, int], Sequence[Matching]],
     ) -> list[Matching]:
-        inside = [(person, value) for person, value in matching if person in question.people]
+        inside = [(person, value) for person, value in matching if person in query.people]
         changed = {person for person, _ in matching}
         if not inside:
             return [matching]
@@ -107,7 +107,7 @@ class SwapAuditor:
             return []
         person, value = inside[0]
         gone = self.secrets[person]
-        made = [matching] if question.fakes.get(value) else []
+        made = [matching] if query.fakes.get(value) else []
         for partner in holders.get(value, ()):
             if partner in changed:
                 continue
@@ -117,21 +117,21 @@ class SwapAuditor:
             for other in by_pair.get((partner, gone), ()):
                 joined = matching | other
                 apart = not changed & {p for p, _ in other}
-                alone = sum(p in question.people for p, _ in other) == 1
+                alone = sum(p in query.people for p, _ in other) == 1
                 if apart and alone and all(self._agrees(joined, old) for old in self._questions):
                     made.append(joined)
         return made
 
-    def _agrees(self, matching: Matching, question: _Question) -> bool:
+    def _agrees(self, matching: Matching, query: _Question) -> bool:
         """Whether an earlier answer differs by one swap at most."""
-        inside = [(person, value) for person, value in matching if person in question.people]
+        inside = [(person, value) for person, value in matching if person in query.people]
         if len(inside) > 2:
             return False
         change: Counter[int] = Counter()
         for person, value in inside:
             change[value] += 1
             change[self.secrets[person]] -= 1
-        return all(count <= question.fakes.get(value, 0) for value, count in change.items())
+        return all(count <= query.fakes.get(value, 0) for value, count in change.items())
 
     def _trim(self, matchings: set[Matching]) -> set[Matching]:
         """Short matchings first, so many for each pair."""

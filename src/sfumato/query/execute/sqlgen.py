@@ -8,24 +8,33 @@ from math import isqrt
 from typing import Any
 
 from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut, Term
-from sfumato.query.plan.aggregates import Cells, Count, Distinct, Share, Sum
-from sfumato.query.plan.noise import Strategy, refinement
-from sfumato.query.plan.relational import narrowed
+from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.noise import NoisePlan, refinement
+from sfumato.query.plan.relational import prune_columns
 from sfumato.query.plan.scalar import text_sql
-from sfumato.query.sql.parse import Key, Question
+from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.schema import Kind
 
-__all__ = ["Listed", "additive", "bounded", "cells", "distinct", "group_columns", "value_sql", "written_out"]
+__all__ = [
+    "ValueTables",
+    "additive_sql",
+    "bin_counts_sql",
+    "bounding_pieces",
+    "distinct_count_sql",
+    "group_columns",
+    "inline_values",
+    "value_sql",
+]
 
 _FEW = 6
 """Up to so many groups of a unit are chosen by passes, two in each; more by a window."""
 
 
-Listed = Callable[[tuple[Any, ...]], str | None]
+ValueTables = Callable[[tuple[Any, ...]], str | None]
 """Where an engine keeps a list of public values; None: they are written out."""
 
 
-def written_out(values: tuple[Any, ...]) -> None:
+def inline_values(values: tuple[Any, ...]) -> None:
     """No list is kept."""
 
 
@@ -41,21 +50,21 @@ def value_sql(value: Any) -> str:
     return str(value) if isinstance(value, int) else text_sql(str(value))
 
 
-def group_columns(question: Question) -> list[str]:
+def group_columns(query: Query) -> list[str]:
     """What tells groups apart in a statement: a number where all groups are public, else the keys themselves."""
-    if not question.keys:
+    if not query.keys:
         return []
-    return ["g"] if question.public_keys else [f"k{i}" for i in range(len(question.keys))]
+    return ["g"] if query.public_keys else [f"k{i}" for i in range(len(query.keys))]
 
 
-def _source(question: Question, columns: list[str], listed: Listed) -> str:
+def _source(query: Query, columns: list[str], listed: ValueTables) -> str:
     """The rows with their group; rows of no known group are left out, so that they take nobody's place."""
-    unit = [] if question.rows.by_row else ["u"]
-    keyed = [key.scalar.sql for key in question.keys]
-    rows = f"({narrowed(question.rows, ' '.join([*keyed, *columns])).sql()})"
-    if question.keys and question.public_keys:
+    unit = [] if query.rows.by_row else ["u"]
+    keyed = [key.scalar.sql for key in query.keys]
+    rows = f"({prune_columns(query.rows, ' '.join([*keyed, *columns])).sql()})"
+    if query.keys and query.public_keys:
         number, joins = "", ""
-        for i, key in enumerate(question.keys):
+        for i, key in enumerate(query.keys):
             values = key.values or ()
             table = listed(values)
             if table is None:
@@ -63,10 +72,10 @@ def _source(question: Question, columns: list[str], listed: Listed) -> str:
             joins += f" JOIN {table} AS v{i}(name{i}, code{i}) ON {key.scalar.sql} = name{i}"
             number = f"({number} * {len(values)} + code{i})" if number else f"CAST(code{i} AS BIGINT)"
         return f"SELECT {', '.join([*unit, f'{number} AS g', *columns])} FROM {rows}{joins}"
-    keys = [f"{_nameable(key)} AS k{i}" for i, key in enumerate(question.keys)]
+    keys = [f"{_nameable(key)} AS k{i}" for i, key in enumerate(query.keys)]
     inner = f"SELECT {', '.join([*unit, *keys, *columns]) or '1'} FROM {rows}"
     tests = []
-    for i, key in enumerate(question.keys):
+    for i, key in enumerate(query.keys):
         if key.values is None:
             tests.append(f"k{i} IS NOT NULL")
         else:
@@ -74,7 +83,7 @@ def _source(question: Question, columns: list[str], listed: Listed) -> str:
     return f"SELECT * FROM ({inner}) WHERE {' AND '.join(tests)}" if tests else inner
 
 
-def _nameable(key: Key) -> str:
+def _nameable(key: GroupKey) -> str:
     """A key as it can be told: dates outside the calendar ("infinity", year 12000) have no name of their own, would be
     taken for other days, and are in no group."""
     if key.values is not None or key.scalar.kind not in (Kind.DATE, Kind.DATETIME):
@@ -91,118 +100,118 @@ def _grouped(select: list[str], source: str, keys: list[str]) -> str:
     return f"SELECT {', '.join([*keys, *select])} FROM {source}{by}"
 
 
-def additive(strategy: Strategy, secret: int, listed: Listed = written_out) -> str:
+def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> str:
     """Keys, then one number per count and sum, then the number of units, per group."""
-    question = strategy.question
-    keys = group_columns(question)
-    chosen = _chosen(question)
+    query = plan.query
+    keys = group_columns(query)
+    chosen = _chosen(query)
     columns, sums = [], []
-    for i, measurement in chosen:
-        match measurement:
+    for i, aggregate in chosen:
+        match aggregate:
             case Count(condition="TRUE"):
                 sums.append("COUNT(*)")
             case Count():
-                columns.append(f"{measurement.condition} AS m{i}")
+                columns.append(f"{aggregate.condition} AS m{i}")
                 sums.append(f"COUNT(*) FILTER (WHERE m{i})")
-            case Share():
-                columns += _common(measurement)
-                sums.append(f"COALESCE(SUM({measurement.steps}), 0)")
+            case BernsteinSum():
+                columns += _common(aggregate)
+                sums.append(f"COALESCE(SUM({aggregate.steps}), 0)")
             case _:
-                columns.append(f"{measurement.steps} AS m{i}")
+                columns.append(f"{aggregate.steps} AS m{i}")
                 sums.append(f"COALESCE(SUM(m{i}), 0)")
-    source = _source(question, columns, listed)
-    if strategy.bounding == "row":
+    source = _source(query, columns, listed)
+    if plan.bounding == "row":
         return _grouped([*sums, "COUNT(*)"], f"({source})", keys)
-    every = _everywhere(strategy)
-    passes = not every and strategy.bounding == "sample" and keys == ["g"] and strategy.groups <= _FEW
-    views, kept = _passes(source, strategy.groups, secret) if passes else ("", source)
-    each = _each(strategy, kept, ["u", *keys], sums)
-    if strategy.bounding == "clip":
-        return _clipped(strategy, each, keys, chosen)
+    every = _everywhere(plan)
+    passes = not every and plan.bounding == "sample" and keys == ["g"] and plan.groups <= _FEW
+    views, kept = _passes(source, plan.groups, secret) if passes else ("", source)
+    each = _each(plan, kept, ["u", *keys], sums)
+    if plan.bounding == "clip":
+        return _clipped(plan, each, keys, chosen)
     if not every and not passes:
         order = _place(secret) if keys == ["g"] else f"hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
         ranked = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({each})"
-        each = f"SELECT * FROM ({ranked}) WHERE place <= {strategy.groups}"
+        each = f"SELECT * FROM ({ranked}) WHERE place <= {plan.groups}"
     totals = [*(f"COALESCE(SUM(m{i}), 0)" for i, _ in chosen), "COUNT(*)"]
     return (f"WITH {views} " if views else "") + _grouped(totals, f"({each})", keys)
 
 
-def _everywhere(strategy: Strategy) -> bool:
+def _everywhere(plan: NoisePlan) -> bool:
     """Whether units count in all of their groups: nobody is in more groups than there are."""
-    groups = strategy.question.groups
-    return groups is not None and strategy.groups >= groups
+    groups = plan.query.groups
+    return groups is not None and plan.groups >= groups
 
 
-def _common(share: Share) -> list[str]:
+def _common(share: BernsteinSum) -> list[str]:
     """The column that a share and those behind it are worked out from."""
     return [] if share.column is None else [f"{share.column[1]} AS {share.column[0]}"]
 
 
-def _each(strategy: Strategy, source: str, by: list[str], sums: list[str]) -> str:
+def _each(plan: NoisePlan, source: str, by: list[str], sums: list[str]) -> str:
     """What counts of each unit in each group: its own counts and sums, each cut to what one unit may have."""
     parts, cut = [], []
-    for (i, measurement), total in zip(_chosen(strategy.question), sums, strict=True):
-        if isinstance(measurement, Share):
+    for (i, aggregate), total in zip(_chosen(plan.query), sums, strict=True):
+        if isinstance(aggregate, BernsteinSum):
             parts.append(f"{total} AS m{i}")
-            cut.append(f"{_share(strategy, i, measurement)} AS m{i}")
+            cut.append(f"{_share(plan, i, aggregate)} AS m{i}")
             continue
-        term = _term(measurement, strategy)
-        times = f" * {term.times}" if strategy.bounding == "clip" else ""
+        term = _term(aggregate, plan)
+        times = f" * {term.times}" if plan.bounding == "clip" else ""
         parts.append(f"CAST(greatest(least({total}, {term.high}), {term.low}) AS BIGINT){times} AS m{i}")
         cut.append(f"m{i}")
     each = _grouped(parts or ["1"], f"({source})", by)
-    if not any(isinstance(m, Share) for _, m in _chosen(strategy.question)):
+    if not any(isinstance(m, BernsteinSum) for _, m in _chosen(plan.query)):
         return each
     return f"SELECT {', '.join([*by, *cut])} FROM ({each})"
 
 
-def bounded(strategy: Strategy, secret: int, listed: Listed = written_out) -> Bounded | None:
+def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
     """What ``additive`` adds up, in pieces; None where groups have no numbers or units no rows to bring together."""
-    question, g = strategy.question, strategy.groups
-    if strategy.bounding == "row" or group_columns(question) != ["g"]:
+    query, g = plan.query, plan.groups
+    if plan.bounding == "row" or group_columns(query) != ["g"]:
         return None
-    chosen = _chosen(question)
+    chosen = _chosen(query)
     columns, numbers = [], []
-    for i, measurement in chosen:
-        match measurement:
+    for i, aggregate in chosen:
+        match aggregate:
             case Count(condition="TRUE"):
                 pass
             case Count():
-                columns.append(f"CASE WHEN {measurement.condition} THEN 1 ELSE 0 END AS m{i}")
+                columns.append(f"CASE WHEN {aggregate.condition} THEN 1 ELSE 0 END AS m{i}")
                 numbers.append(f"m{i}")
-            case Share():
-                columns += _common(measurement)
-                numbers.append(f"COALESCE({measurement.steps}, 0)")
+            case BernsteinSum():
+                columns += _common(aggregate)
+                numbers.append(f"COALESCE({aggregate.steps}, 0)")
             case _:
-                columns.append(f"COALESCE({measurement.steps}, 0) AS m{i}")
+                columns.append(f"COALESCE({aggregate.steps}, 0) AS m{i}")
                 numbers.append(f"m{i}")
-    clip = strategy.bounding == "clip"
+    clip = plan.bounding == "clip"
     ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
     items = ["u", f"{'g' if clip else _place(secret)} AS place", *numbers]
-    source = f"SELECT {', '.join(items)} FROM ({_source(question, columns, listed)})"
-    terms = tuple(_term(m, strategy) for _, m in chosen if not (isinstance(m, Share) and m.place))
-    return Bounded(source=source, groups=question.groups or 1, ends=ends, terms=terms)
+    source = f"SELECT {', '.join(items)} FROM ({_source(query, columns, listed)})"
+    terms = tuple(_term(m, plan) for _, m in chosen if not (isinstance(m, BernsteinSum) and m.place))
+    return Bounded(source=source, groups=query.groups or 1, ends=ends, terms=terms)
 
 
-def _chosen(question: Question) -> list[tuple[int, Count | Sum]]:
-    return [(i, m) for i, m in enumerate(question.measurements) if isinstance(m, Count | Sum)]
+def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:
+    return [(i, m) for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
 
 
-def _term(measurement: Count | Sum, strategy: Strategy) -> Term:
+def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
     """How a unit's own number within one group is cut before anything is added up over units."""
-    clip, reach = strategy.bounding == "clip", measurement.reach(1)
-    times, bound = (refinement(measurement), _bound(measurement, strategy)) if clip else (1, 0)
-    if isinstance(measurement, Share):
-        low, high = measurement.ends or (0, 0)
-        cut = Cut.MEAN if clip or measurement.ends is None else Cut.SUM
-        rows = isqrt(strategy.groups * strategy.rows**2) + 1 if clip else strategy.rows
-        return Term(reach=reach, low=low, high=high, times=times, bound=bound, shares=measurement.parts, cut=cut,
+    clip, reach = plan.bounding == "clip", aggregate.sensitivity(1)
+    times, bound = (refinement(aggregate), _bound(aggregate, plan)) if clip else (1, 0)
+    if isinstance(aggregate, BernsteinSum):
+        low, high = aggregate.ends or (0, 0)
+        cut = Cut.MEAN if clip or aggregate.ends is None else Cut.SUM
+        rows = isqrt(plan.groups * plan.rows**2) + 1 if clip else plan.rows
+        return Term(reach=reach, low=low, high=high, times=times, bound=bound, shares=aggregate.parts, cut=cut,
                     rows=rows)  # fmt: skip
-    low, high = _part(measurement, strategy.rows)
+    low, high = _part(aggregate, plan.rows)
     if clip:
         far = isqrt(bound) // times + 1
-        low, high = -far if low < 0 else 0, 1 if isinstance(measurement, Count) and measurement.once else far
-    every = isinstance(measurement, Count) and measurement.condition == "TRUE"
+        low, high = -far if low < 0 else 0, 1 if isinstance(aggregate, Count) and aggregate.once else far
+    every = isinstance(aggregate, Count) and aggregate.condition == "TRUE"
     return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=every)
 
 
@@ -237,27 +246,27 @@ def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
     return ", ".join(views), f"SELECT r.* FROM r JOIN {f} ON r.u = {f}.u WHERE {' OR '.join(tests)}"
 
 
-def _part(measurement: Count | Sum, rows: int) -> tuple[int, int]:
-    if isinstance(measurement, Count):
-        return 0, 1 if measurement.once else rows
-    return min(0, measurement.low) * rows, max(0, measurement.high) * rows
+def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
+    if isinstance(aggregate, Count):
+        return 0, 1 if aggregate.once else rows
+    return min(0, aggregate.low) * rows, max(0, aggregate.high) * rows
 
 
-def _share(strategy: Strategy, index: int, share: Share) -> str:
+def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> str:
     """A unit's part of one share within a group.
 
     All rows of a unit together weigh a whole number n of wholes. Where that is too many, every share is cut in the same
     proportion, so that the unit's mean stays what it is. Where a sum matters more than a mean, the sum is kept as far
     as ``rows`` rows allow, and the shares are made to fit it.
     """
-    first, r, whole = index - share.place, strategy.rows, share.high
+    first, r, whole = index - share.place, plan.rows, share.high
     names = [f"m{first + place}" for place in range(share.parts)]
     own, total = names[share.place], f"({' + '.join(names)})"
     times = 1
-    if strategy.bounding == "clip":
+    if plan.bounding == "clip":
         # Enough rows for any vector within the norm; the scaling that follows is the same for all shares.
-        r, times = isqrt(strategy.groups * r * r) + 1, refinement(share)
-    if share.ends is None or strategy.bounding == "clip":
+        r, times = isqrt(plan.groups * r * r) + 1, refinement(share)
+    if share.ends is None or plan.bounding == "clip":
         times_r = f"({own} * {r})" if r > 1 else own
         kept = f"CASE WHEN {total} <= {r * whole} THEN {own} ELSE {times_r} // greatest({total} // {whole}, 1) END"
         return f"CAST({kept} AS BIGINT)" + (f" * {times}" if times > 1 else "")
@@ -269,26 +278,26 @@ def _share(strategy: Strategy, index: int, share: Share) -> str:
     return f"CAST({upper if share.place else f'({weight} - {upper})'} AS BIGINT)"
 
 
-def _bound(measurement: Count | Sum, strategy: Strategy) -> int:
+def _bound(aggregate: Count | Sum, plan: NoisePlan) -> int:
     """The square of the norm a unit's vector is scaled down to, in fine steps."""
-    return strategy.groups * (measurement.reach(strategy.rows) * refinement(measurement)) ** 2
+    return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2
 
 
-def _clipped(strategy: Strategy, each: str, keys: list[str], chosen: list[tuple[int, Count | Sum]]) -> str:
+def _clipped(plan: NoisePlan, each: str, keys: list[str], chosen: list[tuple[int, Count | Sum]]) -> str:
     """Scale every unit's vector over the groups down to its bound in L2 norm; squares are added up exactly.
 
     The shares of a number are one vector and are scaled alike, so that a unit's mean stays what it is.
     """
     squares = []
-    for i, measurement in chosen:
-        shares = range(i, i + measurement.parts) if isinstance(measurement, Share) else range(i, i + 1)
-        if not isinstance(measurement, Share) or not measurement.place:
+    for i, aggregate in chosen:
+        shares = range(i, i + aggregate.parts) if isinstance(aggregate, BernsteinSum) else range(i, i + 1)
+        if not isinstance(aggregate, BernsteinSum) or not aggregate.place:
             squares.append(f"{' + '.join(f'SUM(CAST(m{k} AS HUGEINT) * m{k})' for k in shares)} AS s{i}")
     norms = f"SELECT u, {', '.join(squares)} FROM each GROUP BY u"
     parts = []
-    for i, measurement in chosen:
-        bound = _bound(measurement, strategy)
-        norm = f"s{i - measurement.place}" if isinstance(measurement, Share) else f"s{i}"
+    for i, aggregate in chosen:
+        bound = _bound(aggregate, plan)
+        norm = f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}"
         factor = f"sqrt(CAST({float(bound)!r} AS DOUBLE) / CAST({norm} AS DOUBLE)) * CAST({SAFE!r} AS DOUBLE)"
         scaled = f"CAST(trunc(m{i} * ({factor})) AS BIGINT)"
         parts.append(f"COALESCE(SUM(CASE WHEN {norm} <= {bound} THEN m{i} ELSE {scaled} END), 0)")
@@ -296,15 +305,15 @@ def _clipped(strategy: Strategy, each: str, keys: list[str], chosen: list[tuple[
     return f"WITH each AS ({each}), norms AS ({norms}) {last}"
 
 
-def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, listed: Listed, *, same: bool) -> str:
+def _bounded_rows(plan: NoisePlan, value: str, column: str, secret: int, listed: ValueTables, *, same: bool) -> str:
     """Values with at most ``rows`` of each unit in a group and at most ``groups`` groups of each unit.
 
     With ``same``, equal values within a unit and group count as one.
     """
-    question = strategy.question
-    keys = group_columns(question)
-    source = f"SELECT * FROM ({_source(question, [f'{value} AS {column}'], listed)}) WHERE {column} IS NOT NULL"
-    if strategy.bounding == "row":
+    query = plan.query
+    keys = group_columns(query)
+    source = f"SELECT * FROM ({_source(query, [f'{value} AS {column}'], listed)}) WHERE {column} IS NOT NULL"
+    if plan.bounding == "row":
         return source
     by = ", ".join(["u", *keys])
     if same:
@@ -315,22 +324,24 @@ def _bounded_rows(strategy: Strategy, value: str, column: str, secret: int, list
         source = f"SELECT *, row_number() OVER (PARTITION BY {by}, {column}) AS twin FROM ({source})"
         order = f"hash({column}, twin, u, {secret}), {column}, twin"
     few = f"SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS turn FROM ({source})"
-    kept = f"SELECT * FROM ({few}) WHERE turn <= {strategy.rows}"
-    if keys and not _everywhere(strategy):
+    kept = f"SELECT * FROM ({few}) WHERE turn <= {plan.rows}"
+    if keys and not _everywhere(plan):
         rank = f"dense_rank() OVER (PARTITION BY u ORDER BY hash({', '.join(keys)}, u, {secret}), {', '.join(keys)})"
-        kept = f"SELECT * FROM (SELECT *, {rank} AS place FROM ({kept})) WHERE place <= {strategy.groups}"
+        kept = f"SELECT * FROM (SELECT *, {rank} AS place FROM ({kept})) WHERE place <= {plan.groups}"
     return kept
 
 
-def cells(strategy: Strategy, measurement: Cells, secret: int, listed: Listed = written_out) -> str:
+def bin_counts_sql(plan: NoisePlan, aggregate: BinCounts, secret: int, listed: ValueTables = inline_values) -> str:
     """Keys, cell and number of rows."""
-    value = f"CASE WHEN {measurement.condition} THEN {measurement.cell} END"
-    rows = _bounded_rows(strategy, value, "cell", secret, listed, same=False)
-    return _grouped(["COUNT(*)"], f"({rows})", [*group_columns(strategy.question), "cell"])
+    value = f"CASE WHEN {aggregate.condition} THEN {aggregate.cell} END"
+    rows = _bounded_rows(plan, value, "cell", secret, listed, same=False)
+    return _grouped(["COUNT(*)"], f"({rows})", [*group_columns(plan.query), "cell"])
 
 
-def distinct(strategy: Strategy, measurement: Distinct, secret: int, listed: Listed = written_out) -> str:
+def distinct_count_sql(
+    plan: NoisePlan, aggregate: DistinctCount, secret: int, listed: ValueTables = inline_values
+) -> str:
     """Keys and number of different values."""
-    value = f"CASE WHEN {measurement.condition} THEN {measurement.value} END"
-    rows = _bounded_rows(strategy, value, "seen", secret, listed, same=True)
-    return _grouped(["COUNT(DISTINCT seen)"], f"({rows})", group_columns(strategy.question))
+    value = f"CASE WHEN {aggregate.condition} THEN {aggregate.value} END"
+    rows = _bounded_rows(plan, value, "seen", secret, listed, same=True)
+    return _grouped(["COUNT(DISTINCT seen)"], f"({rows})", group_columns(plan.query))

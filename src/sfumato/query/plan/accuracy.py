@@ -15,11 +15,11 @@ from typing import Any
 
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.errors import BadParameter, QueryRefused
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
-from sfumato.query.sql.parse import Question, Target
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.sql.parse import ErrorTarget, Query
 
-__all__ = ["close_enough", "doubling", "for_error"]
+__all__ = ["doubling_plans", "error_reached", "plan_for_error"]
 
 _STEPS = 7
 _DIRECT = ("count", "sum", "distinct")
@@ -29,26 +29,26 @@ def _cost(epsilon: Fraction, delta: Fraction) -> PrivacyLoss:
     return approximate(epsilon, delta) if delta else pure(epsilon)
 
 
-def _target(question: Question) -> Target:
+def _target(query: Query) -> ErrorTarget:
     """What is wanted; refused where it is wanted of something else than counts and sums."""
-    shown = [output for _, output in question.outputs if output.op != "key"]
-    if question.target is None or any(output.op not in _DIRECT for output in shown):
+    shown = [output for _, output in query.outputs if output.op != "key"]
+    if query.target is None or any(output.op not in _DIRECT for output in shown):
         raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
-    return question.target
+    return query.target
 
 
-def _error(strategy: Strategy, confidence: Fraction) -> float:
+def _error(plan: NoisePlan, confidence: Fraction) -> float:
     """The largest of the errors of what is shown."""
-    shown = [output for _, output in strategy.question.outputs if output.op != "key"]
-    return max(strategy.error(output.value, confidence) for output in shown)
+    shown = [output for _, output in plan.query.outputs if output.op != "key"]
+    return max(plan.error(output.value, confidence) for output in shown)
 
 
-def for_error(question: Question, delta: Fraction, limits: dict[str, Any]) -> Strategy:
+def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> NoisePlan:
     """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
-    target = _target(question)
+    target = _target(query)
 
-    def plan(epsilon: Fraction) -> Strategy:
-        return choose(question, _cost(epsilon, delta), **limits)
+    def plan(epsilon: Fraction) -> NoisePlan:
+        return plan_query(query, _cost(epsilon, delta), **limits)
 
     low, high = Fraction(1, 1 << 20), Fraction(1 << 10)
     if _error(plan(high), target.confidence) > target.size:
@@ -59,25 +59,25 @@ def for_error(question: Question, delta: Fraction, limits: dict[str, Any]) -> St
     return plan(high)
 
 
-def doubling(question: Question, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Iterator[Strategy]:
+def doubling_plans(query: Query, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Iterator[NoisePlan]:
     """Strategies at doubling costs that add up to ``ceiling`` and ``delta`` if all are used."""
-    _target(question)
-    if question.keys or len(question.outputs) != 1:
+    _target(query)
+    if query.keys or len(query.outputs) != 1:
         raise QueryRefused(
             "A relative error is about one number.", fix="Leave out GROUP BY, or write an absolute error: ERROR 50."
         )
     if ceiling <= 0:
         raise BadParameter("a relative error needs an epsilon above 0 that it may cost at most.")
-    bare = replace(question, target=None)
+    bare = replace(query, target=None)
     for step in range(_STEPS):
-        yield choose(bare, _cost(ceiling * 2**step / (2**_STEPS - 1), delta / _STEPS), **limits)
+        yield plan_query(bare, _cost(ceiling * 2**step / (2**_STEPS - 1), delta / _STEPS), **limits)
 
 
-def close_enough(question: Question, strategy: Strategy, value: float) -> bool:
+def error_reached(query: Query, plan: NoisePlan, value: float) -> bool:
     """Whether noise of this size around this noisy answer is within the wanted share of the true one.
 
     The chance of being wrong is shared among the steps, since each of them is looked at.
     """
-    target = _target(question)
-    radius = _error(strategy, 1 - (1 - target.confidence) / _STEPS)
+    target = _target(query)
+    radius = _error(plan, 1 - (1 - target.confidence) / _STEPS)
     return abs(value) > radius and radius <= float(target.size) * (abs(value) - radius)

@@ -16,18 +16,18 @@ from sfumato.schema import Kind
 
 __all__ = [
     "Aggregate",
-    "Cells",
+    "BernsteinSum",
+    "BinCounts",
     "Count",
-    "Distinct",
+    "DistinctCount",
+    "FixedPoint",
     "Moments",
-    "Share",
-    "Steps",
     "Sum",
-    "cells_of",
-    "moments_of",
+    "bin_counts_aggregate",
+    "bounds_problem",
+    "moments_aggregate",
     "present",
-    "sum_of",
-    "unfit_bounds",
+    "sum_aggregate",
 ]
 
 _FINE = 20
@@ -40,7 +40,7 @@ class Aggregate(ABC):
     """One whole number per group."""
 
     @abstractmethod
-    def reach(self, rows: int) -> int:
+    def sensitivity(self, rows: int) -> int:
         """Most that one unit with up to ``rows`` rows in a group can add to or take from the number."""
 
 
@@ -51,12 +51,12 @@ class Count(Aggregate):
     condition: str = "TRUE"
     once: bool = False
 
-    def reach(self, rows: int) -> int:
+    def sensitivity(self, rows: int) -> int:
         return 1 if self.once else rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class FixedPoint:
     """A bounded number in whole steps of a grid."""
 
     sql: str
@@ -77,11 +77,11 @@ class Sum(Aggregate):
     low: int
     high: int
     grid: Fraction
-    of: Steps | None = None
+    of: FixedPoint | None = None
     """The number by itself, and the condition of the rows that count; for sums that may share a measurement."""
     condition: str = "TRUE"
 
-    def reach(self, rows: int) -> int:
+    def sensitivity(self, rows: int) -> int:
         return rows * max(abs(self.low), abs(self.high))
 
 
@@ -89,16 +89,16 @@ class Sum(Aggregate):
 class Moments(Aggregate):
     """How many rows have a number, their sum and, in degree 2, the sum of their squares: measured as shares."""
 
-    of: Steps
+    of: FixedPoint
     condition: str
     degree: int
 
-    def reach(self, rows: int) -> int:
+    def sensitivity(self, rows: int) -> int:
         return rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share(Sum):
+class BernsteinSum(Sum):
     """One of ``parts`` sums among which each row's weight of ``high`` steps is divided: see ``shares``.
 
     Its steps are missing, not 0, for a row that has none, and are written over a column that the parts have in common.
@@ -114,18 +114,18 @@ class Share(Sum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Distinct(Aggregate):
+class DistinctCount(Aggregate):
     """Different values among the rows for which a condition holds."""
 
     value: str
     condition: str
 
-    def reach(self, rows: int) -> int:
+    def sensitivity(self, rows: int) -> int:
         return rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells(Aggregate):
+class BinCounts(Aggregate):
     """Rows per cell of a public range of values; a quantile is chosen from these."""
 
     cell: str
@@ -135,7 +135,7 @@ class Cells(Aggregate):
     cells: int
     rank: Fraction
 
-    def reach(self, rows: int) -> int:
+    def sensitivity(self, rows: int) -> int:
         return rows
 
 
@@ -150,7 +150,7 @@ _WIDEST = Fraction(10**15)
 _NARROWEST = Fraction(1, 10**100)
 
 
-def unfit_bounds(scalar: Scalar) -> str:
+def bounds_problem(scalar: Scalar) -> str:
     """Why a number cannot be measured within its bounds, or nothing.
 
     Bounds beyond what floats can tell apart would make steps of width 0, and a division by those fails or not depending
@@ -178,7 +178,7 @@ def _grid(largest: Fraction, whole: bool) -> Fraction:
     return Fraction(2) ** (ceil(log2(largest)) - _FINE) if largest > 0 else Fraction(1)
 
 
-def _steps(scalar: Scalar) -> Steps:
+def _steps(scalar: Scalar) -> FixedPoint:
     low, high = _bounds(scalar)
     grid = _grid(max(abs(low), abs(high)), scalar.kind is Kind.INTEGER)
     bottom, top = (low / grid).__floor__(), (high / grid).__ceil__()
@@ -188,22 +188,22 @@ def _steps(scalar: Scalar) -> Steps:
     ends = [str(end) if whole else f"CAST({float(end * grid)!r} AS DOUBLE)" for end in (bottom, top)]
     clipped = f"greatest(least({x}, {ends[1]}), {ends[0]})"
     inside = clipped if whole else f"CAST(floor({clipped} / CAST({float(grid)!r} AS DOUBLE)) AS BIGINT)"
-    return Steps(sql=inside, present=present(scalar), low=bottom, high=top, grid=grid)
+    return FixedPoint(sql=inside, present=present(scalar), low=bottom, high=top, grid=grid)
 
 
-def sum_of(scalar: Scalar, condition: str) -> Sum:
+def sum_aggregate(scalar: Scalar, condition: str) -> Sum:
     """The measurement of a bounded number's sum."""
     of = _steps(scalar)
     steps = f"(CASE WHEN {condition} AND {of.present} THEN {of.sql} ELSE 0 END)"
     return Sum(steps=steps, low=of.low, high=of.high, grid=of.grid, of=of, condition=condition)
 
 
-def moments_of(scalar: Scalar, condition: str, degree: int) -> Moments:
+def moments_aggregate(scalar: Scalar, condition: str, degree: int) -> Moments:
     """What a mean (degree 1) or a variance (degree 2) of a bounded number is worked out from."""
     return Moments(of=_steps(scalar), condition=condition, degree=degree)
 
 
-def cells_of(scalar: Scalar, condition: str, rank: Fraction) -> Cells:
+def bin_counts_aggregate(scalar: Scalar, condition: str, rank: Fraction) -> BinCounts:
     """The measurement a quantile is chosen from: up to four million cells over the declared range."""
     low, high = _bounds(scalar)
     if scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
@@ -215,4 +215,4 @@ def cells_of(scalar: Scalar, condition: str, rank: Fraction) -> Cells:
         share = f"(({scalar.as_double()} - CAST({float(low)!r} AS DOUBLE)) / CAST({float(grid)!r} AS DOUBLE))"
         cell = f"CAST(greatest(least(round({share}), {_MOST_CELLS}), 0) AS BIGINT)"
     condition = f"({condition} AND {present(scalar)})"
-    return Cells(cell=cell, condition=condition, low=low, grid=grid, cells=cells, rank=rank)
+    return BinCounts(cell=cell, condition=condition, low=low, grid=grid, cells=cells, rank=rank)

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Moments, Share, Steps, Sum
-from sfumato.query.results.postprocess import Linear, Output, Ratio
-from sfumato.query.sql.parse import Question
+from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, FixedPoint, Moments, Sum
+from sfumato.query.results.postprocess import LinearCombination, OutputExpr, Ratio
+from sfumato.query.sql.parse import Query
 
-__all__ = ["arrange", "divide", "ranks_from"]
+__all__ = ["bernstein_weights", "combine_aggregates", "joint_ranks"]
 
 _FINE = 20
 """Squares of up to 2**20 steps are summed; a wider number is first put on a coarser grid."""
@@ -30,7 +30,7 @@ _HOSTS = 2
 """A count that several sums could give is the mean of this many at most."""
 
 
-def divide(width: int, degree: int, step: int) -> tuple[int, ...]:
+def bernstein_weights(width: int, degree: int, step: int) -> tuple[int, ...]:
     """The shares of a row whose value lies ``step`` steps above the lower end, the upper end's last.
 
     >>> divide(10, 1, 3), divide(10, 2, 3)
@@ -44,7 +44,7 @@ def divide(width: int, degree: int, step: int) -> tuple[int, ...]:
 class _Block:
     """A measurement being put together."""
 
-    of: Steps
+    of: FixedPoint
     condition: str
     """Of the rows whose values count."""
     degree: int
@@ -87,50 +87,56 @@ class _Block:
             columns[len(steps)] = (f"x{self.first + len(steps)}", none)
             steps.append(f"x{self.first + len(steps)}")
         ends = None if self.rows is None else (low, low + width)
+        common: dict[str, Any] = {
+            "low": 0,
+            "high": whole,
+            "grid": Fraction(1, whole),
+            "parts": len(steps),
+            "degree": self.degree,
+        }
         return [
-            Share(steps=sql, column=columns.get(place), low=0, high=whole, grid=Fraction(1, whole), parts=len(steps),
-                  place=place, ends=ends, degree=self.degree)
+            BernsteinSum(steps=sql, column=columns.get(place), place=place, ends=ends, **common)
             for place, sql in enumerate(steps)
-        ]  # fmt: skip
+        ]
 
-    def _linear(self, weights: tuple[Fraction | int, ...], unit: Fraction, what: str) -> Linear:
+    def _linear(self, weights: tuple[Fraction | int, ...], unit: Fraction, what: str) -> LinearCombination:
         terms = tuple((self.first + i, Fraction(weight)) for i, weight in enumerate(weights) if weight)
-        return Linear(terms=terms, unit=unit, what=what)
+        return LinearCombination(terms=terms, unit=unit, what=what)
 
-    def count(self, *, all_rows: bool) -> Linear:
+    def count(self, *, all_rows: bool) -> LinearCombination:
         parts = self.degree + 1 + (all_rows and self.missing)
         what = "Number of rows" if all_rows or self.rows is not None else "Number of values"
         return replace(self._linear((1,) * parts, Fraction(1), what), whole=True)
 
-    def total(self) -> Linear:
+    def total(self) -> LinearCombination:
         low, width = self.ends
         bottom, high = self.of.grid * low, self.of.grid * (low + width * self.coarse)
         weights = (bottom, high) if self.degree == 1 else (bottom, (bottom + high) / 2, high)
         unit = max(abs(self.of.low), abs(self.of.high)) * self.of.grid
         return self._linear(weights, unit or Fraction(1), "Sum")
 
-    def spread(self) -> tuple[Linear, Linear]:
+    def spread(self) -> tuple[LinearCombination, LinearCombination]:
         """The sums of squared and of plain distances from the middle of the range."""
         span = self.ends[1] * self.coarse * self.of.grid
         second = self._linear((span**2 / 4, -(span**2) / 4, span**2 / 4), span**2 / 4, "Sum of squares")
         return second, self._linear((-span / 2, Fraction(0), span / 2), span / 2, "Sum of distances")
 
 
-def arrange(question: Question, *, sums: bool, counted: bool = False) -> Question:
+def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Query:
     """The same question with what can be measured together measured as shares.
 
     Without ``sums``, sums and counts that no mean goes with are left as they are. With ``counted``, a sum that nothing
     counts the rows of is measured as if something did: private keys can then be named by that count.
     """
     blocks: list[_Block] = []
-    for moments in (m for m in question.measurements if isinstance(m, Moments)):
+    for moments in (m for m in query.aggregates if isinstance(m, Moments)):
         block = next((b for b in blocks if (b.of, b.condition) == (moments.of, moments.condition)), None)
         if block is None:
             blocks.append(_Block(of=moments.of, condition=moments.condition, degree=moments.degree))
         else:
             block.degree = max(block.degree, moments.degree)
     means = list(blocks)
-    counts = {m.condition for m in question.measurements if isinstance(m, Count) and not m.once}
+    counts = {m.condition for m in query.aggregates if isinstance(m, Count) and not m.once}
     if counted and not counts and not means:
         counts = {"TRUE"}
     hosted = {block.counted for block in means}
@@ -139,33 +145,33 @@ def arrange(question: Question, *, sums: bool, counted: bool = False) -> Questio
             block.missing = True
             hosted.add(block.condition)
     alone: dict[Sum, _Block] = {}
-    for measurement in question.measurements:
-        if not isinstance(measurement, Sum) or measurement.of is None or not sums:
+    for aggregate in query.aggregates:
+        if not isinstance(aggregate, Sum) or aggregate.of is None or not sums:
             continue
-        of, condition = measurement.of, measurement.condition
+        of, condition = aggregate.of, aggregate.condition
         if any((b.of, b.condition) == (of, condition) for b in means):
             continue
         fitting = (condition, f"({condition} AND {of.present})", "TRUE")
         rows = next((c for c in fitting if c in counts - hosted), None)
         if rows is not None:
-            alone[measurement] = _Block(of=of, condition=condition, degree=1, rows=rows)
-            blocks.append(alone[measurement])
-    families = [_family(m) for m in question.measurements if isinstance(m, Cells)]
+            alone[aggregate] = _Block(of=of, condition=condition, degree=1, rows=rows)
+            blocks.append(alone[aggregate])
+    families = [_family(m) for m in query.aggregates if isinstance(m, BinCounts)]
     if not blocks and len(set(families)) == len(families):
-        return question
-    return _rewritten(question, blocks, means, alone)
+        return query
+    return _rewritten(query, blocks, means, alone)
 
 
-def _family(cells: Cells) -> Cells:
+def _family(cells: BinCounts) -> BinCounts:
     """What quantiles of the same numbers have in common."""
     return replace(cells, rank=Fraction(0))
 
 
-def _rewritten(question: Question, blocks: list[_Block], means: list[_Block], alone: dict[Sum, _Block]) -> Question:
-    def mean_of(of: Steps | None, condition: str) -> _Block | None:
+def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: dict[Sum, _Block]) -> Query:
+    def mean_of(of: FixedPoint | None, condition: str) -> _Block | None:
         return next((b for b in means if (b.of, b.condition) == (of, condition)), None)
 
-    def count_of(condition: str) -> Linear | None:
+    def count_of(condition: str) -> LinearCombination | None:
         own = [b for b in blocks if b.counted == condition]
         if not own:
             found = next((b for b in means if b.missing and b.condition == condition), None)
@@ -174,59 +180,59 @@ def _rewritten(question: Question, blocks: list[_Block], means: list[_Block], al
         terms = tuple((index, weight / len(exact)) for one in exact for index, weight in one.terms)
         return replace(exact[0], terms=terms)
 
-    measurements: list[Aggregate] = []
+    aggregates: list[Aggregate] = []
     for block in blocks:
-        block.first = len(measurements)
-        measurements += block.shares()
+        block.first = len(aggregates)
+        aggregates += block.shares()
     places: dict[int, Any] = {}
-    for i, measurement in enumerate(question.measurements):
-        match measurement:
-            case Cells():
+    for i, aggregate in enumerate(query.aggregates):
+        match aggregate:
+            case BinCounts():
                 if i in places:
                     continue
-                own = [(k, m) for k, m in enumerate(question.measurements)
-                       if isinstance(m, Cells) and _family(m) == _family(measurement)]  # fmt: skip
+                own = [(k, m) for k, m in enumerate(query.aggregates)
+                       if isinstance(m, BinCounts) and _family(m) == _family(aggregate)]  # fmt: skip
                 for k, m in sorted(own, key=lambda pair: pair[1].rank):  # together and ascending: one draw
-                    places[k] = len(measurements)
-                    measurements.append(m)
+                    places[k] = len(aggregates)
+                    aggregates.append(m)
                 continue
             case Moments():
-                places[i] = mean_of(measurement.of, measurement.condition)
+                places[i] = mean_of(aggregate.of, aggregate.condition)
                 continue
-            case Count(once=False) if (found := count_of(measurement.condition)) is not None:
+            case Count(once=False) if (found := count_of(aggregate.condition)) is not None:
                 places[i] = found
                 continue
             case Sum():
-                shared = alone.get(measurement) or mean_of(measurement.of, measurement.condition)
+                shared = alone.get(aggregate) or mean_of(aggregate.of, aggregate.condition)
                 if shared is not None:
                     places[i] = shared.total()
                     continue
-        places[i] = len(measurements)
-        measurements.append(measurement)
+        places[i] = len(aggregates)
+        aggregates.append(aggregate)
     change = _changer(places)
     return replace(
-        question,
-        measurements=tuple(measurements),
-        outputs=tuple((name, change(output)) for name, output in question.outputs),
-        having=None if question.having is None else change(question.having),
-        order=tuple((change(output), descending) for output, descending in question.order),
+        query,
+        aggregates=tuple(aggregates),
+        outputs=tuple((name, change(output)) for name, output in query.outputs),
+        having=None if query.having is None else change(query.having),
+        order=tuple((change(output), descending) for output, descending in query.order),
     )
 
 
-def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
-    def leaf(value: Linear) -> Output:
-        return Output(op="linear", value=value)
+def _changer(places: dict[int, Any]) -> Callable[[OutputExpr], OutputExpr]:
+    def leaf(value: LinearCombination) -> OutputExpr:
+        return OutputExpr(op="linear", value=value)
 
-    def change(output: Output) -> Output:
+    def change(output: OutputExpr) -> OutputExpr:
         match output.op:
             case "count" | "sum" | "distinct" | "quantile":
                 place = places[output.value]
-                return leaf(place) if isinstance(place, Linear) else replace(output, value=place)
+                return leaf(place) if isinstance(place, LinearCombination) else replace(output, value=place)
             case "mean":
                 index, (low, high) = output.value
                 block = places[index]
                 ratio = Ratio(total=block.total(), count=block.count(all_rows=False), low=low, high=high)
-                return Output(op="mean", value=ratio)
+                return OutputExpr(op="mean", value=ratio)
             case "variance" | "deviation":
                 index, extra = output.value
                 block = places[index]
@@ -239,16 +245,16 @@ def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
     return change
 
 
-def ranks_from(question: Question, index: int) -> tuple[Fraction, ...]:
+def joint_ranks(query: Query, index: int) -> tuple[Fraction, ...]:
     """The ranks of the quantiles that are chosen together from this measurement on; none if an earlier one has it."""
-    cells = question.measurements[index]
-    assert isinstance(cells, Cells)
-    before = question.measurements[index - 1] if index else None
-    if isinstance(before, Cells) and _family(before) == _family(cells):
+    cells = query.aggregates[index]
+    assert isinstance(cells, BinCounts)
+    before = query.aggregates[index - 1] if index else None
+    if isinstance(before, BinCounts) and _family(before) == _family(cells):
         return ()
     ranks = []
-    for other in question.measurements[index:]:
-        if not isinstance(other, Cells) or _family(other) != _family(cells):
+    for other in query.aggregates[index:]:
+        if not isinstance(other, BinCounts) or _family(other) != _family(cells):
             break
         ranks.append(other.rank)
     return tuple(ranks)

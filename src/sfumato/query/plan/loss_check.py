@@ -8,14 +8,14 @@ from math import isqrt
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, sequential
 from sfumato.dp.mechanism import ContributionBounds
 from sfumato.errors import AnswerFailed, BadParameter
-from sfumato.query.plan.aggregates import Aggregate, Count, Share, Sum
-from sfumato.query.plan.joint_measurement import divide
-from sfumato.query.plan.noise import Draw, Strategy
+from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, Sum
+from sfumato.query.plan.joint_measurement import bernstein_weights
+from sfumato.query.plan.noise import Measurement, NoisePlan
 
-__all__ = ["recount"]
+__all__ = ["check_loss"]
 
 
-def _worst(measurement: Aggregate, rows: int) -> int:
+def _worst(aggregate: Aggregate, rows: int) -> int:
     """How far a unit can move a group's number, found by trying extreme units on the rules the engine applies.
 
     The shares of a number move together: their distances are added up, and since none is negative the root of their
@@ -26,13 +26,13 @@ def _worst(measurement: Aggregate, rows: int) -> int:
         return max(low, min(high, value))
 
     huge = 10**40
-    match measurement:
+    match aggregate:
         case Count(once=once):
             return max(abs(clip(n, 0, 1 if once else rows)) for n in (0, 1, huge))
-        case Share(high=whole, degree=degree):
+        case BernsteinSum(high=whole, degree=degree):
             width = isqrt(whole) if degree == 2 else whole
             steps = (0, 1, width // 3, width // 2, width - 1, width)
-            return max(sum(rows * share for share in divide(width, degree, step)) for step in steps)
+            return max(sum(rows * share for share in bernstein_weights(width, degree, step)) for step in steps)
         case Sum(low=low, high=high):
             tries = [sum(clip(v, low, high) for v in [value] * rows) for value in (-huge, low, 0, high, huge)]
             return max(abs(total) for total in tries)
@@ -40,38 +40,38 @@ def _worst(measurement: Aggregate, rows: int) -> int:
             return len(range(huge)[:rows])
 
 
-def _bounds(strategy: Strategy, draw: Draw) -> ContributionBounds:
+def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     """What the engine enforces on one unit's contribution to this draw."""
-    if draw.measurement is None:  # private keys: each unit counts once per key
-        return ContributionBounds(groups=strategy.groups, change=Fraction(1))
-    measurement = strategy.question.measurements[draw.measurement]
-    grid = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
-    change = _worst(measurement, strategy.rows) * grid
-    return ContributionBounds(groups=strategy.groups, change=change, parts=draw.parts)
+    if measurement.aggregate is None:  # private keys: each unit counts once per key
+        return ContributionBounds(groups=plan.groups, change=Fraction(1))
+    aggregate = plan.query.aggregates[measurement.aggregate]
+    grid = aggregate.grid if isinstance(aggregate, Sum) else Fraction(1)
+    change = _worst(aggregate, plan.rows) * grid
+    return ContributionBounds(groups=plan.groups, change=change, parts=measurement.parts)
 
 
-def recount(strategy: Strategy) -> None:
+def check_loss(plan: NoisePlan) -> None:
     """Compute every loss a second time from the bounds that the engine enforces; refuse the plan if the two differ.
 
     The first computation passes declared sensitivities to the mechanisms. This one tries extreme units against the
     clipping rules, and the mechanisms derive the loss from that and from their output distributions.
     """
-    losses: list[list[PrivacyLoss]] = [[] for _ in strategy.parts]
-    for draw in strategy.draws:
+    losses: list[list[PrivacyLoss]] = [[] for _ in plan.parts]
+    for measurement in plan.measurements:
         try:
-            derived = draw.mechanism.loss_from_bounds(_bounds(strategy, draw))
+            derived = measurement.mechanism.loss_from_bounds(_bounds(plan, measurement))
         except BadParameter:
             derived = None
-        if derived is None or derived != draw.loss:
+        if derived is None or derived != measurement.loss:
             raise AnswerFailed("The two computations of the privacy loss disagree; nothing was asked of the data.")
-        if draw.reservation >= len(losses):
+        if measurement.reservation >= len(losses):
             raise AnswerFailed("A draw has no part of the cost; nothing was asked of the data.")
-        losses[draw.reservation].append(derived)
+        losses[measurement.reservation].append(derived)
     totals = [
         sequential(loss.to(part.measure) if loss.measure is PrivacyMeasure.EPSILON else loss for loss in items)
-        for items, part in zip(losses, strategy.parts, strict=True)
+        for items, part in zip(losses, plan.parts, strict=True)
     ]
-    if any(not total <= part for total, part in zip(totals, strategy.parts, strict=True)):
+    if any(not total <= part for total, part in zip(totals, plan.parts, strict=True)):
         raise AnswerFailed("The parts of the cost do not cover the noise; nothing was asked of the data.")
-    if not sequential(strategy.parts) <= strategy.cost:
+    if not sequential(plan.parts) <= plan.cost:
         raise AnswerFailed("The noise would cost more than was asked for; nothing was asked of the data.")

@@ -9,21 +9,21 @@ from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import Aggregate, Sum
-from sfumato.query.results.postprocess import Linear, Ratio
-from sfumato.query.sql.parse import Question
+from sfumato.query.results.postprocess import LinearCombination, Ratio
+from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number
 
-__all__ = ["Draw", "Strategy", "grid_of", "refinement"]
+__all__ = ["Measurement", "NoisePlan", "grid_of", "refinement"]
 
 _FINE = 20
 """A unit's reach is kept in at least 2**19 steps before its vector is scaled down."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class Measurement:
     """One use of a mechanism: on one measurement over all groups, on the shares of one, or on the choice of keys."""
 
-    measurement: int | None
+    aggregate: int | None
     """Which one, the first where there are several; None for the choice of keys."""
     mechanism: Mechanism
     sensitivity: Fraction
@@ -38,7 +38,7 @@ class Draw:
     @property
     def covers(self) -> range:
         """The measurements it is of."""
-        return range(0) if self.measurement is None else range(self.measurement, self.measurement + self.parts)
+        return range(0) if self.aggregate is None else range(self.aggregate, self.aggregate + self.parts)
 
     @property
     def selects_keys(self) -> bool:
@@ -51,57 +51,66 @@ class Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strategy:
+class NoisePlan:
     """The plan of noise for a question."""
 
-    question: Question
+    query: Query
     bounding: str
     """"row" (each row is a unit), "sample" or "clip"."""
     rows: int
     groups: int
-    draws: tuple[Draw, ...]
+    measurements: tuple[Measurement, ...]
     parts: tuple[PrivacyLoss, ...]
     """What is reserved, in parts that each cover some draws: pure ones, then Gaussian ones, then the choice of keys."""
     cost: PrivacyLoss
 
-    def of(self, measurement: int) -> Draw:
-        return next(draw for draw in self.draws if measurement in draw.covers)
+    def of(self, aggregate: int) -> Measurement:
+        return next(measurement for measurement in self.measurements if aggregate in measurement.covers)
 
-    def error(self, value: int | Linear, confidence: Number) -> float:
+    def error(self, value: int | LinearCombination, confidence: Number) -> float:
         """A bound on the noise of a measured number, or of a weighted sum of them."""
-        if isinstance(value, Linear):
+        if isinstance(value, LinearCombination):
             parts = [(weight, self.of(index).mechanism) for index, weight in value.terms]
             return combined_error(parts, confidence=confidence)
         return self.of(value).error(confidence)
 
-    def shown(self) -> tuple[int | Linear, ...]:
+    def reported(self) -> tuple[int | LinearCombination, ...]:
         """The measured numbers that the answer rests on, each once, in the order of the draws."""
-        question = self.question
-        outputs = [output for _, output in question.outputs] + [output for output, _ in question.order]
-        leaves = [leaf for output in [*outputs, *([question.having] if question.having else [])]
+        query = self.query
+        outputs = [output for _, output in query.outputs] + [output for output, _ in query.order]
+        leaves = [leaf for output in [*outputs, *([query.having] if query.having else [])]
                   for leaf in output.leaves()]  # fmt: skip
         numbers = [n for leaf in leaves for n in ((leaf.total, leaf.count) if isinstance(leaf, Ratio) else (leaf,))]
-        places = {index: place for place, draw in enumerate(self.draws) for index in draw.covers}
+        places = {index: place for place, measurement in enumerate(self.measurements) for index in measurement.covers}
         return tuple(
-            sorted(dict.fromkeys(numbers), key=lambda n: places[n.terms[0][0] if isinstance(n, Linear) else n])
+            sorted(
+                dict.fromkeys(numbers), key=lambda n: places[n.terms[0][0] if isinstance(n, LinearCombination) else n]
+            )
         )
 
     @property
-    def naming(self) -> Draw | None:
+    def threshold_selection(self) -> Measurement | None:
         """The draw on whose noisy count it depends which private keys are named."""
-        return next((draw for draw in self.draws if draw.measurement is not None and draw.selects_keys), None)
+        return next(
+            (
+                measurement
+                for measurement in self.measurements
+                if measurement.aggregate is not None and measurement.selects_keys
+            ),
+            None,
+        )
 
     @property
-    def selection(self) -> Draw | None:
-        return next((draw for draw in self.draws if draw.measurement is None), None)
+    def partition_selection(self) -> Measurement | None:
+        return next((measurement for measurement in self.measurements if measurement.aggregate is None), None)
 
 
-def grid_of(measurement: Aggregate, bounding: str) -> Fraction:
+def grid_of(aggregate: Aggregate, bounding: str) -> Fraction:
     """Width of one whole step. Scaling a unit's vector down needs finer steps than counting, or it would all be cut."""
-    base = measurement.grid if isinstance(measurement, Sum) else Fraction(1)
-    return base / refinement(measurement) if bounding == "clip" else base
+    base = aggregate.grid if isinstance(aggregate, Sum) else Fraction(1)
+    return base / refinement(aggregate) if bounding == "clip" else base
 
 
-def refinement(measurement: Aggregate) -> int:
+def refinement(aggregate: Aggregate) -> int:
     """How many finer steps each step is split into before a vector is scaled down."""
-    return 1 << max(0, _FINE - measurement.reach(1).bit_length())
+    return 1 << max(0, _FINE - aggregate.sensitivity(1).bit_length())

@@ -29,38 +29,38 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.rational_bounds import sqrt_up
 from sfumato.errors import BadParameter, QueryRefused
-from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Distinct, Moments, Share, Sum
-from sfumato.query.plan.joint_measurement import arrange, ranks_from
-from sfumato.query.plan.loss_check import recount
-from sfumato.query.plan.noise import Draw, Strategy, grid_of, refinement
-from sfumato.query.results.postprocess import Linear
-from sfumato.query.sql.parse import Question
+from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Moments, Sum
+from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
+from sfumato.query.plan.loss_check import check_loss
+from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of, refinement
+from sfumato.query.results.postprocess import LinearCombination
+from sfumato.query.sql.parse import Query
 from sfumato.rationals import rational
 
-__all__ = ["choose"]
+__all__ = ["plan_query"]
 
 _MOST = 1_000_000
 """Rows and groups of one unit that count, at most: its sums then surely fit the engine's integers."""
 
 
-def choose(
-    question: Question,
+def plan_query(
+    query: Query,
     cost: PrivacyLoss,
     *,
     rows: int | None = None,
     groups: int | None = None,
     bounding: str | None = None,
-) -> Strategy:
+) -> NoisePlan:
     """The strategy with the smallest noise that keeps to ``cost``.
 
     ``rows`` and ``groups`` override the declared; ``bounding`` ("sample" or "clip") overrides the choice. The choice
     weighs the noise and, where the owner declared in how many groups a unit typically is, what either way would lose.
     """
-    by_row = question.rows.by_row
-    r = question.limits[0] if by_row or rows is None else rows
-    g = question.limits[1] if by_row or groups is None else groups
-    needs_rows = any(not (isinstance(m, Count) and m.once) for m in question.measurements)
-    if not question.keys:
+    by_row = query.rows.by_row
+    r = query.limits[0] if by_row or rows is None else rows
+    g = query.limits[1] if by_row or groups is None else groups
+    needs_rows = any(not (isinstance(m, Count) and m.once) for m in query.aggregates)
+    if not query.keys:
         g = 1
     if r is None and not needs_rows:
         r = 1
@@ -73,25 +73,27 @@ def choose(
         # A fraction would be rounded up where contributions are cut, and not where noise is sized.
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:
             raise BadParameter(f"rows and groups are whole numbers from 1 to {_MOST:,}.")
-    if question.groups is not None:
-        g = min(g, question.groups)  # nobody is in more groups than there are
+    if query.groups is not None:
+        g = min(g, query.groups)  # nobody is in more groups than there are
     if cost.size <= 0:
         raise BadParameter("a question needs an epsilon above 0.")
-    selecting = not question.public_keys
-    if selecting and cost.delta == 0:
+    select_partitions = not query.public_keys
+    if select_partitions and cost.delta == 0:
         raise QueryRefused(
             "The keys of GROUP BY are not public, and naming private keys needs a delta above 0.",
             fix="Declare the column's values, join a public table that lists them, or ask with a delta such as 1e-6.",
         )
-    if selecting and by_row and r > 1:
+    if select_partitions and by_row and r > 1:
         raise QueryRefused("Private keys cannot be chosen from a UNION ALL of one table.", fix="Declare the values.")
-    options = [_plan(question, cost, r, g, selecting, gaussian=False)]
-    if _additive(question) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
-        noisy = _plan(question, cost, r, g, selecting, gaussian=True)
-        if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.question)):
+    options = [_plan(query, cost, r, g, select_partitions, gaussian=False)]
+    if _additive(query) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
+        noisy = _plan(query, cost, r, g, select_partitions, gaussian=True)
+        if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.query)):
             options.append(noisy)
-    if selecting and cost.measure is PrivacyMeasure.EPSILON:
-        options += _naming(options[0], _plan(question, cost, r, g, selecting, gaussian=False, by_count=True))
+    if select_partitions and cost.measure is PrivacyMeasure.EPSILON:
+        options += _with_threshold_selection(
+            options[0], _plan(query, cost, r, g, select_partitions, gaussian=False, by_count=True)
+        )
     if bounding is not None:
         options = [plan for plan in options if plan.bounding in (bounding, "row")]
         if not options:
@@ -100,84 +102,86 @@ def choose(
                 fix="Use `sample`, or `clip` with a delta and public keys of more than one group.",
             )
     best = min(options, key=lambda plan: _noise(plan) / _kept(plan))
-    recount(best)
+    check_loss(best)
     return best
 
 
-def _naming(apart: Strategy, by_count: Strategy) -> list[Strategy]:
+def _with_threshold_selection(apart: NoisePlan, by_count: NoisePlan) -> list[NoisePlan]:
     """The plan that names keys by a count's own noise, unless choosing keys apart would name clearly smaller ones.
 
     Apart, units are counted, and by a count, rows: a unit is taken to have half as many as may count.
     """
-    naming, selection = by_count.naming, apart.selection
-    if naming is None or naming.measurement is None or selection is None:
+    threshold_selection, partition_selection = by_count.threshold_selection, apart.partition_selection
+    if threshold_selection is None or threshold_selection.aggregate is None or partition_selection is None:
         return []
-    measurement = by_count.question.measurements[naming.measurement]
-    rows = (measurement.reach(by_count.rows) * grid_of(measurement, "sample") + 1) / 2
-    by_noise, by_units = (draw.mechanism.key_threshold("0.5") for draw in (naming, selection))
+    aggregate = by_count.query.aggregates[threshold_selection.aggregate]
+    rows = (aggregate.sensitivity(by_count.rows) * grid_of(aggregate, "sample") + 1) / 2
+    by_noise, by_units = (
+        measurement.mechanism.key_threshold("0.5") for measurement in (threshold_selection, partition_selection)
+    )
     assert by_noise is not None
     assert by_units is not None
     return [by_count] if by_noise <= rows * rational(by_units) else []
 
 
-def _additive(question: Question) -> list[int]:
+def _additive(query: Query) -> list[int]:
     """Counts and sums; of a number's shares the first stands for all."""
     return [
-        i for i, m in enumerate(question.measurements)
-        if isinstance(m, Count | Sum | Moments) and not (isinstance(m, Share) and m.place)
+        i for i, m in enumerate(query.aggregates)
+        if isinstance(m, Count | Sum | Moments) and not (isinstance(m, BernsteinSum) and m.place)
     ]  # fmt: skip
 
 
-def _noise(plan: Strategy) -> float:
+def _noise(plan: NoisePlan) -> float:
     """The largest noise among the counts and sums of an answer, each in units of what a row can add."""
-    errors = [plan.error(n, "0.95") / _unit(plan.question, n) for n in plan.shown()
-              if isinstance(n, Linear) or isinstance(plan.question.measurements[n], Count | Sum)]  # fmt: skip
+    errors = [plan.error(n, "0.95") / _unit(plan.query, n) for n in plan.reported()
+              if isinstance(n, LinearCombination) or isinstance(plan.query.aggregates[n], Count | Sum)]  # fmt: skip
     return max(errors, default=0.0)
 
 
-def _small(plan: Strategy, index: int) -> bool:
+def _small(plan: NoisePlan, index: int) -> bool:
     """Whether sums of squares of a unit's steps surely fit the engine's integers."""
-    measurement = plan.question.measurements[index]
-    return plan.groups * (measurement.reach(plan.rows) * refinement(measurement)) ** 2 < 1 << 100
+    aggregate = plan.query.aggregates[index]
+    return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2 < 1 << 100
 
 
-def _kept(plan: Strategy) -> float:
+def _kept(plan: NoisePlan) -> float:
     """Share of a typical unit's contribution that survives bounding; 1 where nothing is declared."""
-    typical = plan.question.limits[2]
+    typical = plan.query.limits[2]
     if typical is None or typical <= plan.groups or plan.bounding == "row":
         return 1.0
     return plan.groups / typical if plan.bounding == "sample" else (plan.groups / typical) ** 0.5
 
 
-def _unit(question: Question, value: int | Linear) -> float:
-    if isinstance(value, Linear):
+def _unit(query: Query, value: int | LinearCombination) -> float:
+    if isinstance(value, LinearCombination):
         return float(value.unit)
-    measurement = question.measurements[value]
-    return float(measurement.reach(1) * measurement.grid) if isinstance(measurement, Sum) else 1.0
+    aggregate = query.aggregates[value]
+    return float(aggregate.sensitivity(1) * aggregate.grid) if isinstance(aggregate, Sum) else 1.0
 
 
 def _plan(
-    question: Question,
+    query: Query,
     cost: PrivacyLoss,
     rows: int,
     groups: int,
-    selecting: bool,
+    select_partitions: bool,
     *,
     gaussian: bool,
     by_count: bool = False,
-) -> Strategy:
-    bounding = "row" if question.rows.by_row else "clip" if gaussian and not selecting and groups > 1 else "sample"
+) -> NoisePlan:
+    bounding = "row" if query.rows.by_row else "clip" if gaussian and not select_partitions and groups > 1 else "sample"
     # Scaled down to a norm, a sum by itself keeps more of the data than one that shares its scaling with a count.
-    question = arrange(question, sums=bounding != "clip", counted=by_count)
-    additive = _additive(question)
+    query = combine_aggregates(query, sums=bounding != "clip", counted=by_count)
+    additive = _additive(query)
     special = [
-        i for i, m in enumerate(question.measurements)
-        if isinstance(m, Distinct) or (isinstance(m, Cells) and ranks_from(question, i))
+        i for i, m in enumerate(query.aggregates)
+        if isinstance(m, DistinctCount) or (isinstance(m, BinCounts) and joint_ranks(query, i))
     ]  # fmt: skip
-    host = min((i for i in additive if _rank(question.measurements[i]) < 3), default=None,
-               key=lambda i: _rank(question.measurements[i])) if by_count else None  # fmt: skip
-    selecting = selecting and host is None
-    shares = len(additive) + len(special) + selecting
+    host = min((i for i in additive if _rank(query.aggregates[i]) < 3), default=None,
+               key=lambda i: _rank(query.aggregates[i])) if by_count else None  # fmt: skip
+    select_partitions = select_partitions and host is None
+    shares = len(additive) + len(special) + select_partitions
     in_rho = cost.measure is PrivacyMeasure.RHO
     each = cost.size / shares
 
@@ -185,16 +189,16 @@ def _plan(
         """Epsilon that pure mechanisms may use for that many shares together."""
         return each * parts if not in_rho else Fraction(int(sqrt_up(2 * each) * 10**12) - 1, 10**12) * parts
 
-    draws: list[Draw] = []
+    measurements: list[Measurement] = []
     reserved: list[PrivacyLoss] = []
     pure_parts = special if gaussian else [*additive, *special]
     for i in pure_parts:
-        naming = cost.delta if i == host else None
-        ranks = ranks_from(question, i) if isinstance(question.measurements[i], Cells) else ()
-        draws.append(_pure_draw(question.measurements[i], i, epsilon(1), rows, groups, naming, ranks))
+        threshold_delta = cost.delta if i == host else None
+        ranks = joint_ranks(query, i) if isinstance(query.aggregates[i], BinCounts) else ()
+        measurements.append(_pure_measurement(query.aggregates[i], i, epsilon(1), rows, groups, threshold_delta, ranks))
     if pure_parts:
-        reserved.append(sequential(draw.loss.to(cost.measure) for draw in draws))
-    key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if selecting else Fraction(0)
+        reserved.append(sequential(measurement.loss.to(cost.measure) for measurement in measurements))
+    key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if select_partitions else Fraction(0)
     if gaussian:
         noise_delta = cost.delta - key_delta
         joint = approximate(each * len(additive), noise_delta)
@@ -204,76 +208,81 @@ def _plan(
             rho = joint.size if in_rho else rho_for(joint.size, noise_delta)
             noise = partial(Gaussian.for_rho, rho / len(additive))
         for i in additive:
-            draw = _gaussian_draw(question.measurements[i], i, noise, rows, groups, bounding)
-            draws.append(replace(draw, reservation=len(reserved)))
-        reserved.append(sequential(draw.loss for draw in draws[-len(additive) :]) if in_rho else joint)
-    if selecting:
+            measurement = _gaussian_measurement(query.aggregates[i], i, noise, rows, groups, bounding)
+            measurements.append(replace(measurement, reservation=len(reserved)))
+        reserved.append(
+            sequential(measurement.loss for measurement in measurements[-len(additive) :]) if in_rho else joint
+        )
+    if select_partitions:
         mechanism = PartitionSelection(epsilon=epsilon(1) / groups, delta=key_delta / groups)
-        draw = Draw(measurement=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss_at(groups),
-                    reservation=len(reserved))  # fmt: skip
-        draws.append(draw)
-        reserved.append(draw.loss)
-    return Strategy(
-        question=question, bounding=bounding, rows=rows, groups=groups, draws=tuple(draws), parts=tuple(reserved),
-        cost=cost,
+        measurement = Measurement(
+            aggregate=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss_at(groups),
+            reservation=len(reserved),
+        )  # fmt: skip
+        measurements.append(measurement)
+        reserved.append(measurement.loss)
+    return NoisePlan(
+        query=query, bounding=bounding, rows=rows, groups=groups, measurements=tuple(measurements),
+        parts=tuple(reserved), cost=cost,
     )  # fmt: skip
 
 
-def _rank(measurement: Aggregate) -> int:
+def _rank(aggregate: Aggregate) -> int:
     """How well a measurement serves to name keys by: counts of all rows or units best, sums not at all."""
-    if isinstance(measurement, Count):
-        return 0 if measurement.condition == "TRUE" else 2
-    return 1 if isinstance(measurement, Share) else 3
+    if isinstance(aggregate, Count):
+        return 0 if aggregate.condition == "TRUE" else 2
+    return 1 if isinstance(aggregate, BernsteinSum) else 3
 
 
-def _pure_draw(
-    measurement: Aggregate, index: int, epsilon: Fraction, rows: int, groups: int, naming: Fraction | None = None,
+def _pure_measurement(
+    aggregate: Aggregate, index: int, epsilon: Fraction, rows: int, groups: int,
+    threshold_delta: Fraction | None = None,
     ranks: tuple[Fraction, ...] = (),
-) -> Draw:  # fmt: skip
-    reach = measurement.reach(rows)
-    if isinstance(measurement, Cells):
-        span = measurement.low + (measurement.cells - 1) * measurement.grid
+) -> Measurement:  # fmt: skip
+    reach = aggregate.sensitivity(rows)
+    if isinstance(aggregate, BinCounts):
+        span = aggregate.low + (aggregate.cells - 1) * aggregate.grid
         place: dict[str, Fraction | int] = {
-            "low": measurement.low,
+            "low": aggregate.low,
             "high": span,
-            "grid": measurement.grid,
+            "grid": aggregate.grid,
             "sensitivity": reach,
         }
         mechanism: Mechanism = (
             Quantiles.for_epsilon(epsilon / groups, ranks=ranks, **place)
             if len(ranks) > 1
-            else Quantile.for_epsilon(epsilon / groups, rank=measurement.rank, **place)
+            else Quantile.for_epsilon(epsilon / groups, rank=aggregate.rank, **place)
         )
         # One unit may lie in several groups, and each group is asked on its own.
         loss = mechanism.loss_at(reach).times(groups)
-        return Draw(
-            measurement=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
+        return Measurement(
+            aggregate=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
         )
-    grid = grid_of(measurement, "sample")
+    grid = grid_of(aggregate, "sample")
     sensitivity = groups * reach * grid
-    if naming is None:
+    if threshold_delta is None:
         mechanism = Laplace.for_epsilon(epsilon, sensitivity=sensitivity, grid=grid)
     else:
         mechanism = ThresholdedLaplace.for_budget(
-            epsilon, naming, sensitivity=sensitivity, reach=reach * grid, keys=groups, grid=grid,
-            parts=_parts(measurement),
+            epsilon, threshold_delta, sensitivity=sensitivity, reach=reach * grid, keys=groups, grid=grid,
+            parts=_parts(aggregate),
         )  # fmt: skip
-    return Draw(
-        measurement=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss_at(sensitivity),
-        parts=_parts(measurement),
+    return Measurement(
+        aggregate=index, mechanism=mechanism, sensitivity=sensitivity, loss=mechanism.loss_at(sensitivity),
+        parts=_parts(aggregate),
     )  # fmt: skip
 
 
-def _parts(measurement: Aggregate) -> int:
-    return measurement.parts if isinstance(measurement, Share) else 1
+def _parts(aggregate: Aggregate) -> int:
+    return aggregate.parts if isinstance(aggregate, BernsteinSum) else 1
 
 
-def _gaussian_draw(
-    measurement: Aggregate, index: int, noise: Callable[..., Gaussian], rows: int, groups: int, bounding: str
-) -> Draw:  # fmt: skip
-    squared = groups * (measurement.reach(rows) * grid_of(measurement, "sample")) ** 2
-    mechanism = noise(squared=squared, grid=grid_of(measurement, bounding))
-    return Draw(
-        measurement=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_at(squared),
-        parts=_parts(measurement),
+def _gaussian_measurement(
+    aggregate: Aggregate, index: int, noise: Callable[..., Gaussian], rows: int, groups: int, bounding: str
+) -> Measurement:  # fmt: skip
+    squared = groups * (aggregate.sensitivity(rows) * grid_of(aggregate, "sample")) ** 2
+    mechanism = noise(squared=squared, grid=grid_of(aggregate, bounding))
+    return Measurement(
+        aggregate=index, mechanism=mechanism, sensitivity=squared, loss=mechanism.loss_at(squared),
+        parts=_parts(aggregate),
     )  # fmt: skip

@@ -16,14 +16,25 @@ from dataclasses import dataclass, replace
 
 from sfumato.query.plan.scalar import Scalar, name_sql
 
-__all__ = ["Filter", "GroupByUnit", "Project", "PublicJoin", "Rows", "Scan", "UnionAll", "UnitJoin", "narrowed", "walk"]
+__all__ = [
+    "Filter",
+    "GroupByUnit",
+    "PlanNode",
+    "Project",
+    "PublicJoin",
+    "Scan",
+    "UnionAll",
+    "UnitJoin",
+    "prune_columns",
+    "walk",
+]
 
 
-class Rows(ABC):
+class PlanNode(ABC):
     """A node of the plan. ``sql`` gives a SELECT whose column ``u`` is the unit, unless each row is a unit."""
 
     @abstractmethod
-    def children(self) -> tuple[Rows, ...]: ...
+    def children(self) -> tuple[PlanNode, ...]: ...
 
     @abstractmethod
     def sql(self) -> str: ...
@@ -62,7 +73,7 @@ class Rows(ABC):
         return "" if self.by_row else f"{alias}u, "
 
 
-def walk(node: Rows) -> Iterator[Rows]:
+def walk(node: PlanNode) -> Iterator[PlanNode]:
     """The node and everything under it."""
     yield node
     for child in node.children():
@@ -70,7 +81,7 @@ def walk(node: Rows) -> Iterator[Rows]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scan(Rows):
+class Scan(PlanNode):
     """A private table. Each row belongs to the unit its unit column names; rows that name none are left out."""
 
     table: str
@@ -78,7 +89,7 @@ class Scan(Rows):
     names: tuple[tuple[str, str, str], ...]
     """(internal name, column, engine type). A value that does not fit its declared kind is read as missing."""
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return ()
 
     @property
@@ -112,13 +123,13 @@ class Scan(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filter(Rows):
+class Filter(PlanNode):
     """Rows for which a condition holds. The condition looks at the row alone."""
 
-    child: Rows
+    child: PlanNode
     condition: Scalar
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
     def columns(self) -> tuple[str, ...]:
@@ -129,13 +140,13 @@ class Filter(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Project(Rows):
+class Project(PlanNode):
     """Other columns for the same rows, each computed from the row alone."""
 
-    child: Rows
+    child: PlanNode
     items: tuple[tuple[str, Scalar], ...]
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
     def columns(self) -> tuple[str, ...]:
@@ -147,10 +158,10 @@ class Project(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublicJoin(Rows):
+class PublicJoin(PlanNode):
     """Columns of a public table, found by its unique key: at most one match, so rows are not multiplied."""
 
-    child: Rows
+    child: PlanNode
     table: str
     on: tuple[tuple[Scalar, str, str], ...]
     """(value in the row, key column of the public table, its engine type)."""
@@ -158,7 +169,7 @@ class PublicJoin(Rows):
     """(internal name, public column, engine type)."""
     outer: bool
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
     def columns(self) -> tuple[str, ...]:
@@ -177,13 +188,13 @@ class PublicJoin(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitJoin(Rows):
+class UnitJoin(PlanNode):
     """Rows of two nodes that belong to the same unit, side by side: each pair is of that one unit."""
 
-    left: Rows
-    right: Rows
+    left: PlanNode
+    right: PlanNode
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return (self.left, self.right)
 
     @property
@@ -208,17 +219,17 @@ class UnitJoin(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnionAll(Rows):
+class UnionAll(PlanNode):
     """The rows of both nodes. A row keeps its unit; where each row is a unit, one original row may come twice.
 
     Ids of different tables become texts: a type that an engine finds for both can fail to hold some, or make one of two
     (whole numbers as floats), whose rows would then be bounded together and move more than one unit may.
     """
 
-    first: Rows
-    second: Rows
+    first: PlanNode
+    second: PlanNode
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return (self.first, self.second)
 
     @property
@@ -247,15 +258,15 @@ class UnionAll(Rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupByUnit(Rows):
+class GroupByUnit(PlanNode):
     """Aggregates over each unit's own rows (and further keys): what is computed of one unit stays that unit's."""
 
-    child: Rows
+    child: PlanNode
     keys: tuple[tuple[str, Scalar], ...]
     items: tuple[tuple[str, str], ...]
     """(internal name, aggregate in engine SQL that cannot raise)."""
 
-    def children(self) -> tuple[Rows, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
     @property
@@ -277,16 +288,16 @@ class GroupByUnit(Rows):
         return f"SELECT u{keys}{items} FROM ({self.child.sql()}) GROUP BY 1{groups}"
 
 
-def narrowed(node: Rows, text: str) -> Rows:
+def prune_columns(node: PlanNode, text: str) -> PlanNode:
     """The same rows with no more of a table's columns than ``text`` and the nodes' own conditions name.
 
     An engine would leave the others out as well, after it has read and bound every one of them.
     """
     match node:
         case Filter():
-            return replace(node, child=narrowed(node.child, f"{text} {node.condition.sql}"))
+            return replace(node, child=prune_columns(node.child, f"{text} {node.condition.sql}"))
         case PublicJoin():
-            child = narrowed(node.child, " ".join([text, *(scalar.sql for scalar, _, _ in node.on)]))
+            child = prune_columns(node.child, " ".join([text, *(scalar.sql for scalar, _, _ in node.on)]))
             return replace(node, child=child, names=_named(node.names, text))
         case Scan():
             return replace(node, names=_named(node.names, text) or node.names[:1])

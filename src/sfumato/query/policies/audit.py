@@ -12,7 +12,7 @@ from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.sums import SumAuditor
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Policy, Responder
-from sfumato.query.subsets import Bits, unpack
+from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
 __all__ = ["Audit"]
@@ -50,10 +50,10 @@ class _Desk(ExactResponder):
         if not safe:
             return None
         if self._bits is not None:
-            judgement = self._bits.judge(people)
-            if not judgement.safe:
+            assessment = self._bits.judge(people)
+            if not assessment.safe:
                 return None
-            self._bits.accept(judgement)
+            self._bits.accept(assessment)
         self._sums.accept(state)
         return float(self.values[people].sum())
 

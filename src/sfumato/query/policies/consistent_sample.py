@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Policy, Responder
-from sfumato.query.subsets import Bits, unpack
+from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
 __all__ = ["ConsistentSample"]

@@ -15,7 +15,7 @@ from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.errors import BadParameter, OverBudget
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Policy, Responder
-from sfumato.query.subsets import Bits
+from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 from sfumato.secret import SecretValue
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.query.policy import Policy, Responder, SubsetResponder, Values
-from sfumato.query.subsets import Bits, subset_sums
+from sfumato.query.policy.subsets import Bits, subset_sums
 from sfumato.rng import Rng
 
 __all__ = ["Exact", "ExactResponder"]

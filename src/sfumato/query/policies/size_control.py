@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Policy, Responder
-from sfumato.query.subsets import Bits
+from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
 __all__ = ["SizeControl"]

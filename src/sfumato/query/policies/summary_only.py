@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Policy, Responder
-from sfumato.query.subsets import Bits, pack
+from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
 
 __all__ = ["SummaryOnly"]

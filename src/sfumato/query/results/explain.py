@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sfumato.query.plan.aggregates import Aggregate, Cells, Count, Distinct, Share, Sum
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.results.postprocess import Linear
+from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.results.postprocess import LinearCombination
 
 __all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
 
@@ -56,34 +56,34 @@ class Explanation:
                 "needed": self.needed, "notes": list(self.notes)}  # fmt: skip
 
 
-def _what(measurement: Aggregate) -> str:
-    match measurement:
+def _what(aggregate: Aggregate) -> str:
+    match aggregate:
         case Count(once=True):
             return "Number of units"
         case Count():
             return "Number of rows"
         case Sum():
             return "Sum"
-        case Distinct():
+        case DistinctCount():
             return "Number of different values"
-        case Cells(rank=rank):
+        case BinCounts(rank=rank):
             return f"Quantile {float(rank):g} (error in rows of rank)"
         case _:
             raise AssertionError("no words for this measurement")
 
 
-def _needed(strategy: Strategy) -> tuple[float, str]:
+def _needed(plan: NoisePlan) -> tuple[float, str]:
     """How much of a key is named 95 times out of 100, and that in words."""
-    draw = strategy.naming or strategy.selection
-    count = None if draw is None else draw.mechanism.key_threshold("0.95")
+    measurement = plan.threshold_selection or plan.partition_selection
+    count = None if measurement is None else measurement.mechanism.key_threshold("0.95")
     assert count is not None
-    return count, f"of {count:,.0f} units" if strategy.naming is None else f"with a count of {ceil(count):,}"
+    return count, f"of {count:,.0f} units" if plan.threshold_selection is None else f"with a count of {ceil(count):,}"
 
 
-def explain(strategy: Strategy) -> Explanation:
+def explain(plan: NoisePlan) -> Explanation:
     """Tell the strategy."""
-    r, g = strategy.rows, strategy.groups
-    match strategy.bounding:
+    r, g = plan.rows, plan.groups
+    match plan.bounding:
         case "row":
             bounding = "Each row is a unit of its own."
         case "clip":
@@ -94,24 +94,24 @@ def explain(strategy: Strategy) -> Explanation:
         case _:
             bounding = f"Each unit counts with at most {r} row(s) in each of at most {g} group(s), chosen at random."
     noises = []
-    for number in strategy.shown():
-        if isinstance(number, Linear):
-            what, draw = number.what, strategy.of(number.terms[0][0])
+    for number in plan.reported():
+        if isinstance(number, LinearCombination):
+            what, measurement = number.what, plan.of(number.terms[0][0])
         else:
-            what, draw = _what(strategy.question.measurements[number]), strategy.of(number)
-        name = draw.mechanism.part_name()
-        noises.append(NoiseSummary(what=what, mechanism=name, error=strategy.error(number, "0.95")))
+            what, measurement = _what(plan.query.aggregates[number]), plan.of(number)
+        name = measurement.mechanism.part_name()
+        noises.append(NoiseSummary(what=what, mechanism=name, error=plan.error(number, "0.95")))
     needed = None
     notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
-    if strategy.selection is not None or strategy.naming is not None:
-        needed, words = _needed(strategy)
+    if plan.partition_selection is not None or plan.threshold_selection is not None:
+        needed, words = _needed(plan)
         notes.append(f"Keys are private: a key {words} is named 95 times out of 100, a smaller one less often.")
-    if any(isinstance(m, Share) for m in strategy.question.measurements):
+    if any(isinstance(m, BernsteinSum) for m in plan.query.aggregates):
         notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")
-    if any(isinstance(m, Cells) for m in strategy.question.measurements):
+    if any(isinstance(m, BinCounts) for m in plan.query.aggregates):
         notes.append("Quantiles have no interval: how far the value moves per row depends on the data.")
     return Explanation(
-        cost=str(strategy.cost), groups=strategy.question.groups, bounding=bounding,
+        cost=str(plan.cost), groups=plan.query.groups, bounding=bounding,
         noises=tuple(dict.fromkeys(noises)),
         needed=needed,
         notes=tuple(notes),

@@ -9,57 +9,57 @@ from functools import cache
 from operator import mul
 from typing import Any
 
-from sfumato.query.execute.executor import Released
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.results.postprocess import LEAVES, Linear, Noisy, Output, Ratio, evaluate, finite
+from sfumato.query.execute.executor import NoisyTable
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.results.postprocess import LEAVES, LinearCombination, NoisyValue, OutputExpr, Ratio, evaluate, finite
 from sfumato.rationals import Number
 
-__all__ = ["NoisyColumn"]
+__all__ = ["OutputEvaluator"]
 
 _STEPS = 32
 
 
-class NoisyColumn:
+class OutputEvaluator:
     """What is shown of the groups; whatever is the same for all of them is computed once."""
 
-    def __init__(self, strategy: Strategy, released: Released) -> None:
-        self._strategy = strategy
+    def __init__(self, plan: NoisePlan, released: NoisyTable) -> None:
+        self._plan_noise = plan
         self._released = released
 
-    def column(self, output: Output) -> list[Noisy]:
+    def column(self, output: OutputExpr) -> list[NoisyValue]:
         """One output of every group; an output that rests on several numbers shares its 5 % among them."""
         keys = self._released.keys
         if output.op == "key":
-            return [Noisy(value=key[output.value]) for key in keys]
+            return [NoisyValue(value=key[output.value]) for key in keys]
         parts = max(1, len(output.leaves()))
         made = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
         if output.op in LEAVES:
             return made[id(output.value)]
 
-        def shown(place: int, key: tuple[Any, ...]) -> Noisy:
+        def shown(place: int, key: tuple[Any, ...]) -> NoisyValue:
             return evaluate(output, key, lambda value: made[id(value)][place])
 
         return [shown(place, key) for place, key in enumerate(keys)]
 
-    def _measured(self, value: int | Linear | Ratio, parts: int) -> list[Noisy]:
+    def _measured(self, value: int | LinearCombination | Ratio, parts: int) -> list[NoisyValue]:
         if isinstance(value, Ratio):
             return self._means(value, parts)
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
-            made = [Noisy(value=number) for number in numbers]
-        elif isinstance(value, Linear) and value.whole and self._counts:
-            made = [Noisy(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
+            made = [NoisyValue(value=number) for number in numbers]
+        elif isinstance(value, LinearCombination) and value.whole and self._counts:
+            made = [NoisyValue(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
                     for number, shown in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
         else:
-            made = [Noisy(value=number, low=number - radius, high=number + radius) for number in numbers]
+            made = [NoisyValue(value=number, low=number - radius, high=number + radius) for number in numbers]
         return made if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in made]
 
     @property
     def _counts(self) -> bool:
         """Whether the exact counts are whole numbers; contributions scaled down to a norm are not."""
-        return self._strategy.bounding != "clip"
+        return self._plan_noise.bounding != "clip"
 
-    def _numbers(self, value: int | Linear) -> Sequence[Any]:
+    def _numbers(self, value: int | LinearCombination) -> Sequence[Any]:
         values = self._released.values
         if isinstance(value, int):
             return values[value]
@@ -70,16 +70,16 @@ class NoisyColumn:
     def _level(self, parts: int) -> Number:
         return 1 - Fraction(1, 20) / parts
 
-    def _radius(self, value: int | Linear, parts: int) -> float | None:
-        chosen = isinstance(value, int) and self._strategy.of(value).mechanism.noise is None
-        return None if chosen else self._strategy.error(value, self._level(parts))
+    def _radius(self, value: int | LinearCombination, parts: int) -> float | None:
+        chosen = isinstance(value, int) and self._plan_noise.of(value).mechanism.noise is None
+        return None if chosen else self._plan_noise.error(value, self._level(parts))
 
-    def _means(self, ratio: Ratio, parts: int) -> list[Noisy]:
+    def _means(self, ratio: Ratio, parts: int) -> list[NoisyValue]:
         """Means, each with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
 
         None where the noisy count is not positive; no interval where a count of 0 is within the noise.
         """
-        line = _Line(ratio, self._strategy, self._level(parts))
+        line = _Line(ratio, self._plan_noise, self._level(parts))
         pairs = zip(self._numbers(ratio.total), self._numbers(ratio.count), strict=True)
         return [line.mean(float(total), float(count)) for total, count in pairs]
 
@@ -93,13 +93,13 @@ class _Line:
     taken to be inside.
     """
 
-    def __init__(self, ratio: Ratio, strategy: Strategy, level: Number) -> None:
+    def __init__(self, ratio: Ratio, plan: NoisePlan, level: Number) -> None:
         self.low, self.high = ratio.low, ratio.high
         self.points = [(ratio.low * (_STEPS - i) + ratio.high * i) / _STEPS for i in range(_STEPS + 1)]
 
         @cache
         def error(place: int) -> float:
-            return strategy.error(ratio.beside(Fraction(self.points[place])), level)
+            return plan.error(ratio.beside(Fraction(self.points[place])), level)
 
         @cache
         def radius(step: int) -> float:
@@ -108,17 +108,17 @@ class _Line:
         self.radius: Callable[[int], float] = radius
         """Between point ``step`` - 1 and point ``step``."""
 
-    def mean(self, total: float, count: float) -> Noisy:
+    def mean(self, total: float, count: float) -> NoisyValue:
         if count <= 0:
-            return Noisy(value=None)
+            return NoisyValue(value=None)
         value = min(max(total / count, self.low), self.high)
         step = min(max(bisect_left(self.points, value), 1), _STEPS)
         radius = self.radius(step)
         if abs(total - value * count) > radius:  # far outside the range, which noise does once in twenty times at most
             near = radius / count
-            return Noisy(value=value, low=max(self.low, value - near), high=min(self.high, value + near))
+            return NoisyValue(value=value, low=max(self.low, value - near), high=min(self.high, value + near))
         low, high = self._lower(total, count, step), self._upper(total, count, step)
-        return Noisy(value=value, low=min(low, value), high=max(high, value))
+        return NoisyValue(value=value, low=min(low, value), high=max(high, value))
 
     def _upper(self, total: float, count: float, step: int) -> float:
         """The last value in the noise from ``step`` on; the end of the range where that is."""

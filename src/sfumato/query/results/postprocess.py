@@ -13,11 +13,11 @@ from fractions import Fraction
 from math import isfinite, sqrt
 from typing import Any
 
-__all__ = ["LEAVES", "Linear", "Noisy", "Output", "Ratio", "evaluate", "family", "finite"]
+__all__ = ["LEAVES", "LinearCombination", "NoisyValue", "OutputExpr", "Ratio", "evaluate", "family", "finite"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear:
+class LinearCombination:
     """A weighted sum of measured numbers."""
 
     terms: tuple[tuple[int, Fraction], ...]
@@ -33,37 +33,37 @@ class Linear:
 class Ratio:
     """A mean: a sum divided by a count of the same rows, known to lie between ``low`` and ``high``."""
 
-    total: Linear
-    count: Linear
+    total: LinearCombination
+    count: LinearCombination
     low: float
     high: float
 
-    def beside(self, mean: Fraction) -> Linear:
+    def beside(self, mean: Fraction) -> LinearCombination:
         """total - mean · count, which is 0 but for noise where ``mean`` is the true one."""
         count = dict(self.count.terms)
         terms = tuple((index, weight - mean * count.get(index, 0)) for index, weight in self.total.terms)
         extra = tuple((i, -mean * w) for i, w in count.items() if i not in dict(self.total.terms))
-        return Linear(terms=terms + extra, unit=self.total.unit, what="Mean")
+        return LinearCombination(terms=terms + extra, unit=self.total.unit, what="Mean")
 
 
 LEAVES = ("count", "sum", "distinct", "quantile", "linear", "mean")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
+class OutputExpr:
     """An expression over keys and measurements."""
 
     op: str
-    args: tuple[Output, ...] = ()
+    args: tuple[OutputExpr, ...] = ()
     value: Any = None
 
-    def leaves(self) -> tuple[int | Linear | Ratio, ...]:
+    def leaves(self) -> tuple[int | LinearCombination | Ratio, ...]:
         """The measured numbers it rests on, each once."""
         if self.op in LEAVES:
             return (self.value,)
         return tuple(dict.fromkeys(leaf for arg in self.args for leaf in arg.leaves()))
 
-    def measured(self) -> Iterator[Output]:
+    def measured(self) -> Iterator[OutputExpr]:
         """Every place in it where a measured number stands."""
         if self.op in LEAVES:
             yield self
@@ -72,7 +72,7 @@ class Output:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Noisy:
+class NoisyValue:
     """A value and the interval it lies in; ``low`` and ``high`` are None where none can be given."""
 
     value: Any
@@ -80,31 +80,31 @@ class Noisy:
     high: float | None = None
 
 
-_NONE = Noisy(value=None)
+_NONE = NoisyValue(value=None)
 
 
-def _exact(value: Any) -> Noisy:
-    return Noisy(value=value, low=value, high=value) if isinstance(value, int | float) else Noisy(value=value)
+def _exact(value: Any) -> NoisyValue:
+    return NoisyValue(value=value, low=value, high=value) if isinstance(value, int | float) else NoisyValue(value=value)
 
 
-def _ends(*items: Noisy) -> bool:
+def _ends(*items: NoisyValue) -> bool:
     return all(item.low is not None and item.high is not None for item in items)
 
 
-def _lift(a: Noisy, b: Noisy, f: Callable[[Any, Any], Any]) -> Noisy:
+def _lift(a: NoisyValue, b: NoisyValue, f: Callable[[Any, Any], Any]) -> NoisyValue:
     if a.value is None or b.value is None:
         return _NONE
     value = _finite(f(a.value, b.value))
     if value is None or not _ends(a, b):
-        return Noisy(value=value)
+        return NoisyValue(value=value)
     corners = [_finite(f(x, y)) for x in (a.low, a.high) for y in (b.low, b.high)]
     if any(corner is None for corner in corners):
-        return Noisy(value=value)
+        return NoisyValue(value=value)
     known = [corner for corner in corners if corner is not None]
-    return Noisy(value=value, low=min(known), high=max(known))
+    return NoisyValue(value=value, low=min(known), high=max(known))
 
 
-def finite(found: Noisy) -> Noisy:
+def finite(found: NoisyValue) -> NoisyValue:
     """The same without a value that is no number."""
     return found if _finite(found.value) is found.value else replace(found, value=None)
 
@@ -116,38 +116,38 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _divide(a: Noisy, b: Noisy) -> Noisy:
+def _divide(a: NoisyValue, b: NoisyValue) -> NoisyValue:
     if b.value is None or b.value == 0:
         return _NONE
     if b.low is not None and b.high is not None and b.low <= 0 <= b.high:
-        return Noisy(value=None if a.value is None else _finite(a.value / b.value))
+        return NoisyValue(value=None if a.value is None else _finite(a.value / b.value))
     return _lift(a, b, lambda x, y: x / y if y else None)
 
 
-def _monotone(a: Noisy, f: Callable[[Any], Any]) -> Noisy:
+def _monotone(a: NoisyValue, f: Callable[[Any], Any]) -> NoisyValue:
     if a.value is None:
         return _NONE
     if a.low is None or a.high is None:
-        return Noisy(value=f(a.value))
-    return Noisy(value=f(a.value), low=f(a.low), high=f(a.high))
+        return NoisyValue(value=f(a.value))
+    return NoisyValue(value=f(a.value), low=f(a.low), high=f(a.high))
 
 
-def _clip(item: Noisy, low: float, high: float) -> Noisy:
+def _clip(item: NoisyValue, low: float, high: float) -> NoisyValue:
     return _monotone(item, lambda x: min(max(x, low), high))
 
 
-def _absolute(a: Noisy) -> Noisy:
+def _absolute(a: NoisyValue) -> NoisyValue:
     if a.value is None or a.low is None or a.high is None:
-        return Noisy(value=None if a.value is None else abs(a.value))
+        return NoisyValue(value=None if a.value is None else abs(a.value))
     least = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
-    return Noisy(value=abs(a.value), low=least, high=max(abs(a.low), abs(a.high)))
+    return NoisyValue(value=abs(a.value), low=least, high=max(abs(a.low), abs(a.high)))
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "EQ": lambda a, b: a == b, "NEQ": lambda a, b: a != b, "LT": lambda a, b: a < b,
     "LTE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GTE": lambda a, b: a >= b,
 }  # fmt: skip
-_BINARY: dict[str, Callable[[Noisy, Noisy], Noisy]] = {
+_BINARY: dict[str, Callable[[NoisyValue, NoisyValue], NoisyValue]] = {
     "Add": lambda a, b: _lift(a, b, lambda x, y: x + y),
     "Sub": lambda a, b: _lift(a, b, lambda x, y: x - y),
     "Mul": lambda a, b: _lift(a, b, lambda x, y: x * y),
@@ -161,7 +161,7 @@ _MADE = {
 _OF_NUMBERS = (*_BINARY, "Neg", "Abs", "Round", "Clip")
 
 
-def family(output: Output, keys: Sequence[str]) -> str:
+def family(output: OutputExpr, keys: Sequence[str]) -> str:
     """What kind of value it has ("" where it is always missing), given those of the keys; TypeError where it can have
     none: numbers are calculated with, only like is compared with like. Found before anything is spent."""
     op = output.op
@@ -194,11 +194,11 @@ def _one(families: list[str], wanted: str = "") -> str:
     return found.pop() if found else ""
 
 
-def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], Noisy]) -> Noisy:
+def evaluate(output: OutputExpr, keys: tuple[Any, ...], measured: Callable[[Any], NoisyValue]) -> NoisyValue:
     """The output for one group, from its keys and its noisy measurements."""
     op = output.op
     if op == "key":
-        return Noisy(value=keys[output.value])
+        return NoisyValue(value=keys[output.value])
     if op == "constant":
         return _exact(output.value)
     if op in LEAVES:
@@ -208,17 +208,17 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], No
         return _BINARY[op](*args)
     if op in _COMPARE:
         a, b = args[0].value, args[1].value
-        return Noisy(value=None if a is None or b is None else _COMPARE[op](a, b))
+        return NoisyValue(value=None if a is None or b is None else _COMPARE[op](a, b))
     match op:
         case "variance" | "deviation":
             return _spread(args, *output.value, root=op == "deviation")
         case "And" | "Or":
             truths = [bool(arg.value) for arg in args]
-            return Noisy(value=all(truths) if op == "And" else any(truths))
+            return NoisyValue(value=all(truths) if op == "And" else any(truths))
         case "Not":
-            return Noisy(value=not args[0].value)
+            return NoisyValue(value=not args[0].value)
         case "IsNull":
-            return Noisy(value=args[0].value is None)
+            return NoisyValue(value=args[0].value is None)
         case "Neg":
             return _lift(_exact(0), args[0], lambda x, y: x - y)
         case "Abs":
@@ -235,7 +235,7 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Any], No
             raise AssertionError(f"no rule for {op}")
 
 
-def _spread(args: list[Noisy], span: float, sample: bool, *, root: bool) -> Noisy:
+def _spread(args: list[NoisyValue], span: float, sample: bool, *, root: bool) -> NoisyValue:
     """Variance from the noisy sums of squares and of distances from the middle, and the noisy count."""
     squares, total, count = args
     if count.value is None or count.value <= (1 if sample else 0):

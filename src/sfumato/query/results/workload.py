@@ -28,15 +28,15 @@ from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
-from sfumato.query.execute.executor import add_up
-from sfumato.query.execute.sqlgen import additive, value_sql
+from sfumato.query.execute.executor import additive_totals
+from sfumato.query.execute.sqlgen import additive_sql, value_sql
 from sfumato.query.plan.aggregates import Count
-from sfumato.query.plan.noise import Strategy
-from sfumato.query.plan.planner import choose
-from sfumato.query.plan.relational import Filter, Rows, Scan
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.planner import plan_query
+from sfumato.query.plan.relational import Filter, PlanNode, Scan
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.results.postprocess import Noisy
-from sfumato.query.sql.parse import Key, Question, parse_query
+from sfumato.query.results.postprocess import NoisyValue
+from sfumato.query.sql.parse import GroupKey, Query, parse_query
 from sfumato.secret import SecretValue
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ _MOST_CELLS = 1024
 class Workload:
     """Questions as a matrix, and the measurement chosen for them."""
 
-    question: Question
+    query: Query
     """The histogram over all cells, from which everything is measured."""
-    bounds: Strategy
+    bounds: NoisePlan
     """How contributions to the histogram are bounded."""
     matrix: Matrix
     """One row per question, one column per cell."""
@@ -78,7 +78,7 @@ class Workload:
 class WorkloadAnswer:
     """Noisy counts, one per question, that agree with one another: all come from one estimate."""
 
-    values: tuple[Noisy, ...]
+    values: tuple[NoisyValue, ...]
     strategy: str
     error: float
     """Root mean square error per question."""
@@ -91,15 +91,15 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     """Read the questions, lay them over the cells of their columns, and choose what to measure. Costs nothing."""
     if not queries:
         raise BadParameter("a workload has at least one question.")
-    questions = [parse_query(sql, session.catalog) for sql in queries]
-    scans = [_scan(question) for question in questions]
+    parsed = [parse_query(sql, session.catalog) for sql in queries]
+    scans = [_scan(query) for query in parsed]
     if len({scan.sql() for scan, _ in scans}) != 1:
         raise QueryRefused("All questions of a workload are about the same table.")
     columns = _columns(session, scans[0][0], [condition for _, condition in scans])
-    keys = tuple(Key(scalar=scalar, values=scalar.keys()) for scalar in columns)
-    base = replace(questions[0], rows=scans[0][0], keys=keys, measurements=(Count(),), outputs=())
+    keys = tuple(GroupKey(scalar=scalar, values=scalar.keys()) for scalar in columns)
+    base = replace(parsed[0], rows=scans[0][0], keys=keys, aggregates=(Count(),), outputs=())
     matrix = _over_cells(keys, [condition for _, condition in scans])
-    bounds = choose(base, pure(1), **limits)
+    bounds = plan_query(base, pure(1), **limits)
     options = {"cells": np.eye(matrix.shape[1]), "questions": np.unique(matrix[matrix.any(axis=1)], axis=0)}
     if len(keys) == 1 and matrix.shape[1] > 2:
         for branches in (2, 4, 16):
@@ -116,7 +116,7 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     best = min(errors, key=lambda name: errors[name])
     mechanism, sensitivity = plans[best]
     return Workload(
-        question=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best],
+        query=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best],
         mechanism=mechanism, sensitivity=sensitivity, cost=cost, errors=errors,
     )  # fmt: skip
 
@@ -129,16 +129,16 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     kept = session.ledger.recall(key)
     cached = kept is not None
     if kept is None:
-        session._engine.check(additive(workload.bounds, 0, session._engine.listed))
+        session._engine.check(additive_sql(workload.bounds, 0, session._engine.listed))
         receipt = session.ledger.reserve(
             workload.cost, dataset=session.catalog.dataset, analyst=session.analyst, query=key
         )
         try:
             secret = int.from_bytes(os.urandom(7), "little")
-            rows = add_up(workload.bounds, session._engine, secret).open(receipt)
+            rows = additive_totals(workload.bounds, session._engine, secret).open(receipt)
             cells = np.zeros(workload.matrix.shape[1], dtype=np.int64)
             for row in rows:
-                cells[int(row[0]) if workload.question.keys else 0] = int(row[-2])
+                cells[int(row[0]) if workload.query.keys else 0] = int(row[-2])
             exact = SecretValue(workload.measured.astype(np.int64) @ cells)
             noisy = workload.mechanism.release_at(exact, receipt=receipt, distance=workload.sensitivity)
         except AnswerFailed:
@@ -150,7 +150,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     values = solver @ np.array(json.loads(kept), dtype=np.float64)
     reach = _intervals(solver, workload.mechanism)
     cells_out = tuple(
-        Noisy(value=float(v), low=float(v - r), high=float(v + r)) for v, r in zip(values, reach, strict=True)
+        NoisyValue(value=float(v), low=float(v - r), high=float(v + r)) for v, r in zip(values, reach, strict=True)
     )
     return WorkloadAnswer(
         values=cells_out, strategy=workload.name, error=workload.error(), alternatives=workload.errors,
@@ -158,14 +158,14 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     )  # fmt: skip
 
 
-def _scan(question: Question) -> tuple[Scan, str]:
+def _scan(query: Query) -> tuple[Scan, str]:
     """Table and condition of one counting question."""
-    conditions, rows = [], question.rows
+    conditions, rows = [], query.rows
     while isinstance(rows, Filter):
         conditions.append(rows.condition.sql)
         rows = rows.child
-    bare = len(question.outputs) == 1 and question.outputs[0][1].op == "count" and question.measurements == (Count(),)
-    more = question.keys or question.having is not None or question.limit is not None or question.target is not None
+    bare = len(query.outputs) == 1 and query.outputs[0][1].op == "count" and query.aggregates == (Count(),)
+    more = query.keys or query.having is not None or query.limit is not None or query.target is not None
     if not isinstance(rows, Scan) or not bare or more:
         raise QueryRefused(
             "A workload is made of plain counts: SELECT COUNT(*) FROM table WHERE condition.",
@@ -174,7 +174,7 @@ def _scan(question: Question) -> tuple[Scan, str]:
     return rows, " AND ".join(conditions) or "TRUE"
 
 
-def _columns(session: Session, scan: Rows, conditions: list[str]) -> list[Scalar]:
+def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[Scalar]:
     """The columns that the conditions look at; each needs publicly known values."""
     used = set(re.findall(r"\bc\d+\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
     relation_columns = _declared(session, scan)
@@ -194,16 +194,16 @@ def _columns(session: Session, scan: Rows, conditions: list[str]) -> list[Scalar
     return found
 
 
-def _declared(session: Session, scan: Rows) -> list[tuple[str, Scalar]]:
+def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
     """Declared columns of the scanned table with their internal names."""
-    from sfumato.query.sql.bind import Sources
+    from sfumato.query.sql.bind import Binder
 
     assert isinstance(scan, Scan)
-    relation = Sources(session.catalog, "")._scan(session.catalog.private[scan.table], scan.table)
+    relation = Binder(session.catalog, "")._scan(session.catalog.private[scan.table], scan.table)
     return [(name, scalar) for _, name, scalar in relation.columns.items]
 
 
-def _over_cells(keys: tuple[Key, ...], conditions: list[str]) -> Matrix:
+def _over_cells(keys: tuple[GroupKey, ...], conditions: list[str]) -> Matrix:
     """Which cells each condition takes in: evaluated on the public values alone."""
     if not keys:
         return np.ones((len(conditions), 1))
@@ -234,7 +234,7 @@ def _tree(cells: int, branches: int) -> Matrix:
             return np.array(rows)
 
 
-def _noise(measured: Matrix, bounds: Strategy, cost: PrivacyLoss) -> tuple[Mechanism, Fraction]:
+def _noise(measured: Matrix, bounds: NoisePlan, cost: PrivacyLoss) -> tuple[Mechanism, Fraction]:
     """The smaller of the noises that the cost allows for one unit's ``groups`` cells with ``rows`` rows each."""
     weight = bounds.groups * bounds.rows
     deep = int(np.abs(measured).sum(axis=0).max())

@@ -10,7 +10,7 @@ from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
-    from sfumato.query.sql.expressions import Reader
+    from sfumato.query.sql.expressions import ExpressionCompiler
 
 __all__ = ["ARITHMETIC_RULES"]
 
@@ -22,15 +22,15 @@ def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) 
     return {"low": min(ends), "high": max(ends)}
 
 
-def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, b = reader.number(node.this), reader.number(node.expression)
         return Scalar(sql=f"({a.as_double()} {sign} {b.as_double()})", kind=Kind.NUMBER, **_corners(a, b, f))
 
     return rule
 
 
-def _divide(reader: Reader, node: Any) -> Scalar:
+def _divide(reader: ExpressionCompiler, node: Any) -> Scalar:
     a, b = reader.number(node.this), reader.number(node.expression)
     known: dict[str, Any] = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
@@ -38,7 +38,7 @@ def _divide(reader: Reader, node: Any) -> Scalar:
     return Scalar(sql=f"({a.as_double()} / NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
 
 
-def _modulo(reader: Reader, node: Any) -> Scalar:
+def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
     """What is left of a division that cuts towards zero: it has the sign of the first number, as in standard SQL."""
     a, b = reader.number(node.this), reader.number(node.expression)
     known: dict[str, Any] = {}
@@ -54,7 +54,7 @@ def _modulo(reader: Reader, node: Any) -> Scalar:
     return Scalar(sql=f"({a.as_double()} % NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
 
 
-def _negative(reader: Reader, node: Any) -> Scalar:
+def _negative(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.number(node.this)
     if isinstance(a.constant, Fraction):
         return literal(-a.constant)
@@ -62,7 +62,7 @@ def _negative(reader: Reader, node: Any) -> Scalar:
     return Scalar(sql=f"(-{a.as_double()})", kind=Kind.NUMBER, **known)
 
 
-def _absolute(reader: Reader, node: Any) -> Scalar:
+def _absolute(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.number(node.this)
     known: dict[str, Any] = {}
     if a.low is not None and a.high is not None:
@@ -71,16 +71,16 @@ def _absolute(reader: Reader, node: Any) -> Scalar:
     return Scalar(sql=f"abs({a.as_double()})", kind=Kind.NUMBER, **known)
 
 
-def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a = reader.number(node.this)
         strange = {name for name, value in node.args.items() if value is not None} - {"this", "decimals"}
         if strange or (function != "round" and node.args.get("decimals") is not None):
-            raise reader.no(node, f"{function.upper()} of this form is not part of the language.")
+            raise reader.refuse(node, f"{function.upper()} of this form is not part of the language.")
         if node.args.get("decimals") is not None:
             places = reader.read(node.args["decimals"])
             if not isinstance(places.constant, Fraction) or places.constant not in range(10):
-                raise reader.no(node, "The number of decimals is written out, 0 to 9.")
+                raise reader.refuse(node, "The number of decimals is written out, 0 to 9.")
             if places.constant:
                 sql, unit = f"round({a.as_double()}, {int(places.constant)})", 10 ** int(places.constant)
                 ends: dict[str, Any] = {}
@@ -99,7 +99,7 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[Reader, Any
     return rule
 
 
-ARITHMETIC_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
+ARITHMETIC_RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
     "Add": _arithmetic("+", lambda x, y: x + y),
     "Sub": _arithmetic("-", lambda x, y: x - y),
     "Mul": _arithmetic("*", lambda x, y: x * y),

@@ -18,23 +18,23 @@ from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import refuse
 from sfumato.schema import Kind
 
-__all__ = ["Columns", "Reader"]
+__all__ = ["ColumnScope", "ExpressionCompiler"]
 
 _LONGEST = 100_000
 """Characters of engine SQL. Some forms repeat their operand, and nested they would fill the memory."""
 
 
-class Columns:
+class ColumnScope:
     """The columns a part of the query can see, by table alias and name."""
 
     def __init__(self, items: Iterable[tuple[str, str, Scalar]] = ()) -> None:
         self.items = tuple(items)
 
-    def __add__(self, other: Columns) -> Columns:
-        return Columns((*self.items, *other.items))
+    def __add__(self, other: ColumnScope) -> ColumnScope:
+        return ColumnScope((*self.items, *other.items))
 
-    def under(self, alias: str) -> Columns:
-        return Columns((alias, name, scalar) for _, name, scalar in self.items)
+    def under(self, alias: str) -> ColumnScope:
+        return ColumnScope((alias, name, scalar) for _, name, scalar in self.items)
 
     def find(self, table: str, name: str) -> list[Scalar]:
         wanted, where = name.lower(), table.lower()
@@ -45,55 +45,58 @@ class Columns:
         return [name for _, name, _ in self.items]
 
 
-class Reader:
+class ExpressionCompiler:
     """Turns syntax nodes into scalars over the columns in sight."""
 
-    def __init__(self, columns: Columns, text: str) -> None:
+    def __init__(self, columns: ColumnScope, text: str) -> None:
         self.columns = columns
         self.text = text
 
-    def no(self, node: Any, reason: str, fix: str = "") -> Exception:
+    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
 
     def read(self, node: Any) -> Scalar:
         rule = _RULES.get(type(node).__name__)
         if rule is None:
             name = str(node.this).upper() if type(node).__name__ == "Anonymous" else node.key.upper()
-            raise self.no(
-                node, f"`{name}` is not part of the language for values of a row.",
+            raise self.refuse(
+                node,
+                f"`{name}` is not part of the language for values of a row.",
                 "Known: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, "
                 "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
                 "LENGTH.",
-            )  # fmt: skip
+            )
         made = rule(self, node)
         if len(made.sql) > _LONGEST:
-            raise self.no(node, "This expression is too long.", "Compute its parts in a subquery, and name them.")
+            raise self.refuse(node, "This expression is too long.", "Compute its parts in a subquery, and name them.")
         return made
 
     def condition(self, node: Any) -> Scalar:
         """A scalar that is true or false."""
         scalar = self.read(node)
         if scalar.kind is not Kind.BOOLEAN:
-            raise self.no(node, "A condition is needed here, something that is true or false.")
+            raise self.refuse(node, "A condition is needed here, something that is true or false.")
         return scalar
 
     def number(self, node: Any) -> Scalar:
         scalar = self.read(node)
         if not scalar.number:
-            raise self.no(node, f"A number is needed here, not a {scalar.family}.", "CAST(... AS DOUBLE) makes one.")
+            raise self.refuse(
+                node, f"A number is needed here, not a {scalar.family}.", "CAST(... AS DOUBLE) makes one."
+            )
         return scalar
 
     def text_value(self, node: Any) -> Scalar:
         scalar = self.read(node)
         if scalar.family != "text":
-            raise self.no(node, f"Text is needed here, not a {scalar.family}.", "CAST(... AS VARCHAR) makes one.")
+            raise self.refuse(node, f"Text is needed here, not a {scalar.family}.", "CAST(... AS VARCHAR) makes one.")
         return scalar
 
     def pair(self, node: Any, one: Any, other: Any) -> tuple[Scalar, Scalar]:
         a, b = self.read(one), self.read(other)
         fitted = same_family(a, b)
         if fitted is None:
-            raise self.no(node, f"A {a.family} cannot be compared with a {b.family}.", "CAST one of them.")
+            raise self.refuse(node, f"A {a.family} cannot be compared with a {b.family}.", "CAST one of them.")
         return fitted
 
 
@@ -101,90 +104,90 @@ def _flag(sql: str) -> Scalar:
     return Scalar(sql=sql, kind=Kind.BOOLEAN, values=(False, True))
 
 
-def _column(reader: Reader, node: Any) -> Scalar:
+def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.args.get("db") or node.args.get("catalog"):
-        raise reader.no(node, "Columns are named as `column` or `table.column`.")
+        raise reader.refuse(node, "Columns are named as `column` or `table.column`.")
     found = reader.columns.find(node.table, node.name)
     if not found:
-        raise reader.no(
+        raise reader.refuse(
             node, f"There is no column `{node.name}` here.", did_you_mean(node.name, reader.columns.names())
         )
     if len(found) > 1:
-        raise reader.no(node, f"`{node.name}` could be a column of more than one table.", "Write `table.column`.")
+        raise reader.refuse(node, f"`{node.name}` could be a column of more than one table.", "Write `table.column`.")
     return found[0]
 
 
-def _literal(reader: Reader, node: Any) -> Scalar:
+def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.is_string:
         if "\x00" in node.this:
-            raise reader.no(node, "Text may not contain a zero byte.")
+            raise reader.refuse(node, "Text may not contain a zero byte.")
         return literal(node.this)
     try:
         # Looked at as a float first: as a fraction, 1e999999999 would fill the memory.
         size = abs(float(node.this))
     except ValueError:
-        raise reader.no(node, "This is not a number that can be read.") from None
+        raise reader.refuse(node, "This is not a number that can be read.") from None
     if size > 1e300 or (size < 1e-300 and re.search(r"[1-9]", re.split("[eE]", node.this)[0])):
-        raise reader.no(node, "A number in the query is too large or too small.")
+        raise reader.refuse(node, "A number in the query is too large or too small.")
     return literal(Fraction(node.this) if size else Fraction(0))
 
 
-def _compare(sign: str) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _compare(sign: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, b = reader.pair(node, node.this, node.expression)
         return _flag(f"({a.sql} {sign} {b.sql})")
 
     return rule
 
 
-def _logic(sign: str) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _logic(sign: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         return _flag(f"({reader.condition(node.this).sql} {sign} {reader.condition(node.expression).sql})")
 
     return rule
 
 
-def _between(reader: Reader, node: Any) -> Scalar:
+def _between(reader: ExpressionCompiler, node: Any) -> Scalar:
     a, low = reader.pair(node, node.this, node.args["low"])
     b, high = reader.pair(node, node.this, node.args["high"])
     return _flag(f"({a.sql} >= {low.sql} AND {b.sql} <= {high.sql})")
 
 
-def _in(reader: Reader, node: Any) -> Scalar:
+def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
-        raise reader.no(node, "IN takes a list of values, not a query.", "Join with the table instead.")
+        raise reader.refuse(node, "IN takes a list of values, not a query.", "Join with the table instead.")
     if len(node.expressions) > 1000:
-        raise reader.no(node, "IN takes at most 1,000 values.", "Join with a public table instead.")
+        raise reader.refuse(node, "IN takes at most 1,000 values.", "Join with a public table instead.")
     tests = [reader.pair(node, node.this, item) for item in node.expressions]
     return _flag("(" + " OR ".join(f"{a.sql} = {b.sql}" for a, b in tests) + ")")
 
 
-def _like(function: str) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _like(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
-            raise reader.no(node, "The pattern of LIKE is written out as text.")
+            raise reader.refuse(node, "The pattern of LIKE is written out as text.")
         found = f"({a.sql} {function} {text_sql(pattern.constant)})"
         return _flag(f"(NOT {found})" if node.args.get("negate") else found)
 
     return rule
 
 
-def _is(reader: Reader, node: Any) -> Scalar:
+def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.read(node.this)
     kind = type(node.expression).__name__
     if kind == "Null":
         return _flag(f"({a.sql} IS NULL)")
     if kind == "Boolean" and a.kind is Kind.BOOLEAN:
         return _flag(f"({a.sql} IS {'TRUE' if node.expression.this else 'FALSE'})")
-    raise reader.no(node, "IS tests for NULL, TRUE or FALSE.")
+    raise reader.refuse(node, "IS tests for NULL, TRUE or FALSE.")
 
 
-def _merge(reader: Reader, node: Any, items: list[Scalar], sql: Callable[[list[str]], str]) -> Scalar:
+def _merge(reader: ExpressionCompiler, node: Any, items: list[Scalar], sql: Callable[[list[str]], str]) -> Scalar:
     """One result out of several expressions of one family: bounds and values cover all of them."""
     families = {item.family for item in items}
     if len(families) != 1:
-        raise reader.no(node, "All results must be of one kind: " + ", ".join(sorted(families)) + " are mixed.")
+        raise reader.refuse(node, "All results must be of one kind: " + ", ".join(sorted(families)) + " are mixed.")
     if families == {"number"}:
         whole = all(item.kind is Kind.INTEGER for item in items)
         parts = [item.sql if whole else item.as_double() for item in items]
@@ -201,7 +204,7 @@ def _merge(reader: Reader, node: Any, items: list[Scalar], sql: Callable[[list[s
     return Scalar(sql=sql(parts), kind=kind, **known)
 
 
-def _case(reader: Reader, node: Any) -> Scalar:
+def _case(reader: ExpressionCompiler, node: Any) -> Scalar:
     conditions: list[str] = []
     results: list[Scalar] = []
     for branch in node.args["ifs"]:
@@ -223,7 +226,7 @@ def _case(reader: Reader, node: Any) -> Scalar:
     return _merge(reader, node, results, write)
 
 
-def _if(reader: Reader, node: Any) -> Scalar:
+def _if(reader: ExpressionCompiler, node: Any) -> Scalar:
     condition, yes = reader.condition(node.this), reader.read(node.args["true"])
     no = node.args.get("false")
     items = [yes] if no is None else [yes, reader.read(no)]
@@ -231,13 +234,13 @@ def _if(reader: Reader, node: Any) -> Scalar:
     return _merge(reader, node, items, lambda p: f"(CASE WHEN {condition.sql} THEN {p[0]} ELSE {end or p[1]} END)")
 
 
-def _coalesce(reader: Reader, node: Any) -> Scalar:
+def _coalesce(reader: ExpressionCompiler, node: Any) -> Scalar:
     items = [reader.read(item) for item in [node.this, *node.expressions]]
     return _merge(reader, node, items, lambda p: f"coalesce({', '.join(p)})")
 
 
-def _extreme(function: str) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _extreme(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         items = [reader.number(item) for item in [node.this, *node.expressions]]
         known: dict[str, Any] = {}
         lows = [item.low for item in items if item.low is not None]
@@ -256,12 +259,12 @@ def _extreme(function: str) -> Callable[[Reader, Any], Scalar]:
     return rule
 
 
-def _nullif(reader: Reader, node: Any) -> Scalar:
+def _nullif(reader: ExpressionCompiler, node: Any) -> Scalar:
     a, b = reader.pair(node, node.this, node.expression)
     return a.plain(f"NULLIF({a.sql}, {b.sql})")
 
 
-def _anonymous(reader: Reader, node: Any) -> Scalar:
+def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
     if str(node.this).upper() == "CLIP" and len(node.expressions) == 3:
         a, low, high = (reader.number(item) for item in node.expressions)
         if (
@@ -269,26 +272,28 @@ def _anonymous(reader: Reader, node: Any) -> Scalar:
             or not isinstance(high.constant, Fraction)
             or low.constant > high.constant
         ):
-            raise reader.no(node, "CLIP(x, low, high) takes two written-out numbers, low not above high.")
+            raise reader.refuse(node, "CLIP(x, low, high) takes two written-out numbers, low not above high.")
         x, ends = a.as_double(), (f"CAST({float(end)!r} AS DOUBLE)" for end in (low.constant, high.constant))
         bottom, top = ends
         inside = f"(CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL ELSE greatest(least({x}, {top}), {bottom}) END)"
         return Scalar(sql=inside, kind=Kind.NUMBER, low=low.constant, high=high.constant)
-    raise reader.no(
-        node, f"`{str(node.this).upper()}` is not a function of the language.",
+    raise reader.refuse(
+        node,
+        f"`{str(node.this).upper()}` is not a function of the language.",
         "Known: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
         "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT.",
-    )  # fmt: skip
+    )
 
 
-def _aggregate(reader: Reader, node: Any) -> Scalar:
-    raise reader.no(
-        node, f"{node.key.upper()} is an aggregate and cannot stand here.",
+def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
+    raise reader.refuse(
+        node,
+        f"{node.key.upper()} is an aggregate and cannot stand here.",
         "Aggregates stand in SELECT, HAVING and ORDER BY; inside a subquery group by the privacy unit.",
-    )  # fmt: skip
+    )
 
 
-_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
+_RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
     "Column": _column,
     "Literal": _literal,
     "Boolean": lambda _reader, node: literal(bool(node.this)),

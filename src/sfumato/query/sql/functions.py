@@ -12,7 +12,7 @@ from sfumato.query.plan.scalar import Scalar, literal, text_sql
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
-    from sfumato.query.sql.expressions import Reader
+    from sfumato.query.sql.expressions import ExpressionCompiler
 
 __all__ = ["FUNCTION_RULES", "TYPES"]
 
@@ -36,10 +36,10 @@ _SHAPED = {
 """How the text that is cast must read, by its name among the engines' shapes and in words."""
 
 
-def _cast(reader: Reader, node: Any) -> Scalar:
+def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
     kind = _CASTS.get(node.args["to"].this.name)
     if kind is None:
-        raise reader.no(node, "A cast goes to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
+        raise reader.refuse(node, "A cast goes to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
     a = reader.read(node.this)
     if a.kind is kind:
         return a.plain(a.sql) if a.constant is None else a
@@ -51,11 +51,11 @@ def _cast(reader: Reader, node: Any) -> Scalar:
     return Scalar(sql=f"TRY_CAST({a.sql} AS {TYPES[kind]})", kind=kind, **known)
 
 
-def _written(reader: Reader, node: Any, text: str, kind: Kind) -> Scalar:
+def _written(reader: ExpressionCompiler, node: Any, text: str, kind: Kind) -> Scalar:
     """A cast of text that stands in the question: read here, by the same rules."""
     shape, words = _SHAPED[kind]
     if not reads_as(text, shape):
-        raise reader.no(node, f"This text is no {words}.")
+        raise reader.refuse(node, f"This text is no {words}.")
     match kind:
         case Kind.DATE:
             return literal(date.fromisoformat(text))
@@ -68,21 +68,21 @@ def _written(reader: Reader, node: Any, text: str, kind: Kind) -> Scalar:
         return Scalar(sql=f"CAST({float(number)!r} AS DOUBLE)", kind=kind, low=number, high=number)
     whole = int(abs(number) + Fraction(1, 2)) * (1 if number >= 0 else -1)
     if abs(whole) >= 1 << 62:
-        raise reader.no(node, "A number in the query is too large.")
+        raise reader.refuse(node, "A number in the query is too large.")
     return literal(whole)
 
 
-def _date_part(reader: Reader, node: Any) -> Scalar:
+def _date_part(reader: ExpressionCompiler, node: Any) -> Scalar:
     if type(node).__name__ == "Extract":
         part, inner = node.this.name.upper(), node.expression
     else:
         part, inner = node.key.upper(), node.this
     part = {"DAYOFMONTH": "DAY", "DAY_OF_WEEK": "DOW", "DAYOFWEEK": "DOW", "WEEKOFYEAR": "WEEK"}.get(part, part)
     if part not in _PARTS:
-        raise reader.no(node, f"`{part}` is not a date part of the language.", "Known: " + ", ".join(_PARTS) + ".")
+        raise reader.refuse(node, f"`{part}` is not a date part of the language.", "Known: " + ", ".join(_PARTS) + ".")
     a = reader.read(_undone(inner))
     if a.kind not in (Kind.DATE, Kind.DATETIME):
-        raise reader.no(node, f"A date is needed here, not a {a.family}.")
+        raise reader.refuse(node, f"A date is needed here, not a {a.family}.")
     if part == "WEEK" and a.kind is Kind.DATE:
         # Of the first year of all that a date can be, no week can be told; such a date is no time either.
         a = Scalar(sql=f"TRY_CAST({a.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
@@ -96,28 +96,28 @@ def _undone(node: Any) -> Any:
     return node.this if type(node).__name__ in ("TsOrDsToDate", "TsOrDsToTimestamp") else node
 
 
-def _text_function(function: str, *more: str) -> Callable[[Reader, Any], Scalar]:
-    def rule(reader: Reader, node: Any) -> Scalar:
+def _text_function(function: str, *more: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         if any(value for name, value in node.args.items() if name != "this"):
-            raise reader.no(node, f"{function.upper()} takes one text here.")
+            raise reader.refuse(node, f"{function.upper()} takes one text here.")
         return Scalar(sql=f"{function}({', '.join([reader.text_value(node.this).sql, *more])})", kind=Kind.CATEGORY)
 
     return rule
 
 
-def _length(reader: Reader, node: Any) -> Scalar:
+def _length(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(sql=f"CAST(length({reader.text_value(node.this).sql}) AS BIGINT)", kind=Kind.INTEGER)
 
 
-def _substring(reader: Reader, node: Any) -> Scalar:
+def _substring(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.text_value(node.this)
     numbers = [reader.read(node.args[name]) for name in ("start", "length") if node.args.get(name) is not None]
     if any(not isinstance(n.constant, Fraction) or n.constant not in range(1, 10_000) for n in numbers):
-        raise reader.no(node, "Start and length of SUBSTRING are written out, 1 to 9999.")
+        raise reader.refuse(node, "Start and length of SUBSTRING are written out, 1 to 9999.")
     return Scalar(sql=f"substring({', '.join([a.sql, *(n.sql for n in numbers)])})", kind=Kind.CATEGORY)
 
 
-FUNCTION_RULES: dict[str, Callable[[Reader, Any], Scalar]] = {
+FUNCTION_RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
     "Cast": _cast,
     "TryCast": _cast,
     "Extract": _date_part,

@@ -13,22 +13,22 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import (
     Aggregate,
     Count,
-    Distinct,
-    cells_of,
-    moments_of,
+    DistinctCount,
+    bin_counts_aggregate,
+    bounds_problem,
+    moments_aggregate,
     present,
-    sum_of,
-    unfit_bounds,
+    sum_aggregate,
 )
-from sfumato.query.plan.relational import Rows
+from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.results.postprocess import Output, family
+from sfumato.query.results.postprocess import OutputExpr, family
 from sfumato.query.sql.allowed_forms import check_forms
-from sfumato.query.sql.bind import Limits, Relation, Sources
+from sfumato.query.sql.bind import Binder, BoundRelation, ContributionLimits
 from sfumato.query.sql.postprocess_rules import POST_RULES
 from sfumato.query.sql.refusal import refuse
 
-__all__ = ["Key", "Question", "Target", "parse_query", "statement_of"]
+__all__ = ["ErrorTarget", "GroupKey", "Query", "parse_query", "parse_statement"]
 
 _LONGEST = 20_000
 _MOST_GROUPS = 100_000
@@ -41,7 +41,7 @@ _TAIL = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class GroupKey:
     """One GROUP BY expression; ``values`` are its public values, None where the keys are private."""
 
     scalar: Scalar
@@ -49,7 +49,7 @@ class Key:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ErrorTarget:
     """The error an analyst can live with, written behind the query: ``ERROR 50 CONFIDENCE 95%``."""
 
     size: Fraction
@@ -58,19 +58,19 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question:
+class Query:
     """A query that was understood. Everything in it follows from the query and the public catalog."""
 
-    rows: Rows
-    keys: tuple[Key, ...]
-    measurements: tuple[Aggregate, ...]
-    outputs: tuple[tuple[str, Output], ...]
-    having: Output | None
-    order: tuple[tuple[Output, bool], ...]
+    rows: PlanNode
+    keys: tuple[GroupKey, ...]
+    aggregates: tuple[Aggregate, ...]
+    outputs: tuple[tuple[str, OutputExpr], ...]
+    having: OutputExpr | None
+    order: tuple[tuple[OutputExpr, bool], ...]
     limit: int | None
-    limits: Limits
+    limits: ContributionLimits
     """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
-    target: Target | None = None
+    target: ErrorTarget | None = None
 
     @property
     def public_keys(self) -> bool:
@@ -88,21 +88,21 @@ class Question:
 
     def fingerprint(self) -> str:
         """The same for questions that measure the same of the same rows, however they are phrased or shown."""
-        parts = [self.rows.sql(), *(key.scalar.sql for key in self.keys), repr(self.measurements), repr(self.limits)]
+        parts = [self.rows.sql(), *(key.scalar.sql for key in self.keys), repr(self.aggregates), repr(self.limits)]
         parts += [repr(key.values) for key in self.keys]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
-def parse_query(sql: str, catalog: Catalog) -> Question:
+def parse_query(sql: str, catalog: Catalog) -> Query:
     """Read a query; what is outside the language is refused with place, reason and suggestion, at no cost."""
-    sql, tree, target = statement_of(sql)
+    sql, tree, target = parse_statement(sql)
     try:
-        return _Builder(catalog, sql).question(tree, target)
+        return _Builder(catalog, sql).query(tree, target)
     except RecursionError:
         raise QueryRefused("The query is nested too deeply.") from None
 
 
-def statement_of(sql: str) -> tuple[str, Any, Target | None]:
+def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
     """The query without its ERROR clause, its syntax tree, and that clause."""
     import sqlglot
     from sqlglot.errors import SqlglotError
@@ -129,7 +129,7 @@ def statement_of(sql: str) -> tuple[str, Any, Target | None]:
     return sql, statements[0], target
 
 
-def _target(sql: str) -> tuple[str, Target | None]:
+def _target(sql: str) -> tuple[str, ErrorTarget | None]:
     found = _TAIL.search(sql)
     if found is None:
         return sql, None
@@ -137,30 +137,34 @@ def _target(sql: str) -> tuple[str, Target | None]:
     level = Fraction(found["level"] or "95") / 100
     if size <= 0 or not 0 < level < 1:
         raise QueryRefused("ERROR takes a number above 0 and CONFIDENCE one between 0% and 100%.")
-    return sql[: found.start()], Target(size=size / 100 if relative else size, relative=relative, confidence=level)
+    return sql[: found.start()], ErrorTarget(size=size / 100 if relative else size, relative=relative, confidence=level)
 
 
 @dataclass
 class _Builder:
     catalog: Catalog
     text: str
-    measurements: list[Aggregate] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
     grouped: list[Scalar] = field(default_factory=list)
     aliases: dict[str, Any] = field(default_factory=dict)
     parts: int = 0
 
-    def no(self, node: Any, reason: str, fix: str = "") -> Exception:
+    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
 
-    def question(self, tree: Any, target: Target | None) -> Question:
+    def query(self, tree: Any, target: ErrorTarget | None) -> Query:
         if type(tree).__name__ != "Select":
-            raise self.no(tree, f"Only SELECT is answered, not {tree.key.upper()}.",
-                          "UNION ALL can stand in a subquery in FROM.")  # fmt: skip
-        sources = Sources(self.catalog, self.text)
+            raise self.refuse(
+                tree, f"Only SELECT is answered, not {tree.key.upper()}.", "UNION ALL can stand in a subquery in FROM."
+            )
+        sources = Binder(self.catalog, self.text)
         for item in tree.expressions:
             if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
-                raise self.no(item, "SELECT * would show rows, and a row is about one person.",
-                              "Ask for aggregates: SELECT COUNT(*), AVG(column) FROM ... GROUP BY ...")  # fmt: skip
+                raise self.refuse(
+                    item,
+                    "SELECT * would show rows, and a row is about one person.",
+                    "Ask for aggregates: SELECT COUNT(*), AVG(column) FROM ... GROUP BY ...",
+                )
         relation, _ = sources.select_rows(tree, {})
         self.relation, self.reader = relation, sources.reader(relation)
         for item in tree.expressions:
@@ -170,46 +174,52 @@ class _Builder:
         outputs = tuple((self._title(item), self.output(item.unalias())) for item in tree.expressions)
         having = tree.args.get("having")
         order, limit = tree.args.get("order"), tree.args.get("limit")
-        question = Question(
+        query = Query(
             rows=relation.rows,
             keys=keys,
             outputs=outputs,
             having=self._condition(having.this) if having is not None else None,
             order=tuple(self._ordered(item, outputs) for item in order.expressions) if order is not None else (),
             limit=self._limit(limit) if limit is not None else None,
-            measurements=tuple(self.measurements),
+            aggregates=tuple(self.aggregates),
             limits=_limits(relation),
             target=target,
         )
-        if not question.measurements:
-            raise self.no(tree, "The question has no aggregate.", "Ask for COUNT(*), SUM(column), AVG(column), ...")
-        groups = question.groups
+        if not query.aggregates:
+            raise self.refuse(tree, "The question has no aggregate.", "Ask for COUNT(*), SUM(column), AVG(column), ...")
+        groups = query.groups
         if groups is not None and not 1 <= groups <= _MOST_GROUPS:
-            raise self.no(tree.args["group"], f"There would be {groups} groups; at most {_MOST_GROUPS} are answered.",
-                          "Group by fewer or coarser keys.")  # fmt: skip
-        return question
+            raise self.refuse(
+                tree.args["group"],
+                f"There would be {groups} groups; at most {_MOST_GROUPS} are answered.",
+                "Group by fewer or coarser keys.",
+            )
+        return query
 
     def _title(self, item: Any) -> str:
         if item.alias:
             return str(item.alias)
         return str(item.name) if type(item).__name__ == "Column" else str(item.sql(dialect="duckdb"))[:80]
 
-    def _keys(self, tree: Any) -> tuple[Key, ...]:
+    def _keys(self, tree: Any) -> tuple[GroupKey, ...]:
         group = tree.args.get("group")
         if group is None:
             return ()
         if any(value for name, value in group.args.items() if value and name != "expressions") or not group.expressions:
-            raise self.no(group, "GROUP BY takes columns and expressions.", "ROLLUP, CUBE and ALL are not known.")
+            raise self.refuse(group, "GROUP BY takes columns and expressions.", "ROLLUP, CUBE and ALL are not known.")
         keys = []
         for node in group.expressions:
             scalar = self.reader.read(self._named(node, tree))
             if scalar.unit:
-                raise self.no(node, "Grouping by the privacy unit would show one person per group.",
-                              "Group by something that people share.")  # fmt: skip
+                raise self.refuse(
+                    node,
+                    "Grouping by the privacy unit would show one person per group.",
+                    "Group by something that people share.",
+                )
             if scalar.sql in {known.sql for known in self.grouped}:
                 continue  # the same key twice makes the same groups
             self.grouped.append(scalar)
-            keys.append(Key(scalar=scalar, values=_sorted(scalar.keys())))
+            keys.append(GroupKey(scalar=scalar, values=_sorted(scalar.keys())))
         return tuple(keys)
 
     def _named(self, node: Any, tree: Any) -> Any:
@@ -218,7 +228,7 @@ class _Builder:
         if kind == "Literal" and not node.is_string:
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
                 return tree.expressions[int(node.this) - 1].unalias()
-            raise self.no(node, "There is no such column in SELECT.")
+            raise self.refuse(node, "There is no such column in SELECT.")
         if kind == "Column" and not node.table and not self.relation.columns.find("", node.name):
             return self.aliases.get(node.name.lower(), node)
         return node
@@ -226,22 +236,22 @@ class _Builder:
     def _limit(self, node: Any) -> int:
         inner = node.expression
         if type(inner).__name__ != "Literal" or inner.is_string or not inner.this.isdigit() or node.args.get("offset"):
-            raise self.no(node, "LIMIT takes a written-out whole number.")
+            raise self.refuse(node, "LIMIT takes a written-out whole number.")
         return int(inner.this)
 
-    def _ordered(self, node: Any, outputs: tuple[tuple[str, Output], ...]) -> tuple[Output, bool]:
+    def _ordered(self, node: Any, outputs: tuple[tuple[str, OutputExpr], ...]) -> tuple[OutputExpr, bool]:
         inner = node.this
         if type(inner).__name__ == "Literal" and not inner.is_string:
             if inner.this.isdigit() and 1 <= int(inner.this) <= len(outputs):
                 return outputs[int(inner.this) - 1][1], bool(node.args.get("desc"))
-            raise self.no(node, "There is no such column in SELECT.")
+            raise self.refuse(node, "There is no such column in SELECT.")
         return self.output(inner), bool(node.args.get("desc"))
 
-    def output(self, node: Any) -> Output:
+    def output(self, node: Any) -> OutputExpr:
         kind = type(node).__name__
         self.parts += 1
         if self.parts > _MOST_PARTS:
-            raise self.no(node, "What is shown has too many parts.", "A name counts as what it stands for.")
+            raise self.refuse(node, "What is shown has too many parts.", "A name counts as what it stands for.")
         if kind == "Paren":
             return self.output(node.this)
         if kind == "Column" and not node.table and node.name.lower() in self.aliases:
@@ -255,7 +265,7 @@ class _Builder:
             constant = self.reader.read(node).constant
             if isinstance(constant, Fraction):
                 constant = int(constant) if constant.denominator == 1 and abs(constant) < 1 << 53 else float(constant)
-            return Output(op="constant", value=constant)
+            return OutputExpr(op="constant", value=constant)
         found = self._as_key(node)
         if found is not None:
             return found
@@ -263,43 +273,49 @@ class _Builder:
         if rule is None:
             if kind == "Column":
                 self.reader.read(node)
-                raise self.no(node, f"`{node.name}` is neither an aggregate nor in GROUP BY.",
-                              "Showing it would show single rows.")  # fmt: skip
+                raise self.refuse(
+                    node,
+                    f"`{node.name}` is neither an aggregate nor in GROUP BY.",
+                    "Showing it would show single rows.",
+                )
             if any(type(child).__name__ in _AGGREGATES for child in node.walk()):
-                raise self.no(node, f"{kind.upper()} cannot be applied to aggregates.",
-                              "Known: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.")  # fmt: skip
-            raise self.no(node, "This is neither an aggregate nor in GROUP BY.")
-        made: Output = rule(self, node)
+                raise self.refuse(
+                    node,
+                    f"{kind.upper()} cannot be applied to aggregates.",
+                    "Known: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.",
+                )
+            raise self.refuse(node, "This is neither an aggregate nor in GROUP BY.")
+        made: OutputExpr = rule(self, node)
         try:
             family(made, [key.family for key in self.grouped])
         except TypeError as clash:
-            raise self.no(node, f"Values of different kinds are put together here: {clash}.") from None
+            raise self.refuse(node, f"Values of different kinds are put together here: {clash}.") from None
         return made
 
-    def _condition(self, node: Any) -> Output:
+    def _condition(self, node: Any) -> OutputExpr:
         made = self.output(node)
         if family(made, [key.family for key in self.grouped]) not in ("boolean", ""):
-            raise self.no(node, "A condition is needed here, something that is true or false.")
+            raise self.refuse(node, "A condition is needed here, something that is true or false.")
         return made
 
-    def _as_key(self, node: Any) -> Output | None:
+    def _as_key(self, node: Any) -> OutputExpr | None:
         try:
             scalar = self.reader.read(node)
         except QueryRefused:
             return None
         for i, key in enumerate(self.grouped):
             if key.sql == scalar.sql:
-                return Output(op="key", value=i)
+                return OutputExpr(op="key", value=i)
         return None
 
-    def _measure(self, measurement: Aggregate) -> int:
-        if measurement not in self.measurements:
-            if len(self.measurements) >= 20:
+    def _add_aggregate(self, aggregate: Aggregate) -> int:
+        if aggregate not in self.aggregates:
+            if len(self.aggregates) >= 20:
                 raise QueryRefused("A question measures at most 20 things.", fix="Ask in two questions.")
-            self.measurements.append(measurement)
-        return self.measurements.index(measurement)
+            self.aggregates.append(aggregate)
+        return self.aggregates.index(aggregate)
 
-    def _aggregate(self, node: Any) -> Output:
+    def _aggregate(self, node: Any) -> OutputExpr:
         condition = "TRUE"
         if type(node).__name__ == "Filter":
             condition = self.reader.condition(node.expression.this).sql
@@ -309,68 +325,72 @@ class _Builder:
             inner = node.this
             ordered = node.expression.expressions
             if type(inner).__name__ not in ("PercentileCont", "PercentileDisc") or len(ordered) != 1:
-                raise self.no(node, "WITHIN GROUP goes with PERCENTILE_CONT(rank) ... (ORDER BY column).")
+                raise self.refuse(node, "WITHIN GROUP goes with PERCENTILE_CONT(rank) ... (ORDER BY column).")
             if ordered[0].args.get("desc"):
-                raise self.no(node, "The order is ascending here.", "Use 1 - rank instead.")
+                raise self.refuse(node, "The order is ascending here.", "Use 1 - rank instead.")
             return self._quantile(node, ordered[0].this, self._rank(inner.this), condition)
         if kind not in _AGGREGATES:
-            raise self.no(node, "FILTER goes with an aggregate.")
-        made: Output = _AGGREGATES[kind](self, node, condition)
+            raise self.refuse(node, "FILTER goes with an aggregate.")
+        made: OutputExpr = _AGGREGATES[kind](self, node, condition)
         return made
 
     def _rank(self, node: Any) -> Fraction:
         constant = self.reader.read(node).constant
         if not isinstance(constant, Fraction) or not 0 <= constant <= 1 or constant.denominator > 10**6:
-            raise self.no(node, "A rank is a written-out number from 0 to 1, such as 0.9.")
+            raise self.refuse(node, "A rank is a written-out number from 0 to 1, such as 0.9.")
         return constant
 
     def _bounded(self, node: Any) -> Scalar:
         scalar = self.reader.number(node)
-        reason = unfit_bounds(scalar)
+        reason = bounds_problem(scalar)
         if reason:
-            raise self.no(node, reason, "Declare a domain for its column, or write CLIP(x, low, high).")
+            raise self.refuse(node, reason, "Declare a domain for its column, or write CLIP(x, low, high).")
         return scalar
 
-    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> Output:
-        return Output(op="quantile", value=self._measure(cells_of(self._bounded(inner), condition, rank)))
+    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> OutputExpr:
+        return OutputExpr(
+            op="quantile", value=self._add_aggregate(bin_counts_aggregate(self._bounded(inner), condition, rank))
+        )
 
-    def sum(self, node: Any, condition: str) -> Output:
-        measured = sum_of(self._bounded(_one(self, node)), condition)
-        return Output(op="sum", value=self._measure(measured))
+    def sum(self, node: Any, condition: str) -> OutputExpr:
+        measured = sum_aggregate(self._bounded(_one(self, node)), condition)
+        return OutputExpr(op="sum", value=self._add_aggregate(measured))
 
-    def count(self, node: Any, condition: str) -> Output:
+    def count(self, node: Any, condition: str) -> OutputExpr:
         inner = node.this
         if type(inner).__name__ == "Star" or inner is None:
-            return Output(op="count", value=self._measure(Count(condition=condition)))
+            return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition)))
         if type(inner).__name__ == "Distinct":
             if len(inner.expressions) != 1:
-                raise self.no(node, "COUNT(DISTINCT ...) takes one column.")
+                raise self.refuse(node, "COUNT(DISTINCT ...) takes one column.")
             scalar = self.reader.read(inner.expressions[0])
             if scalar.unit:
-                return Output(op="count", value=self._measure(Count(condition=condition, once=True)))
+                return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition, once=True)))
             filled = f"({condition} AND {present(scalar)})"
-            return Output(op="distinct", value=self._measure(Distinct(value=scalar.sql, condition=filled)))
+            return OutputExpr(
+                op="distinct", value=self._add_aggregate(DistinctCount(value=scalar.sql, condition=filled))
+            )
         if node.args.get("expressions"):
-            raise self.no(node, "COUNT takes one column.")
+            raise self.refuse(node, "COUNT takes one column.")
         scalar = self.reader.read(inner)
         filled = condition if scalar.unit else f"({condition} AND {present(scalar)})"
-        return Output(op="count", value=self._measure(Count(condition=filled)))
+        return OutputExpr(op="count", value=self._add_aggregate(Count(condition=filled)))
 
-    def mean(self, node: Any, condition: str) -> Output:
+    def mean(self, node: Any, condition: str) -> OutputExpr:
         scalar = self._bounded(_one(self, node))
         ends = (float(scalar.low or 0), float(scalar.high or 0))
-        return Output(op="mean", value=(self._measure(moments_of(scalar, condition, 1)), ends))
+        return OutputExpr(op="mean", value=(self._add_aggregate(moments_aggregate(scalar, condition, 1)), ends))
 
-    def spread(self, node: Any, condition: str, *, root: bool, sample: bool) -> Output:
+    def spread(self, node: Any, condition: str, *, root: bool, sample: bool) -> OutputExpr:
         scalar = self._bounded(_one(self, node))
         span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
-        index = self._measure(moments_of(scalar, condition, 2))
-        return Output(op="deviation" if root else "variance", value=(index, (span, sample)))
+        index = self._add_aggregate(moments_aggregate(scalar, condition, 2))
+        return OutputExpr(op="deviation" if root else "variance", value=(index, (span, sample)))
 
 
 def _one(builder: _Builder, node: Any) -> Any:
     if type(node.this).__name__ == "Distinct":
-        raise builder.no(node, "DISTINCT goes with COUNT only.")
+        raise builder.refuse(node, "DISTINCT goes with COUNT only.")
     return node.this
 
 
@@ -378,7 +398,7 @@ def _sorted(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(sorted(values))
 
 
-def _limits(relation: Relation) -> Limits:
+def _limits(relation: BoundRelation) -> ContributionLimits:
     return (relation.rows.copies, 1, 1) if relation.rows.by_row else relation.limits
 
 

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from sfumato.query.plan.aggregates import present, sum_of, unfit_bounds
+from sfumato.query.plan.aggregates import bounds_problem, present, sum_aggregate
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.sql.expressions import Reader
+from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.schema import Kind
 
 __all__ = ["UNIT_AGGREGATES"]
 
-Rule = Callable[[Reader, Any], tuple[str, Scalar]]
+Rule = Callable[[ExpressionCompiler, Any], tuple[str, Scalar]]
 """The aggregate's SQL, and what is known of its value."""
 
 
-def _unit_count(reader: Reader, node: Any) -> tuple[str, Scalar]:
+def _unit_count(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
     inner = node.this
     if type(inner).__name__ == "Star":
         sql = "COUNT(*)"
@@ -29,7 +29,7 @@ def _unit_count(reader: Reader, node: Any) -> tuple[str, Scalar]:
 
 
 def _unit_extreme(function: str) -> Rule:
-    def rule(reader: Reader, node: Any) -> tuple[str, Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
         scalar = reader.number(node.this)
         x = scalar.as_double()
         known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
@@ -43,12 +43,12 @@ def _unit_extreme(function: str) -> Rule:
 def _unit_sum(mean: bool) -> Rule:
     """Sums are of whole steps, exact in any order: a float sum could change with rows of *other* units."""
 
-    def rule(reader: Reader, node: Any) -> tuple[str, Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
         scalar = reader.number(node.this)
-        reason = unfit_bounds(scalar)
+        reason = bounds_problem(scalar)
         if reason:
-            raise reader.no(node, reason, "Write CLIP(x, low, high) inside the aggregate.")
-        measured = sum_of(scalar, "TRUE")
+            raise reader.refuse(node, reason, "Write CLIP(x, low, high) inside the aggregate.")
+        measured = sum_aggregate(scalar, "TRUE")
         total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
         if not mean:
             return f"({total})", Scalar(sql="", kind=Kind.NUMBER)

@@ -13,13 +13,13 @@ from typing import Any
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import present
-from sfumato.query.plan.relational import Filter, PublicJoin, Rows, Scan, walk
+from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, Scan, walk
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.sql.bind import Sources
-from sfumato.query.sql.parse import statement_of
+from sfumato.query.sql.bind import Binder
+from sfumato.query.sql.parse import parse_statement
 from sfumato.query.sql.refusal import refuse
 
-__all__ = ["ROW", "Condition", "Inquiry", "inquire"]
+__all__ = ["ROW", "PolicyQuery", "Predicate", "parse_policy_query"]
 
 ROW = "sfumato row"
 """The column that numbers the people. It is in no catalog, so no query can name it."""
@@ -29,7 +29,7 @@ _MORE = {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Condition:
+class Predicate:
     """One part of a WHERE; all parts must hold."""
 
     scalar: Scalar
@@ -40,7 +40,7 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inquiry:
+class PolicyQuery:
     """A query that was understood. Everything in it follows from the query and the public catalog."""
 
     text: str
@@ -51,24 +51,24 @@ class Inquiry:
     """The column asked for, where it is a bare one of the private table."""
     value: Scalar | None
     """What is asked for; None for COUNT(*)."""
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Predicate, ...]
     joined: frozenset[str]
     """Columns that joins go by, in lower case."""
     attached: frozenset[str]
     """Columns of the public tables that are joined, in lower case."""
-    base: Rows
+    base: PlanNode
     node: Any
     """Where the aggregate stands in the query."""
 
-    def no(self, node: Any, reason: str, fix: str = "") -> QueryRefused:
+    def refuse(self, node: Any, reason: str, fix: str = "") -> QueryRefused:
         """A refusal with the place of a part of the query."""
         return refuse(node, self.text, reason, fix)
 
-    def people(self, conditions: Iterable[Condition]) -> str:
+    def people(self, conditions: Iterable[Predicate]) -> str:
         """A statement for the numbers of the people for whom conditions hold."""
         return f"SELECT {_NUMBERED} FROM {_met(self.base, conditions)} ORDER BY 1"
 
-    def holders(self, conditions: Iterable[Condition]) -> str:
+    def holders(self, conditions: Iterable[Predicate]) -> str:
         """The same among everybody in the table, whatever is joined: for conditions on the table's own columns."""
         [table] = (node for node in walk(self.base) if isinstance(node, Scan))
         return f"SELECT {_NUMBERED} FROM {_met(table, conditions)} ORDER BY 1"
@@ -85,9 +85,9 @@ class Inquiry:
         )
 
 
-def inquire(sql: str, catalog: Catalog) -> Inquiry:
+def parse_policy_query(sql: str, catalog: Catalog) -> PolicyQuery:
     """Read a query; what is outside the language is refused with place, reason and suggestion."""
-    text, tree, target = statement_of(sql)
+    text, tree, target = parse_statement(sql)
     if target is not None:
         raise QueryRefused("ERROR belongs to differential privacy, by which this data set is not answered.",
                            fix="Leave it out.")  # fmt: skip
@@ -97,42 +97,54 @@ def inquire(sql: str, catalog: Catalog) -> Inquiry:
         raise QueryRefused("The query is nested too deeply.") from None
 
 
-def _read(text: str, tree: Any, catalog: Catalog) -> Inquiry:
+def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     if type(tree).__name__ != "Select":
         raise refuse(tree, text, f"Only SELECT is answered, not {tree.key.upper()}.")
     for name, words in _MORE.items():
         if tree.args.get(name):
-            raise refuse(tree.args[name], text, f"{words} is answered with differential privacy only.",
-                         "Ask for one aggregate with a WHERE.")  # fmt: skip
+            raise refuse(
+                tree.args[name],
+                text,
+                f"{words} is answered with differential privacy only.",
+                "Ask for one aggregate with a WHERE.",
+            )
     if len(tree.expressions) != 1:
         raise refuse(tree.expressions[1], text, "A question asks for one thing.", "Ask for each by itself.")
     shown = tree.expressions[0]
     item = shown.unalias()
     if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
         raise refuse(item, text, "SELECT * would show rows, and a row is about one person.", "Ask for an aggregate.")
-    sources = Sources(catalog, text)
+    sources = Binder(catalog, text)
     relation, _ = sources.select_rows(tree, {})
     where, base = tree.args.get("where"), relation.rows
     if where is not None:
         assert isinstance(base, Filter)
         base = base.child
     if not all(isinstance(node, Scan | PublicJoin) for node in walk(base)):
-        raise refuse(tree.args["from_"], text, "Subqueries are answered with differential privacy only.",
-                     "Ask about the table itself; a public table may be joined.")  # fmt: skip
+        raise refuse(
+            tree.args["from_"],
+            text,
+            "Subqueries are answered with differential privacy only.",
+            "Ask about the table itself; a public table may be joined.",
+        )
     reader = sources.reader(relation)
     conditions = tuple(
-        Condition(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
+        Predicate(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
     )
     kind = _KINDS.get(type(item).__name__)
     if kind is None and type(item).__name__ != "Column":
-        raise refuse(item, text, f"`{item.key.upper()}` is not answered by this policy.",
-                     "Ask for COUNT(*), SUM(column) or AVG(column).")  # fmt: skip
+        raise refuse(
+            item,
+            text,
+            f"`{item.key.upper()}` is not answered by this policy.",
+            "Ask for COUNT(*), SUM(column) or AVG(column).",
+        )
     inner = item.this if kind else item
     star = kind == "count" and (inner is None or type(inner).__name__ == "Star")
     if type(inner).__name__ == "Distinct" or (kind and item.args.get("expressions")):
         raise refuse(item, text, "DISTINCT and several arguments are not answered by this policy.")
     value = None if star else reader.read(inner) if kind in (None, "count") else reader.number(inner)
-    return Inquiry(
+    return PolicyQuery(
         text=text,
         title=str(shown.alias or (item.name if kind is None else item.sql(dialect="duckdb")[:80])),
         kind=kind or "values",
@@ -149,7 +161,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> Inquiry:
     )
 
 
-def _met(rows: Rows, conditions: Iterable[Condition]) -> str:
+def _met(rows: PlanNode, conditions: Iterable[Predicate]) -> str:
     where = " AND ".join(condition.scalar.sql for condition in conditions) or "TRUE"
     return f"(SELECT * FROM ({rows.sql()}) WHERE {where})"
 
@@ -178,12 +190,12 @@ def _names(nodes: list[Any]) -> frozenset[str]:
     )
 
 
-def _declared(base: Rows) -> dict[str, str]:
+def _declared(base: PlanNode) -> dict[str, str]:
     """Columns of the private table by their internal names."""
     return {name: column for node in walk(base) if isinstance(node, Scan) for name, column, _ in node.names}
 
 
-def _numbered(node: Rows) -> Rows:
+def _numbered(node: PlanNode) -> PlanNode:
     """The same rows, each with the number of its person."""
     match node:
         case Scan():

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.params import Part
-from sfumato.query.subsets import Bits
+from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
 __all__ = ["Policy", "Responder", "SubsetResponder", "Values"]
@@ -30,7 +30,7 @@ class Responder(Protocol):
     """How many people the data is about; public."""
 
     def ask(self, query: Bits) -> float | None:
-        """The sum over one subset (a row of bits, see :mod:`sfumato.query.subsets`); None for a refusal."""
+        """The sum over one subset (a row of bits, see :mod:`sfumato.query.policy.subsets`); None for a refusal."""
         ...
 
     def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:

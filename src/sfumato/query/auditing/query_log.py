@@ -9,7 +9,7 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 
-__all__ = ["Asked", "read_log", "understand"]
+__all__ = ["AuditQuery", "parse_audit_query", "read_log"]
 
 _AGGREGATES = {"Sum": "sum", "Avg": "avg", "Max": "max", "Min": "min", "Count": "count"}
 _QUOTED = r"""('(?:[^']|'')*'|"(?:[^"]|"")*")"""
@@ -27,7 +27,7 @@ by name (`COLUMNS('...')`, `#3`) would get past the check for secret ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AuditQuery:
     """What a question asks for."""
 
     kind: str
@@ -57,7 +57,7 @@ def read_log(text: str) -> Iterator[str]:
             yield _BLANKS.sub(lambda found: found[1] or " ", piece).strip()
 
 
-def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> Asked:
+def parse_audit_query(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> AuditQuery:
     """Read one question; what is outside the language is refused with the reason, from the question alone."""
     import sqlglot
     from sqlglot import exp
@@ -98,7 +98,7 @@ def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> 
             raise QueryRefused("Write COUNT(*).")
         if len(hidden_column) > 1:
             raise QueryRefused("A count has conditions on one secret column at most.")
-        return Asked(
+        return AuditQuery(
             kind="count", column=None, public=public, secret=" AND ".join(f"({p})" for p in hidden) or None,
             secret_column=next(iter(hidden_column), None),
         )  # fmt: skip
@@ -109,4 +109,4 @@ def understand(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> 
     inner = item.this if kind else item
     if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
         raise QueryRefused("A question asks for a column, or for SUM, AVG, MAX, MIN of a column, or COUNT(*).")
-    return Asked(kind=kind or "values", column=inner.name, public=public, secret=None, secret_column=None)
+    return AuditQuery(kind=kind or "values", column=inner.name, public=public, secret=None, secret_column=None)

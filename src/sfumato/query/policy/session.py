@@ -28,10 +28,10 @@ from sfumato.query.execute.timing import quantize_response
 from sfumato.query.plan.scalar import name_sql
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy import Policy
-from sfumato.query.policy_choice import PolicyChoice
-from sfumato.query.policy_query import ROW, Inquiry, inquire
+from sfumato.query.policy.choice import PolicyChoice
+from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
+from sfumato.query.policy.subsets import pack
 from sfumato.query.sql.functions import TYPES
-from sfumato.query.subsets import pack
 from sfumato.rng import Rng
 from sfumato.schema import Kind, Role
 from sfumato.secret import Permit
@@ -117,16 +117,16 @@ class PolicySession:
 
     def explain(self, sql: str) -> tuple[str, ...]:
         """Whether the question is in the language, and how it would be answered. Decides and tells nothing."""
-        self._understood(sql)
+        self._parsed(sql)
         return ("Costs no budget.", *self.notes())
 
     def ask(self, sql: str) -> PolicyAnswer:
         """The policy's answer; its no is an error of its own kind, and tells the policy and the reason."""
         with quantize_response(self.pace):
-            asked = self._understood(sql)
+            asked = self._parsed(sql)
             return self._audited(sql, asked) if self._front is not None else self._answered(asked)
 
-    def _answered(self, asked: Inquiry) -> PolicyAnswer:
+    def _answered(self, asked: PolicyQuery) -> PolicyAnswer:
         values, there, chosen = self._people(asked)
         rng = Rng(self._secret()) if self._policy().kept else Rng()
         given = self._given(values, chosen, rng)
@@ -141,16 +141,16 @@ class PolicySession:
         assert isinstance(self.choice.policy, Policy)
         return self.choice.policy
 
-    def _understood(self, sql: str) -> Inquiry:
+    def _parsed(self, sql: str) -> PolicyQuery:
         """Refuse from the text alone what this policy does not answer."""
-        asked = inquire(sql, self.catalog)
+        asked = parse_policy_query(sql, self.catalog)
         if self._front is not None:
             self._front.read(sql)
         elif asked.kind not in ("count", "sum", "avg"):
-            raise asked.no(asked.node, f"Policy `{self.choice.name}` answers COUNT, SUM and AVG.")
+            raise asked.refuse(asked.node, f"Policy `{self.choice.name}` answers COUNT, SUM and AVG.")
         return asked
 
-    def _audited(self, sql: str, asked: Inquiry) -> PolicyAnswer:
+    def _audited(self, sql: str, asked: PolicyQuery) -> PolicyAnswer:
         made = self._audit.ask(sql)
         if made.verdict == "refused":
             raise AnswerDenied(
@@ -165,7 +165,7 @@ class PolicySession:
             column=asked.title, values=values, policy="audit", counterfeits=len(made.fakes), notes=notes
         )
 
-    def _people(self, asked: Inquiry) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def _people(self, asked: PolicyQuery) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Values, whether there is one, and who is asked about; one entry per person each."""
         rows = self._engine.run(asked.valued()).open(Permit(f"policy {self.choice.name}"))
         people = self._frame.height
