@@ -8,26 +8,30 @@ counts nor the formulas use the equivalence classes, rules or distances of the m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sfumato.masking.model import model_of
+from sfumato.masking.model import PrivacyModel, model_of
 from sfumato.release import State, Verdict
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts
 
 __all__ = ["verify"]
 
-
-def verify(models: Iterable[Mapping[str, Any]], counts: ReleaseCounts) -> list[Verdict]:
-    """A verdict for each model of a manifest, ``{name: parameters}``."""
-    return [_verdict(name, parameters, counts) for model in models for name, parameters in model.items()]
+ModelLookup = Callable[[str], type[PrivacyModel]]
 
 
-def _verdict(name: str, parameters: Any, counts: ReleaseCounts) -> Verdict:
+def verify(
+    models: Iterable[Mapping[str, Any]], counts: ReleaseCounts, *, lookup: ModelLookup = model_of
+) -> list[Verdict]:
+    """A verdict for each model of a manifest, ``{name: parameters}``. ``lookup`` gives the class of a name."""
+    return [_verdict(name, parameters, counts, lookup) for model in models for name, parameters in model.items()]
+
+
+def _verdict(name: str, parameters: Any, counts: ReleaseCounts, lookup: ModelLookup) -> Verdict:
     if not counts.sizes:
         return Verdict(model=name, state=State.NOT_CHECKED, reason="The release has no equivalence class.")
     try:
-        result = _evaluate(name, parameters, counts)
+        result = _evaluate(lookup(name), parameters, counts)
     except CannotCheck as missing:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(missing))
     failing = sum(rows for rows, passes in zip(counts.own_rows, result.passes, strict=True) if not passes)
@@ -47,8 +51,8 @@ def _verdict(name: str, parameters: Any, counts: ReleaseCounts) -> Verdict:
     )
 
 
-def _evaluate(name: str, parameters: Any, counts: ReleaseCounts) -> ConditionResult:
+def _evaluate(model: type[PrivacyModel], parameters: Any, counts: ReleaseCounts) -> ConditionResult:
     try:
-        return model_of(name).independent_check(parameters, counts)
+        return model.independent_check(parameters, counts)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise CannotCheck("Its published parameters are incomplete or not valid.") from None
