@@ -72,7 +72,7 @@ def main(method: str = "swap", tries: int = 2000, rows: int = 1_000_000, seconds
     for attack in default_attacks(scenario):
         used = time.process_time()
         try:
-            outcome = evaluate_attack(attack, scenario, rng=Rng(1), tries=tries)
+            outcome = evaluate_attack(attack, scenario, rng=Rng(1), n_targets=tries)
         except NotApplicable as refusal:
             show(attack, refusal)
             continue
@@ -95,7 +95,7 @@ def show(attack: Attack, outcome: Outcome | NotApplicable, more: str = "") -> No
     name = " ".join(filter(None, (attack.part_name(), attack.setting)))
     if isinstance(outcome, Outcome):
         found = risk(outcome)
-        said = f"{found.value:7.1%} ({found.low:.1%} to {found.high:.1%}) of {outcome.main.tries} people"
+        said = f"{found.value:7.1%} ({found.low:.1%} to {found.high:.1%}) of {outcome.main.trials} people"
         print(f"{name:28s} {said}{' (stopped)' if outcome.stopped else ''}{more}", flush=True)
     else:
         print(f"{name:28s} {outcome}", flush=True)

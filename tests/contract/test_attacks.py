@@ -26,18 +26,6 @@ from sfumato.schema import Column, Dataset, Role, Schema
 
 COUNT = 400
 
-GENTLE: dict[str, dict[str, Any]] = {
-    "rank-swap": {"p": 0.5},
-    "microaggregate": {
-        "groups": [
-            {"columns": ["height", "income"], "k": 2},
-            {"columns": ["rent"], "k": 2},
-            {"columns": ["commute"], "k": 2},
-        ]
-    },
-}
-"""Attacks that exploit a method meet it here with parameters that hide next to nothing."""
-
 SPLINK = pytest.mark.skipif(
     find_spec("splink") is None, reason="Splink is not installed: pip install 'sfumato[linkage]'"
 )
@@ -54,14 +42,16 @@ PARTS = [
 ]
 
 
-def gentle(attack: type[Attack]) -> Step | None:
-    """The first method that the attack exploits and that has a gentle setting."""
-    for name in attack.exploited([{"step": name} for name in sorted(GENTLE)]):
-        part = registry("method").get(name).build(GENTLE[name])
-        assert isinstance(part, Step)
-        return part
-    assert not attack.exploits, f"{attack.part_name()} exploits only methods without a gentle setting: add one"
-    return None
+def weak_step(attack: type[Attack]) -> Step | None:
+    """The step that the attack exploits, with parameters that protect almost nobody; None for a general attack."""
+    if attack.weak_masking is None:
+        assert not attack.exploited({"step": name} for name in registry("method").names())
+        return None
+    [(name, parameters)] = attack.weak_masking.items()
+    part = registry("method").get(name).build(parameters)
+    assert isinstance(part, Step)
+    assert attack.exploits(type(part))
+    return part
 
 
 def in_fours(people: Dataset) -> Dataset:
@@ -73,7 +63,7 @@ def in_fours(people: Dataset) -> Dataset:
 
 def scenario(attack: type[Attack], people: Dataset) -> AttackScenario:
     """The people's file, gently masked where the attack needs a method, in another order, under our row map."""
-    step, steps = gentle(attack), []
+    step, steps = weak_step(attack), []
     table = people.table.frame
     if step is not None:
         change = step.apply(people, Context(rng=Rng(11)))
@@ -127,7 +117,7 @@ def unrelated(attack: type[Attack]) -> AttackScenario:
 
 
 def run(attack: Attack, where: AttackScenario, seed: int = 5) -> Outcome:
-    return evaluate_attack(attack, where, rng=Rng(seed), tries=COUNT)
+    return evaluate_attack(attack, where, rng=Rng(seed), n_targets=COUNT)
 
 
 @cache
@@ -143,7 +133,7 @@ def first_run(kind: type[Attack], parameters: dict[str, Any]) -> Outcome:
 @pytest.mark.parametrize(("kind", "parameters"), PARTS)
 def test_unmasked_release_is_found_out(kind: type[Attack], parameters: dict[str, Any]) -> None:
     outcome = first_run(kind, parameters)
-    assert outcome.main.tries > 0
+    assert outcome.main.trials > 0
     assert risk(outcome).high >= 0.999, outcome.to_dict()
 
 
@@ -151,7 +141,7 @@ def test_unmasked_release_is_found_out(kind: type[Attack], parameters: dict[str,
 def test_unrelated_release_gives_no_more_than_the_baseline(kind: type[Attack], parameters: dict[str, Any]) -> None:
     outcome = run(kind.build(parameters), unrelated(kind))
     found = risk(outcome, level=0.999)
-    reached = wilson(outcome.baseline.hits, outcome.baseline.tries, 0.999)[1]
+    reached = wilson(outcome.baseline.hits, outcome.baseline.trials, 0.999)[1]
     assert found.low <= reached, outcome.to_dict()
     if kind.discloses is Discloses.IDENTITY:
         assert found.value <= 0.05, outcome.to_dict()
@@ -171,14 +161,14 @@ def test_same_seed_same_outcome_and_inputs_untouched(kind: type[Attack], paramet
 def test_counts_are_sound(kind: type[Attack], parameters: dict[str, Any]) -> None:
     outcome = first_run(kind, parameters)
     for arm in (outcome.main, outcome.baseline, *([outcome.control] if outcome.control else [])):
-        assert 0 <= arm.hits <= arm.tries
-    assert outcome.certain_hits <= outcome.certain <= outcome.claims <= outcome.main.tries
+        assert 0 <= arm.hits <= arm.trials
+    assert outcome.certain_hits <= outcome.certain <= outcome.claims <= outcome.main.trials
     assert outcome.certain_hits <= outcome.main.hits
     plain = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
     assert plain["low"] <= plain["risk"] <= plain["high"]
     assert plain["attack"] == kind.part_name()
     assert plain["discloses"] == kind.discloses.value
-    assert plain["tried"] == outcome.main.tries
+    assert plain["tried"] == outcome.main.trials
 
 
 class Clock:
@@ -199,7 +189,7 @@ def test_time_is_up(kind: type[Attack], parameters: dict[str, Any], readings: in
 
     def late() -> Outcome:
         until = Deadline(until=1.0, clock=Clock(readings))
-        return evaluate_attack(kind.build(parameters), unmasked(kind), rng=Rng(5), tries=COUNT, progress=until)
+        return evaluate_attack(kind.build(parameters), unmasked(kind), rng=Rng(5), n_targets=COUNT, progress=until)
 
     if readings == 0:
         with pytest.raises(OutOfTime, match="Stopped"):
@@ -210,15 +200,15 @@ def test_time_is_up(kind: type[Attack], parameters: dict[str, Any], readings: in
     except OutOfTime:
         return
     whole = first_run(kind, parameters)
-    assert outcome.planned == whole.main.tries
-    assert 0 < outcome.main.tries <= whole.main.tries
-    assert outcome.stopped == (outcome.main.tries < whole.main.tries)
-    assert len(outcome.rows) == len(outcome.hit) == len(outcome.confidence) == outcome.main.tries
+    assert outcome.planned == whole.main.trials
+    assert 0 < outcome.main.trials <= whole.main.trials
+    assert outcome.stopped == (outcome.main.trials < whole.main.trials)
+    assert len(outcome.rows) == len(outcome.hit) == len(outcome.confidence) == outcome.main.trials
     if outcome.stopped:
         plain = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
-        assert (plain["stopped"], plain["planned"]) == (True, whole.main.tries)
+        assert (plain["stopped"], plain["planned"]) == (True, whole.main.trials)
         assert risk(outcome).high >= 0.99
-        assert outcome.main.hits < outcome.main.tries or risk(outcome).low <= risk(whole).low
+        assert outcome.main.hits < outcome.main.trials or risk(outcome).low <= risk(whole).low
 
 
 @pytest.mark.parametrize("kind", list(registry("attack")), ids=lambda kind: kind.part_name())
@@ -280,10 +270,10 @@ def test_bad_releases_are_judged_or_refused(kind: type[Attack], spoil: Callable[
         control=where.control,
     )
     try:
-        outcome = evaluate_attack(kind.build(kind.examples[0]), spoilt, rng=Rng(1), tries=60)
+        outcome = evaluate_attack(kind.build(kind.examples[0]), spoilt, rng=Rng(1), n_targets=60)
     except SfumatoError as refusal:
         said = str(refusal)
     else:
-        assert 0 <= outcome.main.hits <= outcome.main.tries
+        assert 0 <= outcome.main.hits <= outcome.main.trials
         said = json.dumps(outcome.to_dict(), allow_nan=False)
     assert len(said) > 20

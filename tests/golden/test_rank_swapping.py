@@ -87,7 +87,7 @@ def test_one_person_and_an_upper_bound_are_enough(census: Dataset) -> None:
     release = Release(table=change.table, manifest={})
     found = 0
     for person in range(0, 200, 20):
-        scenario = AttackScenario(original=census, release=release, aligned=True, people=np.array([person]))
+        scenario = AttackScenario(original=census, release=release, aligned=True, targets=np.array([person]))
         found += evaluate_attack(RankWindow(p=3), scenario, rng=Rng(1)).main.hits
     assert found >= 9
 

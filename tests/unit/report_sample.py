@@ -13,7 +13,7 @@ def attack(name: str, discloses: str, hits: int, tried: int, baseline: float, **
     outcome = Outcome(
         attack=name,
         discloses=Discloses(discloses),
-        main=Arm(hits=hits, tries=tried),
+        main=Arm(hits=hits, trials=tried),
         baseline=Arm(hits=round(baseline * 10**6), tries=10**6),
         claims=tried,
         knows=("zip", "birth", "sex"),

@@ -102,12 +102,12 @@ def test_perturbed_categories_of_an_unknown_release_are_found() -> None:
 def test_fewer_people_than_rows_and_more_people_than_rows() -> None:
     scenario = noisy()
     few = evaluate_attack(Assignment(), AttackScenario(**{**vars(scenario), "people": np.arange(7)}), rng=Rng(1))
-    assert few.main.tries == 7
+    assert few.main.trials == 7
     rows = scenario.release.table.frame.height // 2
     assert scenario.lineage is not None
     half = Release(table=Table(frame=scenario.release.table.frame.head(rows)), manifest={})
     fewer = AttackScenario(original=scenario.original, release=half, lineage=Lineage(scenario.lineage.rows[:rows]))
-    assert evaluate_attack(Assignment(), fewer, rng=Rng(1)).main.tries == rows
+    assert evaluate_attack(Assignment(), fewer, rng=Rng(1)).main.trials == rows
 
 
 def test_the_battery_gives_everybody_a_row_where_values_may_have_been_perturbed() -> None:
@@ -179,4 +179,4 @@ def test_one_number_far_from_all_others_is_no_failure() -> None:
     found = evaluate_attack(
         Assignment(), AttackScenario(**{**vars(scenario), "people": np.array([38, 39])}), rng=Rng(1)
     )
-    assert found.main.tries == 2
+    assert found.main.trials == 2

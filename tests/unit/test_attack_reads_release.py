@@ -147,9 +147,9 @@ def test_one_lucky_outsider_does_not_excuse_a_disclosure() -> None:
     outcome = Outcome(
         attack="attribute-linkage",
         discloses=AttributeLinkage.discloses,
-        main=Arm(hits=90, tries=100),
-        baseline=Arm(hits=30, tries=100),
-        control=Arm(hits=1, tries=1),
+        main=Arm(hits=90, trials=100),
+        baseline=Arm(hits=30, trials=100),
+        control=Arm(hits=1, trials=1),
     )
     [judged] = judge_limits(Limits(attribute=0.2), [outcome])
     assert judged.met is False
@@ -170,7 +170,7 @@ def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
     assert "made up" in by_name["distance-linkage"]["reason"]
     found = attack(done.release, original=members, control=others, lineage=done.lineage, attacks=["membership"])
     assert isinstance(found[0], Outcome)
-    assert found[0].main.tries == 400
+    assert found[0].main.trials == 400
     assert found[0].baseline is not None
     assert 0.35 < found[0].baseline.rate < 0.65
 
@@ -217,4 +217,4 @@ def test_whole_numbers_with_few_values_are_codes() -> None:
 def test_a_distance_can_be_learned_from_one_person() -> None:
     original = pl.DataFrame({"job": ["clerk", "nurse"]})
     rule = LearnedLinkage.build({"distance": "bilinear", "taught": 0.5})
-    assert evaluate_attack(rule, scenario(original, original), rng=Rng(1)).main.tries == 1
+    assert evaluate_attack(rule, scenario(original, original), rng=Rng(1)).main.trials == 1

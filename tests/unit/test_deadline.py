@@ -104,7 +104,7 @@ def test_a_partial_run_is_a_random_sample_with_a_wider_interval() -> None:
         assert part.stopped
         assert part.planned == 400
         assert risk(part).high - risk(part).low > risk(whole).high - risk(whole).low
-        found.append((part.main.hits, part.main.tries))
+        found.append((part.main.hits, part.main.trials))
     hits, tries = np.array(found).sum(axis=0)
     assert tries > 3000
     # The crowd of 200 is hit once in 200, so the true share is a little above one half.
@@ -115,7 +115,7 @@ def test_each_attack_gets_its_part_and_silence_meets_no_limit() -> None:
     attacks = [Linkage(), Linkage(), Linkage()]
     until = Deadline(until=300.0, clock=Clock())
     outcomes = run_attacks(scenario(), attacks, rng=Rng(1), n_targets=5000, progress=until)
-    tried = [outcome.main.tries for outcome in outcomes if isinstance(outcome, Outcome)]
+    tried = [outcome.main.trials for outcome in outcomes if isinstance(outcome, Outcome)]
     assert len(tried) == 3
     assert max(tried) < 400
     late = run_attacks(scenario(), attacks, rng=Rng(1), n_targets=5000, progress=Deadline(until=0.0, clock=Clock()))
@@ -177,7 +177,7 @@ def test_intersection_gives_what_it_found_by_then(tmp_path: Path) -> None:
     whole = evaluate_attack(attack, where, rng=Rng(1))
     part = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=40.0, clock=Clock()))
     assert part.stopped
-    assert 0 < part.main.tries < whole.main.tries == 600
+    assert 0 < part.main.trials < whole.main.trials == 600
     both = dict(zip(whole.rows, whole.hit, strict=True))
     assert all(both[row] == hit for row, hit in zip(part.rows, part.hit, strict=True))
 
@@ -196,7 +196,7 @@ def test_half_of_the_time_learns_and_the_other_half_links() -> None:
     attack = LearnedLinkage(taught=1)
     whole = evaluate_attack(attack, where, rng=Rng(1))
     part = evaluate_attack(attack, where, rng=Rng(1), progress=Deadline(until=1000.0, clock=Clock()))
-    assert part.main.tries == 150
+    assert part.main.trials == 150
     assert 0.3 < part.main.rate <= whole.main.rate
 
 

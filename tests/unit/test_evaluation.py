@@ -22,9 +22,9 @@ from sfumato.studies.cell import run_cell
 LEARNED = Outcome(
     attack="attribute-linkage",
     discloses=Discloses.ATTRIBUTE,
-    main=Arm(hits=30, tries=200),
-    baseline=Arm(hits=0, tries=200),
-    control=Arm(hits=8, tries=60),
+    main=Arm(hits=30, trials=200),
+    baseline=Arm(hits=0, trials=200),
+    control=Arm(hits=8, trials=60),
     secret="diagnosis",
 )
 """15 % of 200 targets, up to 20.6 %; 13.3 % of 60 people outside the release, at least 6.9 %."""
@@ -74,8 +74,8 @@ def test_identity_counts_in_full_and_a_computed_risk_is_a_point() -> None:
     found = Outcome(
         attack="linkage",
         discloses=Discloses.IDENTITY,
-        main=Arm(hits=2, tries=97),
-        baseline=Arm(hits=1, tries=97),
+        main=Arm(hits=2, trials=97),
+        baseline=Arm(hits=1, trials=97),
         computed=True,
     )
     assert reference_rate(found) == 0

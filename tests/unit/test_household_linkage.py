@@ -51,7 +51,7 @@ def test_members_who_were_left_out_do_not_hide_the_others() -> None:
     where = scenario(left_out=0.05)
     assert where.lineage is not None
     outcome = evaluate_attack(HouseholdLinkage(), where, rng=Rng(1))
-    assert outcome.main.tries == len(where.lineage.rows)
+    assert outcome.main.trials == len(where.lineage.rows)
     assert risk(outcome).low > 0.3
 
 
@@ -86,8 +86,8 @@ def test_without_a_household_column_it_does_not_apply() -> None:
 
 
 def test_households_are_drawn_whole() -> None:
-    outcome = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1), tries=50)
-    assert 50 <= outcome.main.tries < 57
+    outcome = evaluate_attack(HouseholdLinkage(), scenario(), rng=Rng(1), n_targets=50)
+    assert 50 <= outcome.main.trials < 57
 
 
 def test_the_advice_is_to_leave_the_household_column_out() -> None:

@@ -108,11 +108,11 @@ def test_a_release_that_is_the_original_gives_everybodys_secret_away() -> None:
     scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
     outcome = evaluate_attack(ModelInference(secret="ill"), scenario, rng=Rng(1))
     assert outcome.main.rate == 1.0
-    assert outcome.main.tries == 450
+    assert outcome.main.trials == 450
     assert (outcome.detail["picked"], outcome.detail["picked on"]) == ("by nearest", 150)
     assert outcome.detail["shares"]["by neighbours"] < 0.7
-    most = evaluate_attack(ModelInference(secret="ill"), scenario, rng=Rng(1), tries=100)
-    assert (most.main.tries, most.planned, most.detail["picked on"]) == (100, 100, 25)
+    most = evaluate_attack(ModelInference(secret="ill"), scenario, rng=Rng(1), n_targets=100)
+    assert (most.main.trials, most.planned, most.detail["picked on"]) == (100, 100, 25)
 
 
 def test_a_rule_is_learned_where_rows_say_nothing_of_their_people() -> None:
@@ -159,7 +159,7 @@ def test_the_best_of_several_blind_models_is_not_counted_as_luck() -> None:
         Table(frame=frame), Schema(columns={"age": Column(role="quasi"), "ill": Column(role="sensitive")})
     )
     scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
-    outcome = evaluate_attack(Coin(secret="ill"), scenario, rng=Rng(1), tries=5000)
+    outcome = evaluate_attack(Coin(secret="ill"), scenario, rng=Rng(1), n_targets=5000)
     assert max(outcome.detail["shares"].values()) > 0.5
     assert abs(outcome.main.rate - 0.5) < 0.05
 

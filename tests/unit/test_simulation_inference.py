@@ -110,7 +110,7 @@ def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
     outcome = run(
         SimulationInference(tolerance=0.05), AttackScenario(original=data, release=made.release, aligned=True)
     )
-    assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.tries, 0.9999)[1]
+    assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.trials, 0.9999)[1]
     strange = data.table.frame.select(
         pl.col(name).shuffle(seed=7 + place) for place, name in enumerate(data.table.columns)
     )
@@ -122,7 +122,7 @@ def test_an_unrelated_release_gives_the_baseline(method: str) -> None:
             aligned=True,
         ),
     )
-    assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.tries, 0.9999)[1]
+    assert outcome.main.rate <= wilson(outcome.baseline.hits, outcome.baseline.trials, 0.9999)[1]
 
 
 def test_the_battery_simulates_for_each_secret_that_a_step_can_tell_of() -> None:
@@ -155,7 +155,7 @@ def test_who_knows_few_makes_up_people_to_see_how_groups_move_values(monkeypatch
     frame = pl.DataFrame({name: draw.normal(size=1500).round(4) for name in "abcd"})
     schema = Schema(columns=dict.fromkeys("abcd", Column(role=Role.QUASI)))
     where = masked(Dataset.of(Table(frame=frame), schema), "microaggregate", k=5)
-    few = evaluate_attack(Simulation(), where, rng=Rng(5), tries=700)
+    few = evaluate_attack(Simulation(), where, rng=Rng(5), n_targets=700)
     assert few.main.rate > 0.08
     monkeypatch.setattr("sfumato.attacks.likelihood._VARIED", 0)
-    assert evaluate_attack(Simulation(), where, rng=Rng(5), tries=700).main.rate < 0.03
+    assert evaluate_attack(Simulation(), where, rng=Rng(5), n_targets=700).main.rate < 0.03

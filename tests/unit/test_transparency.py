@@ -40,7 +40,7 @@ def masked(method: str, **parameters: Any) -> AttackScenario:
 
 
 def run(attack: Attack, where: AttackScenario) -> Outcome:
-    return evaluate_attack(attack, where, rng=Rng(5), tries=600)
+    return evaluate_attack(attack, where, rng=Rng(5), n_targets=600)
 
 
 def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:

@@ -56,7 +56,7 @@ def test_packages_are_verbs_too(tmp_path: Path) -> None:
     done = sfumato.protect(RECIPE, PEOPLE)
     done.save(tmp_path / "out")
     [outcome, *_] = sfumato.attack(tmp_path / "out", original=PEOPLE, seed=1)
-    assert outcome.main.tries == done.release.table.rows
+    assert outcome.main.trials == done.release.table.rows
     [found] = sfumato.measure(tmp_path / "out", original=PEOPLE, measures=["marginals"])
     assert found.value is not None
 
@@ -120,14 +120,14 @@ def test_a_limit_that_nothing_was_judged_against_is_not_met() -> None:
 def test_a_limit_is_held_against_what_may_be_not_what_was_seen() -> None:
     """3 of 40 people found: 7.5 %, and up to 20 % by the interval."""
     seen = Outcome(
-        attack="linkage", discloses=Discloses.IDENTITY, main=Arm(hits=3, tries=40), baseline=Arm(hits=0, tries=40)
+        attack="linkage", discloses=Discloses.IDENTITY, main=Arm(hits=3, trials=40), baseline=Arm(hits=0, trials=40)
     )
     high = risk(seen).high
     assert 0.19 < high < 0.21
     [entry] = judge_limits(Limits(risk=0.09), [seen])
     assert (entry.value, entry.met) == (high, False)
     assert judge_limits(Limits(risk=0.21), [seen])[0].met
-    learned = replace(seen, discloses=Discloses.ATTRIBUTE, main=Arm(hits=32, tries=40), baseline=Arm(hits=30, tries=40))
+    learned = replace(seen, discloses=Discloses.ATTRIBUTE, main=Arm(hits=32, trials=40), baseline=Arm(hits=30, trials=40))
     # 80 % right where a blind guess is right in 75 %: up to 90 %, and beyond the guess up to 58 % of the rest
     [entry] = judge_limits(Limits(attribute=0.3), [learned])
     assert entry.value == pytest.approx((risk(learned).high - 0.75) / 0.25)
@@ -136,9 +136,9 @@ def test_a_limit_is_held_against_what_may_be_not_what_was_seen() -> None:
 
 
 def test_the_worst_attack_counts() -> None:
-    arms = [Arm(hits=hits, tries=1000) for hits in (5, 300, 10)]
+    arms = [Arm(hits=hits, trials=1000) for hits in (5, 300, 10)]
     outcomes = [
-        Outcome(attack=f"attack {n}", discloses=Discloses.IDENTITY, main=arm, baseline=Arm(hits=0, tries=1000))
+        Outcome(attack=f"attack {n}", discloses=Discloses.IDENTITY, main=arm, baseline=Arm(hits=0, trials=1000))
         for n, arm in enumerate(arms)
     ]
     [entry] = judge_limits(Limits(risk=0.09), outcomes)
@@ -177,7 +177,7 @@ def test_one_person_can_be_sought_and_a_key_can_stand_for_the_row_map(tmp_path: 
     file = tmp_path / "theirs.csv"
     PEOPLE.sample(fraction=1.0, shuffle=True, seed=3).write_csv(file)
     [one, *_] = sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[7], seed=1)
-    assert one.main.tries == 1
+    assert one.main.trials == 1
     with pytest.raises(BadParameter, match="120 rows"):
         sfumato.attack(file, original=PEOPLE, knows=["age", "town"], key="name", people=[120], seed=1)
 

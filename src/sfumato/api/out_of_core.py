@@ -182,8 +182,8 @@ def _linkage(classes: FileClasses, quasi: tuple[str, ...]) -> Outcome | NotAppli
     return Outcome(
         attack="linkage",
         discloses=Discloses.IDENTITY,
-        main=Arm(hits=classes.count, tries=classes.rows),
-        baseline=Arm(hits=1, tries=classes.rows),
+        main=Arm(hits=classes.count, trials=classes.rows),
+        baseline=Arm(hits=1, trials=classes.rows),
         computed=True,
         claims=classes.rows,
         knows=quasi,

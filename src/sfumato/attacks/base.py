@@ -1,8 +1,12 @@
-"""The contract of an attack: one class per attack in ``attack/attacks``.
+"""Base classes of attacks on releases.
 
-An attack sees a :class:`View`, which holds only what the intruder holds, and returns :class:`Guesses`. It never learns
-whether it was right: that is :mod:`sfumato.attacks.evaluation.evaluate`, which holds the truth and runs every attack's
-main, baseline and control arms in the same way.
+An attack is one class in one file below ``record_linkage``, ``transparency`` or ``inference``. It receives a
+:class:`View`, which contains only what the adversary has, and returns :class:`Guesses`. It never learns whether a guess
+was correct: :func:`sfumato.attacks.evaluation.evaluate.evaluate_attack` compares the guesses with the truth and runs
+the main, baseline and control arms in the same way for every attack.
+
+An attack also states what other modules need to know about it: what it discloses, when it belongs to the default
+battery (:meth:`Attack.defaults`), whether it is fast enough to be repeated, and what would prevent it.
 """
 
 from __future__ import annotations
@@ -10,105 +14,147 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.masking.base import method_of
+from sfumato.masking.base import Step, method_of
 from sfumato.params import InputFile, Part
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release
 from sfumato.rng import Rng
 
-__all__ = ["Attack", "Discloses", "Guesses", "Linking", "Predicate", "View"]
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
+__all__ = [
+    "Attack",
+    "Discloses",
+    "Guesses",
+    "Inference",
+    "Linking",
+    "Predicate",
+    "Stage",
+    "UnitLinking",
+    "View",
+    "unperturbed",
+]
 
 
 class Discloses(StrEnum):
-    """What an attack gives away when it succeeds."""
+    """The kind of disclosure that a successful attack causes."""
 
     IDENTITY = "identity"
-    """Which row is this person's."""
+    """Which released row belongs to a person (re-identification)."""
     ATTRIBUTE = "attribute"
-    """What sensitive value a person has."""
+    """The value of a sensitive column for a person."""
     MEMBERSHIP = "membership"
-    """Whether a person is in the data at all."""
+    """Whether a person is in the data."""
     SINGLING_OUT = "singling-out"
-    """A description that fits exactly one person of the original, whoever that is."""
+    """A predicate that is true for exactly one person of the original."""
+
+
+class Stage(IntEnum):
+    """When an attack runs in the default battery: stages in ascending order, so that cheap attacks run first.
+
+    The position of an attack is also the number of its random stream. ``OTHER`` is last: an attack of another package
+    leaves the figures of the attacks before it unchanged.
+    """
+
+    LOOKUP = 1
+    """Rows that are consistent with the known values."""
+    INFERENCE = 2
+    """Sensitive values; all attacks on one column, then all on the next."""
+    SIMILARITY = 3
+    """Rows that are similar to the known values."""
+    POPULATION = 4
+    """Predicates and membership."""
+    METHOD = 5
+    """Knowledge of a published masking step."""
+    LEARNING = 6
+    """Distances learned from known matches."""
+    OTHER = 7
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What the intruder holds: the release with its public manifest, and a file about the people sought."""
+    """What the adversary has: the release with its public manifest, and known values of the targets."""
 
     release: Release
     targets: pl.DataFrame
-    """One row per person sought, with the columns the intruder knows of them."""
+    """One row per target, with the columns that the adversary knows."""
     knows: tuple[str, ...]
-    """Columns of ``targets`` that the release has too: what can be linked on."""
+    """Columns of ``targets`` that are also in the release: the columns to link on."""
     secret: str | None = None
-    """For attribute disclosure: the released column whose value is sought."""
+    """For attribute disclosure: the released column whose value is to be inferred."""
     transparent: bool = True
-    """Whether the intruder knows method and parameters (the manifest's steps)."""
+    """Whether the adversary knows the method and its parameters (the manifest's steps)."""
     blanks_unknown: bool = False
-    """Whether a blank in ``targets`` means that the intruder does not know the value (an outside file), rather than
-    that he knows it to be missing (the original's own values)."""
+    """Whether a blank in ``targets`` means that the value is unknown to the adversary (an external file), rather than
+    known to be missing (the original's own values)."""
     household: tuple[npt.NDArray[np.int64], str] | None = None
-    """For attacks on households: the number of each target's household (targets of one stand together), and the
-    released column that says which rows belong together, whose values mean nothing to the intruder."""
-    taught: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
-    """People whose release row the intruder already knows: their values, and their rows. For attacks that learn."""
+    """For attacks on households: the number of each target's household (members are consecutive), and the released
+    column that groups the rows of a household, whose values are meaningless to the adversary."""
+    known_matches: tuple[pl.DataFrame, npt.NDArray[np.int64]] | None = None
+    """For attacks that learn: known values of people whose release row the adversary knows, and these rows."""
 
     @property
     def steps(self) -> tuple[Mapping[str, Any], ...]:
-        """The published steps, or nothing for an intruder who does not know the method."""
+        """The published steps; empty if the adversary does not know the method."""
         return tuple(self.release.manifest.get("steps", ())) if self.transparent else ()
 
     @property
     def untouched(self) -> tuple[str, ...]:
-        """Known columns that no published step perturbed: what they say of a row is true of its person.
+        """The known columns that no published step perturbed."""
+        return unperturbed(self.steps, self.knows)
 
-        A step that does not say which columns it changed is taken to have changed all, unless it is truthful.
-        """
-        perturbed: set[str] = set()
-        for step in self.steps:
-            if not step.get("truthful", False):
-                perturbed.update(step.get("columns", self.knows))
-        return tuple(name for name in self.knows if name not in perturbed)
+
+def unperturbed(steps: Iterable[Mapping[str, Any]], columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that no published step perturbed, so that their released values are true.
+
+    A step that does not list its columns is assumed to have changed all of them, unless it is truthful.
+    """
+    perturbed: set[str] = set()
+    for step in steps:
+        if not step.get("truthful", False):
+            perturbed.update(step.get("columns", columns))
+    return tuple(name for name in columns if name not in perturbed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Predicate:
-    """A description of a person: conditions that must all hold."""
+    """A conjunction of conditions on columns."""
 
     conditions: tuple[tuple[str, str, Any], ...]
-    """Column, sign ("=", "<=" or ">=") and a released value, which may be coarse when the sign is "="."""
+    """Column, operator ("=", "<=" or ">=") and a released value, which may be coarse if the operator is "="."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guesses:
-    """One guess per target, or none.
+    """At most one guess per target.
 
-    ``row`` is the release row guessed (identity), -1 for no guess; ``value`` the guessed value (attribute), with
-    ``made`` false for no guess; ``member`` the guessed membership. ``confidence`` is the attack's own probability.
+    ``row`` is the guessed release row (identity), -1 for no guess; ``value`` the guessed value (attribute); ``member``
+    the guessed membership. ``made`` is false for a target without a guess. ``confidence`` is the attack's own estimate
+    of the probability that the guess is correct.
     """
 
     row: npt.NDArray[np.int64] | None = None
     value: pl.Series | None = None
     member: npt.NDArray[np.bool_] | None = None
     predicates: tuple[Predicate, ...] = ()
-    """For singling out: the descriptions, one per guess."""
+    """For singling out: one predicate per guess."""
     made: npt.NDArray[np.bool_]
     confidence: npt.NDArray[np.float64]
     detail: Mapping[str, Any] = field(default_factory=dict)
-    """What the attack learned besides, as plain data that names columns and never values: weights, for example.
-    Numbers under ``columns`` say how much each column helped."""
+    """Further results as plain data, for example weights; contains column names but never values. Numbers under
+    ``columns`` are the contributions of the columns."""
     tried: int | None = None
-    """How many targets, from the first on, were reached before time was up; all of them when None. The examiner hands
-    targets over in random order, so those reached are a random sample."""
+    """Number of targets, from the first on, that were processed before the deadline; all of them if None. Targets come
+    in random order, so the processed ones are a random sample."""
 
     @classmethod
     def of_rows(
@@ -118,13 +164,13 @@ class Guesses:
         detail: Mapping[str, Any] | None = None,
         tried: int | None = None,
     ) -> Guesses:
-        """Guesses of identity; a negative row is no guess."""
+        """Guesses of identity; a negative row means no guess."""
         made = row >= 0
         return cls(row=row, made=made, confidence=np.where(made, confidence, 0.0), detail=detail or {}, tried=tried)
 
     @property
     def reached(self) -> Guesses:
-        """The guesses about those targets alone that were reached in time."""
+        """The guesses for the targets that were processed in time."""
         if self.tried is None or self.tried >= len(self.made):
             return self
         stop = self.tried
@@ -139,64 +185,144 @@ class Guesses:
 
 
 class Attack(Part):
-    """An intruder. The docstring of each subclass is its threat model: who, knowing what, wanting what."""
+    """Base class of attacks on a release.
+
+    The docstring of a subclass is its threat model, which reports and documentation show: who the adversary is, what
+    they know, what they want to learn and how they proceed.
+    """
 
     discloses: ClassVar[Discloses]
-    exploits: ClassVar[frozenset[str]] = frozenset()
-    """Names of the masking methods whose publication this attack uses; empty for attacks on any release."""
-    simulates: ClassVar[bool] = False
-    """Whether the attack reruns published methods, so that it exploits every method that is simulable."""
+    stage: ClassVar[Stage] = Stage.OTHER
+    """When the attack runs in the default battery."""
+    turn: ClassVar[int] = 0
+    """Position within the stage; attacks with the same position run in the order of their names."""
+    cheap: ClassVar[bool] = False
+    """Whether the attack is fast enough to be repeated once per known column (leave-one-out column attribution)."""
+    bounded_by_k: ClassVar[bool] = True
+    """Whether k-anonymity of single rows limits the success of this attack on truthful releases."""
+    weak_masking: ClassVar[Mapping[str, Mapping[str, Any]] | None] = None
+    """For attacks that exploit a method: a step, as in a recipe, whose parameters protect almost nobody. The contract
+    tests apply it and expect the attack to succeed."""
     pairwise: ClassVar[bool] = False
-    """Whether every person is compared with every row; then fewer people are tried on very large releases."""
-    together: ClassVar[int] = 0
-    """So many people at least are sought where there are as many: for attacks in which people stand in each other's
-    way, so that a sample of them would tell too little."""
+    """Whether every target is compared with every row; then fewer targets are drawn on very large releases."""
+    min_targets: ClassVar[int] = 0
+    """Draw at least this many targets if there are as many: for attacks in which targets compete for rows."""
     by_household: ClassVar[bool] = False
-    """Whether people are sought household by household, all members known."""
+    """Whether targets are drawn household by household, with all members known."""
     by_unit: ClassVar[bool] = False
-    """Whether the attack seeks privacy units with several rows each, instead of rows."""
+    """Whether targets are privacy units with several rows each, instead of rows."""
 
     knows: tuple[str, ...] | None = None
-    """Columns the intruder knows of the people sought; all quasi-identifiers when left out."""
+    """Columns that the attacker knows about the targets; all quasi-identifiers if omitted."""
     transparent: bool = True
-    """Whether the intruder knows the method and its parameters, as published with the release."""
+    """Whether the attacker knows the masking method and its parameters, as published with the release."""
+
+    @classmethod
+    def exploits(cls, method: type[Step]) -> bool:
+        """Whether the attack uses the fact that this masking method was published; false for general attacks."""
+        return False
 
     @classmethod
     def exploited(cls, steps: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
         """Names of the published steps (entries of a manifest) that this attack exploits."""
-        return tuple(
-            str(step.get("step"))
-            for step in steps
-            if step.get("step") in cls.exploits or (cls.simulates and method_of(step).simulable)
-        )
+        return tuple(str(step.get("step")) for step in steps if cls.exploits(method_of(step)))
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        """The configured attacks of this class that belong to the default battery for a scenario.
+
+        By default one attack without parameters if the release publishes a method that it exploits.
+        """
+        return (cls(),) if cls.exploited(scenario.steps) else ()
+
+    @classmethod
+    def remedy(cls, detail: Mapping[str, Any]) -> str | None:
+        """What the data owner can change to prevent this attack in particular, in one or two sentences.
+
+        ``detail`` is :attr:`Guesses.detail` of the attack. None if the general advice for the kind of disclosure is
+        all there is.
+        """
+        return None
 
     @property
     def setting(self) -> str:
-        """A few words that tell this intruder from others of the same attack; nothing when there is no need."""
+        """A few words that distinguish this configuration from others of the same attack; empty for the usual one."""
         return ""
 
     @property
-    def rivals(self) -> tuple[Attack, ...]:
-        """Attacks of which the strongest stands for this one; the examiner finds it on people of whom none is counted.
-        Nothing for an attack that stands for itself."""
+    def alternatives(self) -> tuple[Attack, ...]:
+        """Attacks of which the strongest represents this one. The evaluation selects it on targets that are not
+        counted afterwards. Empty for an attack that represents itself."""
         return ()
 
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        """For each target, the best guess from the view alone.
+        """The best guess for each target, from the view alone.
 
-        Long loops tick ``progress``, which may raise :class:`~sfumato.errors.OutOfTime`; an attack that goes through
-        its targets one after the other says with ``tried`` how many it reached.
+        Long loops tick ``progress``, which may raise :class:`~sfumato.errors.OutOfTime`. An attack that processes its
+        targets one after the other reports in ``tried`` how many it reached.
         """
 
 
 class Linking(Attack):
-    """An intruder who links a file about people to the release: somebody else's file, or the true quasi-identifiers."""
+    """Base class of attacks that link a file about people to the release: an external file, or the original's own
+    quasi-identifiers."""
 
     auxiliary: InputFile | None = None
-    """Outside file with names, a voter list for example; the original's own values when left out (the worst case)."""
+    """External file with identified people, for example a voter list; the original's own values if omitted, which is
+    the worst case."""
     identity: str | None = None
-    """Column that names a person in the outside file and in the original, and so tells which guess was right; the
-    original's identifier columns when left out. The attack itself never sees it."""
-    rename: Annotated[dict[str, str], Field(default_factory=dict)]
-    """Columns of the outside file that the original calls otherwise: {outside name: name in the original}."""
+    """Column that identifies a person in the external file and in the original, used to decide which guess is correct;
+    the original's identifier columns if omitted. The attack itself never sees it."""
+    rename: dict[str, str] = Field(default_factory=dict)
+    """Columns of the external file under other names than in the original: {name in the file: name in the original}."""
+
+
+class UnitLinking(Attack):
+    """Base class of attacks on tables with several rows (events) per person, grouped by the privacy unit.
+
+    Targets are privacy units. ``View.targets`` has one row per target with lists of known values; ``View.secret`` is
+    the released column of the privacy unit.
+    """
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    by_unit: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def event_columns(self) -> tuple[str, ...]:
+        """The columns of an event that the adversary knows."""
+
+    @abstractmethod
+    def known_events(
+        self, original: pl.DataFrame, owner: npt.NDArray[np.int64], people: npt.NDArray[np.int64], rng: Rng
+    ) -> pl.DataFrame:
+        """What the adversary knows about each target: one row per target, a list of values per column.
+
+        ``owner`` is the number of the person of each row of the original; ``people`` are the numbers of the targets.
+        """
+
+
+class Inference(Linking):
+    """Base class of attacks that infer the value of one sensitive column."""
+
+    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+
+    secret: str | None = None
+    """The column to infer; may be omitted if exactly one released column is declared sensitive."""
+    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """For numbers: how far a guess may be off and still count as correct, as a share of the true value."""
+
+    @classmethod
+    def suits(cls, scenario: AttackScenario, secret: str) -> bool:
+        """Whether the attack belongs to the default battery for this sensitive column."""
+        return False
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        """One attack per sensitive column that it suits."""
+        return tuple(
+            cls(secret=name, tolerance=tolerance)
+            for name, tolerance in scenario.secrets.items()
+            if cls.suits(scenario, name)
+        )

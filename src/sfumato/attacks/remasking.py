@@ -19,6 +19,7 @@ from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
 __all__ = [
+    "WEAK_MASKING",
     "coarsened",
     "companions",
     "interpolate_records",
@@ -28,6 +29,17 @@ __all__ = [
     "runnable_steps",
     "steps_on",
 ]
+
+WEAK_MASKING: Mapping[str, Mapping[str, Any]] = {
+    "microaggregate": {
+        "groups": [
+            {"columns": ["height", "income"], "k": 2},
+            {"columns": ["rent"], "k": 2},
+            {"columns": ["commute"], "k": 2},
+        ]
+    }
+}
+"""A step that protects almost nobody against attacks that rerun the published steps; for the contract tests."""
 
 _LIKE = 5
 """Made-up people are like somebody and one of so many who are nearest."""

@@ -1,111 +1,167 @@
-"""The scene of an attack: everything the owner knows, of which the intruder is shown a part."""
+"""Attack scenarios: the original, the release, the row correspondence, and what the adversary knows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.base import Attack, Linking
+from sfumato.attacks.base import Attack, Linking, unperturbed
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable, did_you_mean
+from sfumato.masking.base import Step, method_of
 from sfumato.release import Lineage, Release
-from sfumato.schema import Dataset
+from sfumato.schema import Dataset, Role
 
-__all__ = ["AttackScenario", "People", "lineage_by_key"]
+__all__ = ["AttackScenario", "Targets", "lineage_by_key", "targets_of"]
 
 Rows = npt.NDArray[np.int64]
+
+_TOLERANCE = 0.05
+"""How close a guess of an amount must be in the default battery, as a share of the true value."""
+_FEW_VALUES = 20
+_FEW_CODES = 100
+"""A number with at most this many distinct values (codes: integers that are released as such) counts as a category,
+which has to be guessed exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttackScenario:
-    """The original, the release made of it, who is who, and what lies outside.
+    """The original, the release made from it, the row correspondence, and data from outside the release.
 
-    Identity can only be judged when it is known which release row is whose: by ``lineage`` (written beside our own
-    releases), by ``aligned`` (row i of the release is row i of the original), or, for methods that only coarsen values,
-    by the size of the set of rows that fit.
+    Identity risk needs the row correspondence. It is given by ``lineage`` (written beside our own releases) or by
+    ``aligned`` (row i of the release is row i of the original). For methods that only coarsen values, the number of
+    rows that match a target is used instead.
     """
 
     original: Dataset
     release: Release
     lineage: Lineage | None = None
     aligned: bool = False
-    """Row i of the release is row i of the original. For releases that come without a row map."""
+    """Row i of the release is row i of the original. For releases without a row map."""
     auxiliary: Table | None = None
-    """The intruder's outside file; an attack's own ``auxiliary`` file goes before it."""
+    """External file that the adversary links to the release; the ``auxiliary`` file of an attack takes precedence."""
     control: Table | None = None
     """People who are not in the release, with the columns of the original."""
     knows: tuple[str, ...] | None = None
-    """Columns the intruder knows, for attacks that do not say it themselves."""
-    people: Rows | None = None
-    """Rows of the original that are sought; everybody when None."""
+    """Columns that the adversary knows, for attacks that do not set ``knows`` themselves."""
+    targets: Rows | None = None
+    """Rows of the original that are targets; all rows if None."""
 
     def __post_init__(self) -> None:
         if self.lineage is not None and len(self.lineage.rows) != self.release.table.rows:
             raise ColumnsDiffer(
-                f"The row map has {len(self.lineage.rows)} rows and the release {self.release.table.rows}.",
+                f"The row map has {len(self.lineage.rows)} rows and the release has {self.release.table.rows}.",
                 fix="Use the row map that was written together with this release.",
             )
         if self.lineage is None and self.aligned and self.release.table.rows != self.original.rows:
             raise ColumnsDiffer(
                 f"The release has {self.release.table.rows} rows and the original {self.original.rows}: they cannot be "
                 "aligned row by row.",
-                fix="Give the row map, or a column that identifies rows in both.",
+                fix="Pass the row map (`lineage`), or a column that identifies rows in both files (`key`).",
             )
 
     @property
     def release_row(self) -> Rows | None:
-        """For each row of the original its row in the release (-1: not in it), or None when nobody knows."""
+        """For each row of the original its row in the release (-1 if it has none), or None if this is unknown."""
         if self.lineage is not None:
             return self.lineage.release_row(self.original.rows)
         return np.arange(self.original.rows, dtype=np.int64) if self.aligned else None
 
     @property
-    def made_up(self) -> bool:
-        """Whether no row of the release is anybody's: all were drawn from a model of the original's people."""
+    def synthetic(self) -> bool:
+        """Whether no released row belongs to a person: all rows were drawn from a model of the original."""
         return self.lineage is not None and len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
 
     @property
+    def steps(self) -> tuple[Mapping[str, Any], ...]:
+        """The published masking steps."""
+        return tuple(self.release.manifest.get("steps") or ())
+
+    @property
     def truthful(self) -> bool:
-        """Whether every published step only coarsens or removes values."""
-        steps = self.release.manifest.get("steps")
-        return steps is not None and all(step.get("truthful", False) for step in steps)
+        """Whether the steps are published and all of them only coarsen or remove values."""
+        published = self.release.manifest.get("steps") is not None
+        return published and all(step.get("truthful", False) for step in self.steps)
+
+    @cached_property
+    def methods(self) -> tuple[type[Step], ...]:
+        """The masking method of each published step."""
+        return tuple(method_of(step) for step in self.steps)
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The released columns that the adversary of the default battery knows."""
+        return tuple(name for name in (self.knows or self.original.quasi) if name in self.release.table.columns)
+
+    @cached_property
+    def unperturbed(self) -> tuple[str, ...]:
+        """The known columns that no published step perturbed."""
+        return unperturbed(self.steps, self.known)
+
+    @cached_property
+    def secrets(self) -> Mapping[str, float]:
+        """The released sensitive columns that are not known, each with the tolerance of a correct guess."""
+        return {
+            name: _TOLERANCE if self._is_amount(name) else 0.0
+            for name in self.original.sensitive
+            if name in self.release.table.columns and name not in self.known
+        }
+
+    @property
+    def household(self) -> str | None:
+        """The released column that groups rows: a household column, else the privacy unit; None if there is none."""
+        schema = self.original.schema
+        columns = [*schema.names(Role.HOUSEHOLD), *([schema.unit] if schema.unit else [])]
+        present = set(self.release.table.columns) & set(self.original.table.columns)
+        return next((name for name in columns if name in present), None)
+
+    def _is_amount(self, name: str) -> bool:
+        """Whether an approximate guess of this column discloses as much as an exact one."""
+        values, released = self.original.table.column(name), self.release.table.column(name)
+        few = _FEW_CODES if values.dtype.is_integer() and not released.dtype.is_float() else _FEW_VALUES
+        return values.dtype.is_numeric() and values.n_unique() > few
 
 
 @dataclass(frozen=True, kw_only=True)
-class People:
-    """The people an intruder looks for."""
+class Targets:
+    """The people that an attack tries to find, and what the adversary knows about them."""
 
     frame: pl.DataFrame
-    """What the intruder knows of them, identity columns left out."""
+    """The known values, without the columns that identify people."""
     rows: Rows
-    """Their rows in the original: the truth, which the intruder does not see."""
+    """Their rows in the original: the truth, which the adversary does not see."""
     knows: tuple[str, ...]
-    outside: bool = False
-    """Whether they come from an outside file, whose blanks mean "unknown"."""
+    external: bool = False
+    """Whether the values come from an external file, in which a blank means "unknown"."""
     outsiders: int = 0
-    """People of the outside file who are not in the original, or could not be told apart there."""
+    """People of the external file who are not in the original, or whose identity is ambiguous there."""
 
 
-def people_of(attack: Attack, scenario: AttackScenario) -> People:
-    """Who is sought and what is known of them."""
-    outside = _outside_file(attack, scenario)
-    if outside is None:
+def targets_of(attack: Attack, scenario: AttackScenario) -> Targets:
+    """The targets of an attack and the values known about them."""
+    external = _external_file(attack, scenario)
+    if external is None:
         frame, rows = scenario.original.table.frame, np.arange(scenario.original.rows, dtype=np.int64)
         outsiders = 0
     else:
         assert isinstance(attack, Linking)
-        frame, rows, outsiders = _identified(attack, scenario, outside)
+        frame, rows, outsiders = _identified(attack, scenario, external)
     knows = _known_columns(attack, scenario, frame)
-    if scenario.people is not None:
-        keep = np.isin(rows, scenario.people)
+    if scenario.targets is not None:
+        keep = np.isin(rows, scenario.targets)
         frame, rows = frame.filter(pl.Series(keep)), rows[keep]
-    return People(frame=frame.select(knows), rows=rows, knows=knows, outside=outside is not None, outsiders=outsiders)
+    return Targets(
+        frame=frame.select(knows), rows=rows, knows=knows, external=external is not None, outsiders=outsiders
+    )
 
 
-def _outside_file(attack: Attack, scenario: AttackScenario) -> Table | None:
+def _external_file(attack: Attack, scenario: AttackScenario) -> Table | None:
     if not isinstance(attack, Linking):
         return None
     if attack.auxiliary is None:
@@ -115,60 +171,61 @@ def _outside_file(attack: Attack, scenario: AttackScenario) -> Table | None:
     return read(attack.auxiliary)
 
 
-def _identified(attack: Linking, scenario: AttackScenario, outside: Table) -> tuple[pl.DataFrame, Rows, int]:
-    outside.require(tuple(attack.rename))
-    frame = outside.frame.rename(attack.rename)
+def _identified(attack: Linking, scenario: AttackScenario, external: Table) -> tuple[pl.DataFrame, Rows, int]:
+    """The people of the external file who are in the original, their rows there, and how many are not."""
+    external.require(tuple(attack.rename))
+    frame = external.frame.rename(attack.rename)
     original = scenario.original.table
     if attack.identity is not None:
-        outside.with_frame(frame).require([attack.identity])
+        external.with_frame(frame).require([attack.identity])
         original.require([attack.identity])
         names = [attack.identity]
     else:
         names = [name for name in scenario.original.identifiers if name in frame.columns]
     if not names:
         raise NotApplicable(
-            "Nothing tells who is who: the outside file and the original share no identifier column.",
+            "The external file and the original have no identifier column in common, so guesses cannot be checked.",
             fix="Name the column that identifies people in both (`identity: name`), or `rename` one to match.",
         )
     key = pl.concat_str(pl.col(names).cast(pl.String), separator="\x1f").alias("key")
     people = frame.select(key).with_row_index("outside")
     known = original.frame.select(key).with_row_index("row")
-    # A name that stands twice in either file cannot tell which guess was right.
+    # An identifier that occurs twice in either file cannot decide which guess is correct.
     joined = people.filter(pl.col("key").is_unique()).join(
         known.filter(pl.col("key").is_unique()), on="key", how="inner", maintain_order="left"
     )
     if joined.height == 0:
         raise NotApplicable(
-            f"Nobody of the outside file is found in the original by {', '.join(names)}.",
-            fix="Check that both files write names in the same way.",
+            f"No person of the external file is found in the original by {', '.join(names)}.",
+            fix="Check that both files write identifiers in the same way.",
         )
-    found = frame[joined["outside"].to_numpy()].drop(names)
-    return found, joined["row"].to_numpy().astype(np.int64), frame.height - joined.height
+    identified = frame[joined["outside"].to_numpy()].drop(names)
+    return identified, joined["row"].to_numpy().astype(np.int64), frame.height - joined.height
 
 
 def _known_columns(attack: Attack, scenario: AttackScenario, frame: pl.DataFrame) -> tuple[str, ...]:
-    wanted = attack.knows or scenario.knows
+    declared = attack.knows or scenario.knows
     released = scenario.release.table.columns
-    if wanted is not None:
-        for name in wanted:
-            for place, columns in (("intruder's file", frame.columns), ("release", released)):
+    if declared is not None:
+        for name in declared:
+            for place, columns in (("attacker's file", frame.columns), ("release", released)):
                 if name not in columns:
                     raise ColumnsDiffer(
-                        f"The intruder is said to know `{name}`, which the {place} does not have.",
+                        f"`knows` names column `{name}`, which the {place} does not have.",
                         fix=did_you_mean(name, columns),
                         column=name,
                     )
-        return tuple(wanted)
+        return tuple(declared)
     quasi = scenario.original.quasi
     if not quasi:
         raise NotApplicable(
-            "No column is declared quasi-identifier, so nothing says what an intruder knows.",
+            "No column is declared quasi-identifier, so it is not defined what an attacker knows.",
             fix="Give columns the role `quasi`, or name them with `knows`.",
         )
     common = tuple(name for name in quasi if name in frame.columns and name in released)
     if not common:
         raise ColumnsDiffer(
-            "The intruder's file and the release have no quasi-identifier in common.",
+            "The attacker's file and the release have no quasi-identifier in common.",
             fix="Check the names, or map them with `rename`.",
             columns=quasi,
         )
@@ -176,7 +233,7 @@ def _known_columns(attack: Attack, scenario: AttackScenario, frame: pl.DataFrame
 
 
 def lineage_by_key(original: Table, release: Table, key: str) -> Lineage:
-    """The row map of somebody else's release, from a column that identifies rows in both files."""
+    """The row map of a release made elsewhere, from a column that identifies rows in both files."""
     for table in (original, release):
         table.require([key])
         if table.column(key).n_unique() != table.rows:

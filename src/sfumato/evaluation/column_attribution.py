@@ -14,8 +14,6 @@ from sfumato.rng import Rng
 
 __all__ = ["column_attribution"]
 
-_CHEAP = frozenset({"linkage", "attribute-linkage", "distance-linkage", "rank-window", "centroids", "model-inference"})
-"""Attacks that can be run once more per column; the others report column weights themselves."""
 _MAX_ROWS = 200_000
 _MAX_COLUMNS = 12
 _TARGETS = 500
@@ -41,7 +39,7 @@ def column_attribution(
         candidates = [
             (judged_risk(item), number)
             for number, item in enumerate(results)
-            if isinstance(item, Outcome) and item.attack in _CHEAP and limit_of(item.discloses) == limit.limit
+            if isinstance(item, Outcome) and attacks[number].cheap and limit_of(item.discloses) == limit.limit
         ]
         value, number = max(candidates, default=(0.0, -1))
         worst = results[number] if value > limit.wanted else None
@@ -61,7 +59,7 @@ def _without(
             fewer = attack.model_copy(update={"knows": tuple(name for name in knows if name != column)})
             try:
                 outcome = evaluate_attack(
-                    fewer, scenario, rng=rng.child(column), tries=_TARGETS, progress=quiet(progress)
+                    fewer, scenario, rng=rng.child(column), n_targets=_TARGETS, progress=quiet(progress)
                 )
             except SfumatoError:
                 continue  # the attack does not apply without this column

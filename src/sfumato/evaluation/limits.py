@@ -63,7 +63,7 @@ def reference_rate(outcome: Outcome) -> float:
     baseline, control = outcome.baseline, outcome.control
     return max(
         baseline.rate if baseline is not None else 0.0,
-        wilson(control.hits, control.tries)[0] if control is not None else 0.0,
+        wilson(control.hits, control.trials)[0] if control is not None else 0.0,
     )
 
 

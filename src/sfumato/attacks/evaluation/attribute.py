@@ -1,4 +1,7 @@
-"""The examiner of secrets: a guess is right when it tells the value, or nearly, or a label that covers it."""
+"""Evaluation of attribute inference: a guess is correct if it is the target's sensitive value.
+
+For numbers it may be off by the tolerance; a coarse label is correct if it covers the true value.
+"""
 
 from __future__ import annotations
 
@@ -10,110 +13,112 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses
-from sfumato.attacks.evaluation.model_selection import for_picking, strongest
+from sfumato.attacks.evaluation.model_selection import selection_targets, strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.success_criterion import Criterion
-from sfumato.attacks.evaluation.trial import guess, in_release, outcome_of, outside_of, sample, view_of
-from sfumato.attacks.scenario import AttackScenario, People, people_of
+from sfumato.attacks.evaluation.trial import in_release, non_members, outcome_of, run_attack, sample, view_of
+from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
 from sfumato.deadline import split_deadline
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["best_constant", "examine_attribute", "secret_of"]
+__all__ = ["best_constant", "evaluate_attribute", "secret_of"]
 
 Rows = npt.NDArray[np.int64]
 
 
 def secret_of(attack: Attack, scenario: AttackScenario) -> str:
-    """The column whose value is sought."""
+    """The column whose value is to be inferred."""
     released = scenario.release.table.columns
-    wanted = getattr(attack, "secret", None)
-    if wanted is not None:
-        scenario.original.table.require([wanted])
-        if wanted not in released:
-            raise NotApplicable(f"The release has no column `{wanted}`, so it cannot give it away directly.")
-        return str(wanted)
+    declared = getattr(attack, "secret", None)
+    if declared is not None:
+        scenario.original.table.require([declared])
+        if declared not in released:
+            raise NotApplicable(f"Column `{declared}` is not in the release, so its values cannot be inferred from it.")
+        return str(declared)
     sensitive = [name for name in scenario.original.sensitive if name in released]
     if not sensitive:
         raise NotApplicable(
-            "The release has no column declared sensitive.", fix="Name the column sought with `secret`."
+            "The release has no column declared sensitive.", fix="Name the column to infer with `secret`."
         )
     if len(sensitive) > 1:
         raise NotApplicable(
             f"The release has {len(sensitive)} sensitive columns: {', '.join(sensitive)}.",
-            fix="Name the one sought with `secret`.",
+            fix="Name the one to infer with `secret`.",
         )
     return sensitive[0]
 
 
-def examine_attribute(attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, tries: int) -> Outcome:
+def evaluate_attribute(
+    attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int
+) -> Outcome:
+    """Draw targets with a known true value and compare the guessed values with it."""
     secret = secret_of(attack, scenario)
-    people = people_of(attack, scenario)
-    if secret in people.knows:
-        raise BadParameter(f"`{secret}` cannot be both known to the intruder and sought.", column=secret)
+    targets = targets_of(attack, scenario)
+    if secret in targets.knows:
+        raise BadParameter(f"`{secret}` cannot be both known to the attacker and inferred.", column=secret)
     truth = scenario.original.table.column(secret)
-    # The people whom made-up rows were modelled on are all in the release, as far as their secrets go.
-    place = None if scenario.made_up else scenario.release_row
-    usable = truth.is_not_null().to_numpy()[people.rows]
-    inside = in_release(place, people)
+    # The people a synthetic release was modelled on all count as members.
+    release_row = None if scenario.synthetic else scenario.release_row
+    usable = truth.is_not_null().to_numpy()[targets.rows]
+    inside = in_release(release_row, targets)
     inside = inside[usable[inside]]
     if len(inside) == 0:
-        raise NotApplicable(f"Nobody sought has a value of `{secret}` that a guess could be compared with.")
-    chosen = sample(rng, "targets", inside, tries + for_picking(attack, tries))
+        raise NotApplicable(f"No target has a value of `{secret}` to compare guesses with.")
+    chosen = sample(rng, "targets", inside, n_targets + selection_targets(attack, n_targets))
     tolerance = float(getattr(attack, "tolerance", 0.0))
     released = scenario.release.table.column(secret)
     published = scenario.release.manifest.get("columns", {}).get(secret, {})
-    rule = Criterion(tolerance=tolerance, hierarchy=published.get("hierarchy"))
-    rule.refuse_unjudgeable(released, truth)
-    outside = outside_of(scenario, people, secret, place)
+    criterion = Criterion(tolerance=tolerance, hierarchy=published.get("hierarchy"))
+    criterion.refuse_incomparable(released, truth)
+    outside = non_members(scenario, targets, secret, release_row)
 
     def trial(attack: Attack, chosen: Rows, progress: Progress) -> Guesses:
-        return guess(attack, view_of(attack, scenario, people, chosen, secret=secret), rng.child("guess"), progress)
+        view = view_of(attack, scenario, targets, chosen, secret=secret)
+        return run_attack(attack, view, rng.child("guess"), progress)
 
-    def right(guesses: Guesses, chosen: Rows) -> npt.NDArray[np.bool_]:
+    def correct(guesses: Guesses, chosen: Rows) -> npt.NDArray[np.bool_]:
         assert guesses.value is not None
-        return guesses.made & rule.right(guesses.value, truth.gather(people.rows[chosen]))
+        return guesses.made & criterion.correct(guesses.value, truth.gather(targets.rows[chosen]))
 
     parts = 1 if outside is None else 2
-    best, chosen, picked = strongest(attack, chosen, tries, trial, right, split_deadline(progress, parts))
+    best, chosen, selection = strongest(attack, chosen, n_targets, trial, correct, split_deadline(progress, parts))
     guesses = trial(best, chosen, split_deadline(progress, parts))
-    guesses = replace(guesses, detail={**guesses.detail, **picked})
-    rows = people.rows[chosen][: len(guesses.made)]
-    hit = right(guesses, chosen[: len(guesses.made)])
-    constant = best_constant(rule.telling(released), tolerance)
-    blind = rule.right(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
+    guesses = replace(guesses, detail={**guesses.detail, **selection})
+    rows = targets.rows[chosen][: len(guesses.made)]
+    hit = correct(guesses, chosen[: len(guesses.made)])
+    constant = best_constant(criterion.informative(released), tolerance)
+    constant_hit = criterion.correct(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
     control = None
     if outside is not None:
         frame, values = outside
-        drawn = sample(rng, "control", np.arange(frame.height), tries)
-        strangers = People(frame=frame, rows=np.empty(0, np.int64), knows=people.knows)
+        drawn = sample(rng, "control", np.arange(frame.height), n_targets)
+        strangers = Targets(frame=frame, rows=np.empty(0, np.int64), knows=targets.knows)
         view = view_of(attack, scenario, strangers, drawn, secret=secret)
-        # Without time for it, or when nothing of the release fits these few, the reference is the baseline alone,
-        # which judges more severely.
+        # Out of time, or if no row matches these few people: the reference is then the baseline alone, which is the
+        # more conservative one.
         with suppress(NotApplicable):
-            others = guess(best, view, rng.child("guess control"), progress)
+            others = run_attack(best, view, rng.child("guess control"), progress)
             assert others.value is not None
-            known = others.made & rule.right(others.value, values.gather(drawn[: len(others.made)]))
-            control = Arm(hits=int(known.sum()), tries=len(known))
-    how = "row map" if scenario.lineage is not None and not scenario.made_up else "original values"
+            control_hit = others.made & criterion.correct(others.value, values.gather(drawn[: len(others.made)]))
+            control = Arm(hits=int(control_hit.sum()), trials=len(control_hit))
     return outcome_of(
         attack,
-        scenario,
-        people,
+        targets,
         rows,
         guesses,
         hit,
-        Arm(hits=int(blind.sum()), tries=len(rows)),
+        Arm(hits=int(constant_hit.sum()), trials=len(rows)),
         control=control,
         secret=secret,
-        truth=how,
+        truth="row map" if scenario.lineage is not None and not scenario.synthetic else "original values",
         planned=len(chosen),
     )
 
 
 def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
-    """The one value that is right most often: what an intruder says who does not link at all."""
+    """The single value that is correct most often: the guess of an adversary who does not link at all."""
     present = values.drop_nulls()
     if len(present) == 0:
         return values.head(1)
@@ -123,11 +128,11 @@ def best_constant(values: pl.Series, tolerance: float) -> pl.Series:
         level = distinct["value"].cast(pl.Float64).to_numpy()
         total = np.concatenate([[0], np.cumsum(distinct["count"].to_numpy())])
         ordered = np.sort(level)
-        # A guess g is right for every truth t with |g - t| <= tolerance |t|; only the window on the positive side is
-        # searched, which is exact for columns of one sign and a good constant otherwise.
+        # A guess g is correct for every true value t with |g - t| <= tolerance |t|. Only the window on the positive
+        # side is searched, which is exact for columns of one sign and a good constant otherwise.
         low = np.searchsorted(ordered, np.minimum(level / (1 + tolerance), level * (1 + tolerance)), "left")
         high = np.searchsorted(ordered, np.maximum(level / (1 - min(tolerance, 0.99)), level), "right")
         return distinct["value"][[int(np.argmax(total[high] - total[low]))]].alias(values.name)
-    # Ties are broken by the value itself so that the same release gives the same baseline.
+    # Ties are broken by the value itself, so that the same release gives the same baseline.
     top = counts.filter(pl.col("count") == pl.col("count").max())
     return top.sort("value")["value"].head(1).alias(values.name)

@@ -1,12 +1,7 @@
-"""The examiner: holds the truth, runs every attack's main, baseline and control arms, and counts.
+"""Evaluation of an attack: run its main, baseline and control arms and count correct guesses.
 
-An attack never learns whether it was right, and no attack counts its own hits: one success criterion per kind of
-disclosure, written once, in the examiner of that kind.
-
->>> from sfumato.attacks import AttackScenario, evaluate_attack, risk            # doctest: +SKIP
->>> outcome = evaluate_attack(Linkage(), scenario, rng=Rng(7))          # doctest: +SKIP
->>> risk(outcome).low <= risk(outcome).value                 # doctest: +SKIP
-True
+An attack never learns whether a guess was correct, and no attack counts its own successes. There is one success
+criterion per kind of disclosure, each in a module of this package.
 """
 
 from __future__ import annotations
@@ -14,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from sfumato.attacks.base import Attack, Discloses
-from sfumato.attacks.evaluation.attribute import examine_attribute
-from sfumato.attacks.evaluation.identity import examine_identity
-from sfumato.attacks.evaluation.membership import examine_membership
+from sfumato.attacks.base import Attack, Discloses, UnitLinking
+from sfumato.attacks.evaluation.attribute import evaluate_attribute
+from sfumato.attacks.evaluation.households import evaluate_households
+from sfumato.attacks.evaluation.identity import evaluate_identity
+from sfumato.attacks.evaluation.membership import evaluate_membership
 from sfumato.attacks.evaluation.outcome import Outcome
-from sfumato.attacks.evaluation.singling_out import examine_descriptions
+from sfumato.attacks.evaluation.singling_out import evaluate_singling_out
+from sfumato.attacks.evaluation.units import evaluate_units
 from sfumato.attacks.scenario import AttackScenario
 from sfumato.deadline import check_deadline
 from sfumato.errors import BadParameter
@@ -28,42 +25,41 @@ from sfumato.rng import Rng
 
 __all__ = ["evaluate_attack"]
 
+_MAX_PAIRS = 2_000_000_000
+"""Pairs of target and row that a pairwise attack compares at most; this takes a few seconds per column."""
+_MIN_PAIRWISE_TARGETS = 200
+
 
 def evaluate_attack(
-    attack: Attack, scenario: AttackScenario, *, rng: Rng, progress: Progress = SILENT, tries: int = 5000
+    attack: Attack, scenario: AttackScenario, *, rng: Rng, progress: Progress = SILENT, n_targets: int = 5000
 ) -> Outcome:
-    """Run an attack on at most ``tries`` people drawn at random and count how often it was right.
+    """Run an attack on at most ``n_targets`` targets drawn at random and count the correct guesses.
 
-    What cannot be judged or attacked raises :class:`NotApplicable`: it is never a risk of zero. When ``progress`` is a
-    :class:`~sfumato.deadline.Deadline` and time is up, those sought so far are counted; people are sought in random
-    order, so they are a sample of all, and the interval is as wide as their number says. With nobody sought to the end,
-    :class:`OutOfTime` is raised.
+    An attack that does not apply, or whose guesses cannot be checked, raises :class:`NotApplicable`: this is never
+    reported as a risk of zero. If ``progress`` is a :class:`~sfumato.deadline.Deadline` and time is up, the targets
+    processed so far are counted. Targets come in random order, so these are a random sample, and the interval reflects
+    their number. If no target was processed, :class:`OutOfTime` is raised.
     """
     check_deadline(progress)
-    if tries < 1:
-        raise BadParameter(f"An attack needs at least one try, not {tries}.", tries=tries)
-    tries = max(tries, attack.together)
+    if n_targets < 1:
+        raise BadParameter(f"An attack needs at least one target, not {n_targets}.", n_targets=n_targets)
+    n_targets = max(n_targets, attack.min_targets)
     if attack.pairwise:
-        # Two thousand million comparisons take a few seconds per column; the interval says what fewer tries cost.
-        tries = min(tries, max(200, 2_000_000_000 // max(1, scenario.release.table.rows)))
-    if attack.by_unit:
-        from sfumato.attacks.evaluation.units import examine_units
-
-        return examine_units(attack, scenario, rng.child("attack", attack.part_name()), progress, tries)  # type: ignore
-    run: Callable[..., Outcome]
-    if attack.by_household:
-        from sfumato.attacks.evaluation.households import examine_households
-
-        return examine_households(attack, scenario, rng.child("attack", attack.part_name()), progress, tries)
+        affordable = _MAX_PAIRS // max(1, scenario.release.table.rows)
+        n_targets = min(n_targets, max(_MIN_PAIRWISE_TARGETS, affordable))
+    own = rng.child("attack", attack.part_name())
+    if isinstance(attack, UnitLinking):
+        return evaluate_units(attack, scenario, own, progress, n_targets)
+    evaluate: Callable[[Attack, AttackScenario, Rng, Progress, int], Outcome]
     match attack.discloses:
         case Discloses.IDENTITY:
-            run = examine_identity
+            evaluate = evaluate_households if attack.by_household else evaluate_identity
         case Discloses.ATTRIBUTE:
-            run = examine_attribute
+            evaluate = evaluate_attribute
         case Discloses.MEMBERSHIP:
-            run = examine_membership
+            evaluate = evaluate_membership
         case Discloses.SINGLING_OUT:
-            run = examine_descriptions
-        case other:  # pragma: no cover - a new kind of disclosure must be given its criterion here
+            evaluate = evaluate_singling_out
+        case other:  # pragma: no cover - a new kind of disclosure needs its success criterion here
             assert_never(other)
-    return run(attack, scenario, rng.child("attack", attack.part_name()), progress, tries)
+    return evaluate(attack, scenario, own, progress, n_targets)

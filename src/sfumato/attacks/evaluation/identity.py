@@ -1,4 +1,4 @@
-"""The examiner of identity: a guess is right when it names the row of the person sought."""
+"""Evaluation of re-identification: a guess is correct if it names the released row of the target."""
 
 from __future__ import annotations
 
@@ -10,99 +10,103 @@ import polars as pl
 
 from sfumato.attacks.base import Attack, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.attacks.evaluation.trial import guess, in_release, outcome_of, sample, view_of
-from sfumato.attacks.scenario import AttackScenario, People, people_of
+from sfumato.attacks.evaluation.trial import in_release, outcome_of, run_attack, sample, view_of
+from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
 from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["examine_identity"]
+__all__ = ["evaluate_identity"]
 
 Rows = npt.NDArray[np.int64]
 
 
-def examine_identity(attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, tries: int) -> Outcome:
-    place = scenario.release_row
-    if place is None and not scenario.truthful:
+def evaluate_identity(
+    attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int
+) -> Outcome:
+    """Draw targets from the people in the release and compare the guessed rows with the row correspondence."""
+    release_row = scenario.release_row
+    if release_row is None and not scenario.truthful:
         raise NotApplicable(
-            "Nobody knows which row of the release is whose, so no guess of identity can be judged.",
-            fix="Give the row map (`lineage`) that was written with the release, say that its rows are in the order of "
-            "the original (`aligned`), or name a column that identifies rows in both (`key`).",
+            "Identity risk needs the row correspondence between original and release.",
+            fix="Pass the row map (`lineage`) that was written with the release, state that its rows are in the order "
+            "of the original (`aligned`), or name a column that identifies rows in both (`key`).",
         )
-    if scenario.made_up:
+    if scenario.synthetic:
         raise NotApplicable(
-            "Every row of the release is made up, so none is anybody's.",
-            fix="Attack a secret (`model-inference`), or membership with people who are not in the data (`control`).",
+            "All rows of the release are synthetic, so none belongs to a person.",
+            fix="Attack a sensitive column (`model-inference`), or membership with people who are not in the data "
+            "(`control`).",
         )
-    people = people_of(attack, scenario)
-    inside = in_release(place, people)
-    known = getattr(attack, "taught", None)
-    lesson = None
-    if known is not None:
-        if place is None:
+    targets = targets_of(attack, scenario)
+    inside = in_release(release_row, targets)
+    taught: float | None = getattr(attack, "taught", None)
+    known_matches = None
+    if taught is not None:
+        if release_row is None:
             raise NotApplicable(
-                "Nothing can be learned without knowing whose rows some are.", fix="Give the row map (`lineage`)."
+                "Learning needs the row correspondence between original and release.",
+                fix="Pass the row map (`lineage`).",
             )
-        inside, lesson = _taught(scenario, people, inside, known, rng, tries)
-        if known >= 1:
-            tries = min(tries, getattr(attack, "most", tries))
-    chosen = sample(rng, "targets", inside, tries)
-    if lesson is None and known is not None and place is not None:
-        lesson = (people.frame[chosen], place[people.rows[chosen]])
-    view = replace(view_of(attack, scenario, people, chosen), taught=lesson)
-    fitted = known is not None and known >= 1
-    guesses = guess(attack, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
+        if taught < 1:
+            inside, known_matches = _split(release_row, targets, inside, taught, rng, n_targets)
+        else:
+            n_targets = min(n_targets, getattr(attack, "most", n_targets))
+    chosen = sample(rng, "targets", inside, n_targets)
+    fitted = taught is not None and taught >= 1
+    if fitted:
+        assert release_row is not None
+        known_matches = (targets.frame[chosen], release_row[targets.rows[chosen]])
+    view = replace(view_of(attack, scenario, targets, chosen), known_matches=known_matches)
+    guesses = run_attack(attack, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
     assert guesses.row is not None
-    rows = people.rows[chosen][: len(guesses.made)]
+    rows = targets.rows[chosen][: len(guesses.made)]
     size = scenario.release.table.rows
     baseline: Arm | None
-    if place is not None:
-        hit = guesses.made & (guesses.row == place[rows])
+    if release_row is not None:
+        hit = guesses.made & (guesses.row == release_row[rows])
         if fitted:
-            baseline = _fitted_baseline(attack, view, place[people.rows[chosen]], rng, progress)
+            baseline = _fitted_baseline(attack, view, release_row[targets.rows[chosen]], rng, progress)
         else:
-            blind = rng.child("baseline").generator.integers(size, size=len(rows)) == place[rows]
-            baseline = Arm(hits=int(blind.sum()), tries=len(rows))
+            random = rng.child("baseline").generator.integers(size, size=len(rows)) == release_row[rows]
+            baseline = Arm(hits=int(random.sum()), trials=len(rows))
     else:
-        # The method only coarsens, so the true row is one of those that fit, and the pick among them was random:
-        # whether it was right is a coin with the attack's own confidence.
+        # All steps are truthful, so the true row is among the matching ones, and the attack chose one of them at
+        # random. The guess is correct with the probability that the attack states as its confidence.
         hit = guesses.made & (rng.child("coin").generator.random(len(rows)) < guesses.confidence)
-        blind = rng.child("baseline").generator.random(len(rows)) < 1 / size
-        baseline = Arm(hits=int(blind.sum()), tries=len(rows))
-    how = (
-        "row map" if scenario.lineage is not None else "aligned rows" if place is not None else "size of matching class"
-    )
-    return outcome_of(attack, scenario, people, rows, guesses, hit, baseline, truth=how, planned=len(chosen))
+        random = rng.child("baseline").generator.random(len(rows)) < 1 / size
+        baseline = Arm(hits=int(random.sum()), trials=len(rows))
+    if release_row is None:
+        truth = "size of matching class"
+    else:
+        truth = "row map" if scenario.lineage is not None else "aligned rows"
+    return outcome_of(attack, targets, rows, guesses, hit, baseline, truth=truth, planned=len(chosen))
 
 
-def _fitted_baseline(attack: Attack, view: View, truth: Rows, rng: Rng, progress: Progress) -> Arm | None:
-    """The same learner taught a random assignment, judged by that assignment.
+def _fitted_baseline(attack: Attack, view: View, true_rows: Rows, rng: Rng, progress: Progress) -> Arm | None:
+    """The same attack with random known matches, compared with these.
 
-    Taught from the very people it is tried on, a learner is right about some by fitting alone.
+    An attack that learns from its own targets is correct for some of them by overfitting alone.
     """
-    assert view.taught is not None
-    invented = rng.child("baseline").generator.permutation(truth)
+    assert view.known_matches is not None
+    random_rows = rng.child("baseline").generator.permutation(true_rows)
     try:
-        pretended = replace(view, taught=(view.taught[0], invented))
-        told = guess(attack, pretended, rng.child("guess baseline"), progress).row
+        random_view = replace(view, known_matches=(view.known_matches[0], random_rows))
+        guessed = run_attack(attack, random_view, rng.child("guess baseline"), progress).row
     except OutOfTime:
         return None
-    assert told is not None
-    return Arm(hits=int((told == invented[: len(told)]).sum()), tries=len(told))
+    assert guessed is not None
+    return Arm(hits=int((guessed == random_rows[: len(guessed)]).sum()), trials=len(guessed))
 
 
-def _taught(
-    scenario: AttackScenario, people: People, inside: Rows, split_deadline: float, rng: Rng, tries: int
-) -> tuple[Rows, tuple[pl.DataFrame, Rows] | None]:
-    """Split those in the release into the people sought and people whose rows the intruder knows already."""
-    if split_deadline >= 1:
-        return inside, None
-    place = scenario.release_row
-    assert place is not None
+def _split(
+    release_row: Rows, targets: Targets, inside: Rows, share: float, rng: Rng, n_targets: int
+) -> tuple[Rows, tuple[pl.DataFrame, Rows]]:
+    """Split the people in the release into targets, and people whose rows the adversary knows."""
     order = rng.child("taught").generator.permutation(inside)
-    count = max(1, round(split_deadline * len(inside)))
+    count = max(1, round(share * len(inside)))
     if count >= len(inside):
-        raise NotApplicable(f"Of {len(inside)} people {count} are known, so that nobody is left to be sought.")
-    known = np.sort(order[:count][: max(tries, 1)])
-    return np.sort(order[count:]), (people.frame[known], place[people.rows[known]])
+        raise NotApplicable(f"{count} of {len(inside)} people are known, so no targets are left.")
+    known = np.sort(order[:count][: max(n_targets, 1)])
+    return np.sort(order[count:]), (targets.frame[known], release_row[targets.rows[known]])

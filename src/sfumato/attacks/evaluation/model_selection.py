@@ -1,8 +1,7 @@
-"""The strongest of several intruders: found on some people, counted on others.
+"""Selection of the strongest of several attacks on separate targets.
 
-Which of several models gives away most depends on the release, and no intruder of ours should be weak for want of the
-right one. To report the best of three as it turned out would count luck as risk; so a quarter of the people (at most
-1,000) show which is best, and the others, whom nobody has looked at, how good it is.
+Which model discloses most depends on the release. Reporting the best of several results would count luck as risk. So
+the strongest attack is selected on a quarter of the targets (at most 1,000) and evaluated on the others.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 
-__all__ = ["for_picking", "strongest"]
+__all__ = ["selection_targets", "strongest"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -27,34 +26,35 @@ _SHARE = 4
 _MOST = 1000
 
 
-def for_picking(attack: Attack, tries: int) -> int:
-    """How many people are needed besides those on whom the attack is counted; none when there is nothing to pick."""
-    return min(_MOST, -(-tries // _SHARE)) if len(attack.rivals) > 1 else 0
+def selection_targets(attack: Attack, n_targets: int) -> int:
+    """The number of additional targets for the selection; zero if there is nothing to select."""
+    return min(_MOST, -(-n_targets // _SHARE)) if len(attack.alternatives) > 1 else 0
 
 
 def strongest(
     attack: Attack,
-    people: Rows,
-    tries: int,
+    targets: Rows,
+    n_targets: int,
     trial: Callable[[Attack, Rows, Progress], Guesses],
-    right: Callable[[Guesses, Rows], npt.NDArray[np.bool_]],
+    correct: Callable[[Guesses, Rows], npt.NDArray[np.bool_]],
     progress: Progress,
 ) -> tuple[Attack, Rows, dict[str, Any]]:
-    """The rival that was right most often on the first of these people, the people left, and the account of it.
+    """The alternative that is correct most often on the first targets, the remaining targets, and the results.
 
-    A rival that does not apply, or had no time, is out. Where there are too few people to pick on, it is the first.
+    An alternative that does not apply or runs out of time is dropped. With too few targets the first one is selected.
     """
-    count = min(for_picking(attack, tries), len(people) // _SHARE)
-    if len(attack.rivals) < 2:
-        return attack, people[:tries], {}
-    shown, left = people[:count], people[count:][:tries]
+    alternatives = attack.alternatives
+    count = min(selection_targets(attack, n_targets), len(targets) // _SHARE)
+    if len(alternatives) < 2:
+        return attack, targets[:n_targets], {}
+    first, rest = targets[:count], targets[count:][:n_targets]
     shares: dict[str, float] = {}
-    best, top = attack.rivals[0], -1.0
-    for number, rival in enumerate(attack.rivals if count else ()):
-        # As much is left for counting as each rival may take.
+    best, top = alternatives[0], -1.0
+    for number, alternative in enumerate(alternatives if count else ()):
+        # The evaluation afterwards gets as much time as each alternative.
         with suppress(NotApplicable):
-            guesses = trial(rival, shown, split_deadline(progress, 1 + len(attack.rivals) - number))
-            shares[rival.setting] = found = float(right(guesses, shown[: len(guesses.made)]).mean())
-            if found > top:
-                best, top = rival, found
-    return best, left, {"picked": best.setting, "picked on": len(shown), "shares": shares}
+            guesses = trial(alternative, first, split_deadline(progress, 1 + len(alternatives) - number))
+            shares[alternative.setting] = share = float(correct(guesses, first[: len(guesses.made)]).mean())
+            if share > top:
+                best, top = alternative, share
+    return best, rest, {"picked": best.setting, "picked on": len(first), "shares": shares}

@@ -1,4 +1,4 @@
-"""What came of an attack: counts per arm, and the risk they say."""
+"""The outcome of an attack: counts per arm, and the risk estimated from them."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ __all__ = ["Arm", "Outcome", "Risk", "risk"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """So many hits in so many tries."""
+    """Number of correct guesses (hits) in a number of trials."""
 
     hits: int
-    tries: int
+    trials: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.hits <= self.tries:
-            raise ValueError(f"{self.hits} hits in {self.tries} tries")
+        if not 0 <= self.hits <= self.trials:
+            raise ValueError(f"{self.hits} hits in {self.trials} trials")
 
     @property
     def rate(self) -> float:
-        return self.hits / self.tries
+        return self.hits / self.trials
 
 
 @dataclass(frozen=True, kw_only=True)
 class Risk:
-    """A share of people with its interval."""
+    """Estimated share of correct guesses with its confidence interval."""
 
     value: float
     low: float
@@ -42,23 +42,23 @@ class Risk:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Counts of one attack.
+    """Results of one attack.
 
-    ``main`` is the attack; ``baseline`` an intruder without it (a random row, the most frequent value); ``control`` the
-    same attack on people who are not in the release, which shows what is learned from statistics rather than from the
-    presence of the person.
+    ``main`` is the attack; ``baseline`` an adversary without the release (a random row, the most frequent value);
+    ``control`` the same attack on people who are not in the release, which shows what is inferred from statistics
+    rather than from the person's own record.
     """
 
     attack: str
     discloses: Discloses
     main: Arm
     baseline: Arm | None
-    """None when time was up before it could be tried."""
+    """None if time was up before it could be run."""
     control: Arm | None = None
     claims: int = 0
-    """Targets for whom the attack ventured a guess."""
+    """Number of targets for whom the attack made a guess."""
     certain: int = 0
-    """Guesses that the attack held for certain: one candidate only."""
+    """Number of guesses that the attack considered certain: only one candidate."""
     certain_hits: int = 0
     knows: tuple[str, ...] = ()
     secret: str | None = None
@@ -67,33 +67,33 @@ class Outcome:
     threat: str = ""
     """The threat model in one sentence."""
     setting: str = ""
-    """A few words that tell this run from others of the same attack."""
+    """A few words that distinguish this configuration from others of the same attack."""
     planned: int | None = None
-    """How many people were to be sought; more than were tried when time was up first."""
+    """Planned number of targets; more than were processed if time was up."""
     without: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Per known column, the risk with its interval when the intruder does not know it; where somebody asked."""
+    """Column attribution: for each known column the risk, with its interval, if the attacker does not know it."""
     computed: bool = False
     """Whether the risk was computed over all rows instead of sampled; its interval is then a point."""
     truth: str = "row map"
-    """How it was known which guess was right."""
+    """How correct guesses were determined."""
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
-    """Original rows of the targets. For the owner's eyes only, as are ``hit`` and ``confidence``."""
+    """Original rows of the targets. Confidential, as are ``hit`` and ``confidence``."""
     hit: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False)
     confidence: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64), repr=False)
 
     @property
     def stopped(self) -> bool:
-        """Whether time was up before everybody had been sought. Those who were are a random sample of all."""
-        return self.planned is not None and self.planned > self.main.tries
+        """Whether time was up before all targets were processed. The processed ones are a random sample."""
+        return self.planned is not None and self.planned > self.main.trials
 
     def riskiest(self, count: int = 10) -> list[dict[str, Any]]:
-        """The people most clearly found: original row (from 0), the attack's confidence. For the owner only."""
+        """The targets found with the highest confidence: original row (from 0) and confidence. Confidential."""
         order = np.lexsort((self.rows, -self.confidence))
         chosen = order[self.hit[order]][:count]
         return [{"row": int(self.rows[i]), "confidence": float(self.confidence[i])} for i in chosen]
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
-        """One entry of the ``attacks`` list: risk with interval, the other arms, and how it was done."""
+        """One entry of the ``attacks`` list: risk with interval, the other arms, and the configuration."""
         main = risk(self, level)
         base = self.baseline.rate if self.baseline is not None else None
         control = self.control.rate if self.control is not None else None
@@ -107,7 +107,7 @@ class Outcome:
             "baseline": base,
             "control": control,
             "excess": excess(main.value, max(base or 0.0, control or 0.0)),
-            "tried": self.main.tries,
+            "tried": self.main.trials,
             **({"stopped": True, "planned": self.planned} if self.stopped else {}),
             "hits": self.main.hits,
             "claims": self.claims,
@@ -126,7 +126,7 @@ class Outcome:
 
 
 def excess(value: float, reference: float) -> float:
-    """How much of what was left to learn beyond ``reference`` was learned: 0 nothing, 1 all.
+    """Risk in excess of a reference, as a share of the largest possible excess: 0 is none, 1 is all.
 
     >>> excess(0.75, 0.5), excess(0.2, 0.4), excess(1.0, 1.0)
     (0.5, 0.0, 0.0)
@@ -135,8 +135,8 @@ def excess(value: float, reference: float) -> float:
 
 
 def risk(outcome: Outcome, level: float = 0.95) -> Risk:
-    """The share of targets the attack got right, with the interval of Wilson."""
+    """The share of correct guesses with its Wilson interval."""
     if outcome.computed:
         return Risk(value=outcome.main.rate, low=outcome.main.rate, high=outcome.main.rate)
-    low, high = wilson(outcome.main.hits, outcome.main.tries, level)
+    low, high = wilson(outcome.main.hits, outcome.main.trials, level)
     return Risk(value=outcome.main.rate, low=low, high=high)

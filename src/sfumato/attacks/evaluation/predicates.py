@@ -1,4 +1,4 @@
-"""Descriptions of people, tried on a table: does exactly one person fit?"""
+"""Evaluation of predicates on a table: which of them isolate exactly one row."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ Bools = npt.NDArray[np.bool_]
 
 
 def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Table) -> Bools:
-    """For each description whether exactly one row of ``frame`` fits it. Coarse values fit what they may stand for."""
+    """For each predicate whether exactly one row of ``frame`` satisfies it.
+
+    A coarse released value is equal to every value that it may represent.
+    """
     compared: dict[str, tuple[Comparison, dict[str | None, int]]] = {}
-    found = []
+    isolating = []
     for predicate in predicates:
-        fits = np.ones(frame.height, dtype=np.bool_)
-        for column, sign, value in predicate.conditions:
-            if sign == "=":
+        satisfied = np.ones(frame.height, dtype=np.bool_)
+        for column, operator, value in predicate.conditions:
+            if operator == "=":
                 if column not in compared:
                     comparison = compare(frame[column], released.column(column))
                     labels = canonical(comparison.labels).to_list()
@@ -35,23 +38,23 @@ def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Tab
                 comparison, codes = compared[column]
                 code = codes[canonical(pl.Series([value])).to_list()[0]]
                 owner = np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts))
-                held = np.zeros(len(comparison.values), dtype=np.bool_)
-                held[owner[comparison.fits == code]] = True
-                fits &= held[comparison.known]
-            elif sign in ("<=", ">="):
+                covered = np.zeros(len(comparison.values), dtype=np.bool_)
+                covered[owner[comparison.fits == code]] = True
+                satisfied &= covered[comparison.known]
+            elif operator in ("<=", ">="):
                 level = frame[column]
                 if level.dtype.is_numeric() != isinstance(value, int | float):
                     level = level.cast(pl.Float64, strict=False)
-                side = level <= value if sign == "<=" else level >= value
-                fits &= side.fill_null(False).to_numpy()
+                side = level <= value if operator == "<=" else level >= value
+                satisfied &= side.fill_null(False).to_numpy()
             else:
-                raise BadParameter(f"A condition has the sign =, <= or >=, not {sign!r}.", sign=sign)
-        found.append(int(fits.sum()) == 1)
-    return np.array(found, dtype=np.bool_)
+                raise BadParameter(f"The operator of a condition is =, <= or >=, not {operator!r}.", sign=operator)
+        isolating.append(int(satisfied.sum()) == 1)
+    return np.array(isolating, dtype=np.bool_)
 
 
 def shuffled(release: Release, names: tuple[str, ...], draw: np.random.Generator) -> Release:
-    """The release with these columns put in random order, each for itself."""
+    """The release with each of these columns shuffled independently."""
     frame = release.table.frame
     columns = [frame[name].gather(draw.permutation(frame.height)) for name in names]
     return Release(table=release.table.with_frame(frame.with_columns(columns)), manifest=release.manifest)

@@ -1,4 +1,4 @@
-"""The examiner of singling out: a description is right when exactly one person of the original fits it."""
+"""Evaluation of singling out: a predicate is correct if exactly one person of the original satisfies it."""
 
 from __future__ import annotations
 
@@ -11,48 +11,54 @@ from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.predicates import isolated, shuffled
 from sfumato.attacks.evaluation.trial import outcome_of
-from sfumato.attacks.scenario import AttackScenario, people_of
+from sfumato.attacks.scenario import AttackScenario, targets_of
 from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["examine_descriptions"]
+__all__ = ["evaluate_singling_out"]
 
 
-def examine_descriptions(attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, tries: int) -> Outcome:
-    """A description hits when exactly one person of the original fits it, whoever made the release."""
-    people = people_of(attack, scenario)
+def evaluate_singling_out(
+    attack: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int
+) -> Outcome:
+    """Count the predicates, at most ``n_targets``, that isolate one person of the original."""
+    targets = targets_of(attack, scenario)
     original = scenario.original.table.frame
-    nobody = View(
-        release=scenario.release, targets=people.frame.clear(), knows=people.knows, transparent=attack.transparent
+    view = View(
+        release=scenario.release, targets=targets.frame.clear(), knows=targets.knows, transparent=attack.transparent
     )
-    guesses = attack.guess(nobody, rng.child("guess"), split_deadline(progress, 2))
-    made = guesses.predicates[:tries]
-    if not made:
-        raise NotApplicable("No description was found that fits exactly one released row.")
-    hit = isolated(made, original, scenario.release.table)
-    # Without knowing which values go together: the same attack on a release whose columns were shuffled one by one.
-    apart = replace(nobody, release=shuffled(scenario.release, people.knows, rng.child("baseline").generator))
+    guesses = attack.guess(view, rng.child("guess"), split_deadline(progress, 2))
+    predicates = guesses.predicates[:n_targets]
+    count = len(predicates)
+    if not predicates:
+        raise NotApplicable("No predicate was found that matches exactly one released row.")
+    hit = isolated(predicates, original, scenario.release.table)
+    # The baseline has no joint values: the same attack on a release whose columns were shuffled independently.
+    independent = replace(view, release=shuffled(scenario.release, targets.knows, rng.child("baseline").generator))
     baseline = None
     with suppress(OutOfTime):
-        unbounded_joins = attack.guess(apart, rng.child("guess baseline"), progress).predicates[:tries]
-        blind = (
-            isolated(unbounded_joins, original, apart.release.table)
-            if unbounded_joins
-            else np.zeros(len(made), dtype=np.bool_)
+        random = attack.guess(independent, rng.child("guess baseline"), progress).predicates[:n_targets]
+        random_hit = (
+            isolated(random, original, independent.release.table) if random else np.zeros(count, dtype=np.bool_)
         )
-        baseline = Arm(hits=int(blind.sum()), tries=len(blind))
+        baseline = Arm(hits=int(random_hit.sum()), trials=len(random_hit))
     control = None
     if scenario.control is not None:
-        scenario.control.require(people.knows)
-        outside = isolated(made, scenario.control.frame, scenario.release.table)
-        control = Arm(hits=int(outside.sum()), tries=len(outside))
-    judged = Guesses(
-        made=np.ones(len(made), dtype=np.bool_), confidence=guesses.confidence[: len(made)], detail=guesses.detail
-    )
-    rows = np.full(len(made), -1, dtype=np.int64)
-    planned = min(tries, getattr(attack, "descriptions", tries)) if guesses.tried is not None else len(made)
+        scenario.control.require(targets.knows)
+        control_hit = isolated(predicates, scenario.control.frame, scenario.release.table)
+        control = Arm(hits=int(control_hit.sum()), trials=len(control_hit))
+    counted = Guesses(made=np.ones(count, dtype=np.bool_), confidence=guesses.confidence[:count], detail=guesses.detail)
+    planned = min(n_targets, getattr(attack, "descriptions", n_targets)) if guesses.tried is not None else count
     return outcome_of(
-        attack, scenario, people, rows, judged, hit, baseline, control=control, truth="original values", planned=planned
+        attack,
+        targets,
+        np.full(count, -1, dtype=np.int64),
+        counted,
+        hit,
+        baseline,
+        control=control,
+        truth="original values",
+        planned=planned,
     )

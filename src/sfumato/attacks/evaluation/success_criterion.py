@@ -1,4 +1,4 @@
-"""When a guess of a sensitive value is right: one criterion for the attack, its baseline and its control."""
+"""Success criterion of attribute inference."""
 
 from __future__ import annotations
 
@@ -20,54 +20,56 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """A number is right when it is within the tolerance, a coarse label when it covers the true value, and all else
-    when it is equal. A label that covers everything tells nothing and is never right.
+    """Success criterion of attribute inference, the same for the attack, its baseline and its control.
 
-    >>> rule = Criterion(tolerance=0.1)
-    >>> rule.right(pl.Series(["[20, 30)", "*"]), pl.Series([25, 25])).tolist()
+    A number is correct within the tolerance, a coarse label if it covers the true value, everything else if it is
+    equal. A label that covers all values is never correct, because it discloses nothing.
+
+    >>> criterion = Criterion(tolerance=0.1)
+    >>> criterion.correct(pl.Series(["[20, 30)", "*"]), pl.Series([25, 25])).tolist()
     [True, False]
-    >>> rule.right(pl.Series([104.0, 120.0]), pl.Series([100, 100])).tolist()
+    >>> criterion.correct(pl.Series([104.0, 120.0]), pl.Series([100, 100])).tolist()
     [True, False]
     """
 
     tolerance: float = 0.0
     hierarchy: object = None
-    """The sensitive column's published hierarchy, as plain data."""
+    """The published hierarchy of the sensitive column, as plain data."""
 
-    def right(self, guess: pl.Series, truth: pl.Series) -> Bools:
-        """For each guess whether it is right."""
+    def correct(self, guess: pl.Series, truth: pl.Series) -> Bools:
+        """Which guesses are correct."""
         if truth.dtype.is_numeric() and guess.dtype.is_numeric():
             if self.tolerance == 0:
                 return (canonical(guess) == canonical(truth)).fill_null(False).to_numpy()
-            wanted, given = (series.cast(pl.Float64).to_numpy() for series in (truth, guess))
+            true, guessed = (series.cast(pl.Float64).to_numpy() for series in (truth, guess))
             with np.errstate(invalid="ignore"):
-                close: Bools = np.abs(given - wanted) <= self.tolerance * np.abs(wanted)
+                close: Bools = np.abs(guessed - true) <= self.tolerance * np.abs(true)
             return close
-        found = compare(truth, guess, self.hierarchy)
-        # Place of each pair of a true value and a label that covers it, among all pairs.
-        width = len(found.labels)
-        covers = np.repeat(np.arange(len(found.values)), np.diff(found.starts)) * width + found.fits
-        telling = ~found.vague[found.released] & truth.is_not_null().to_numpy()
-        right: Bools = np.isin(found.known * width + found.released, covers) & telling
-        return right
+        comparison = compare(truth, guess, self.hierarchy)
+        # Each pair of a true value and a label that covers it has a number.
+        width = len(comparison.labels)
+        covers = np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts)) * width + comparison.fits
+        informative = ~comparison.vague[comparison.released] & truth.is_not_null().to_numpy()
+        correct: Bools = np.isin(comparison.known * width + comparison.released, covers) & informative
+        return correct
 
     @staticmethod
-    def telling(released: pl.Series) -> pl.Series:
-        """The released values that say something; all of them when none does."""
-        said = released.filter(~canonical(released).is_in(list(ROOTS)))
-        return said if len(said) else released
+    def informative(released: pl.Series) -> pl.Series:
+        """The released values that do not cover everything; all of them if there are none."""
+        specific = released.filter(~canonical(released).is_in(list(ROOTS)))
+        return specific if len(specific) else released
 
-    def refuse_unjudgeable(self, released: pl.Series, truth: pl.Series) -> None:
-        """Refuse a column whose released values cannot be right by their making: that is no risk of zero."""
-        shown, held = released.drop_nulls(), truth.drop_nulls()
-        if shown.dtype.is_numeric() and held.dtype.is_numeric():
-            if self.tolerance == 0 and canonical(shown).is_in(canonical(held).unique().implode()).mean() < 0.5:  # type: ignore[operator]
+    def refuse_incomparable(self, released: pl.Series, truth: pl.Series) -> None:
+        """Refuse a column whose released values can never be correct: this is not a risk of zero."""
+        present, true = released.drop_nulls(), truth.drop_nulls()
+        if present.dtype.is_numeric() and true.dtype.is_numeric():
+            if self.tolerance == 0 and canonical(present).is_in(canonical(true).unique().implode()).mean() < 0.5:  # type: ignore[operator]
                 raise NotApplicable(
-                    f"The released numbers of `{released.name}` are not the original ones, so no guess of one can be "
-                    "exactly right.",
-                    fix="Say how near a guess must come, with `tolerance`.",
+                    f"The released numbers of `{released.name}` differ from the original ones, so no guess can be "
+                    "exactly correct.",
+                    fix="Set how close a guess must be, with `tolerance`.",
                 )
-        elif len(shown) and not compare(held, shown, self.hierarchy).named:
+        elif len(present) and not compare(true, present, self.hierarchy).named:
             raise NotApplicable(
-                f"No released value of `{released.name}` can be read as one of the original's: no guess can be judged."
+                f"No released value of `{released.name}` matches an original value, so guesses cannot be checked."
             )

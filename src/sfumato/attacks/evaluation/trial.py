@@ -1,4 +1,4 @@
-"""One trial of an attack: who is sought, what the intruder sees, and how what was found is counted."""
+"""Steps shared by all evaluations: draw targets, build the adversary's view, run the attack, record the outcome."""
 
 from __future__ import annotations
 
@@ -8,77 +8,95 @@ import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
-from sfumato.attacks.scenario import AttackScenario, People
+from sfumato.attacks.scenario import AttackScenario, Targets
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["guess", "in_release", "outcome_of", "outside_of", "sample", "view_of"]
+__all__ = ["in_release", "non_members", "outcome_of", "row_map_required", "run_attack", "sample", "view_of"]
 
 Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 
-def sample(rng: Rng, name: str, chosen: Rows, tries: int) -> Rows:
-    """At most ``tries`` of those, in random order: whoever stops early has seen a random sample."""
-    return rng.child(name).generator.permutation(chosen)[:tries]
+def sample(rng: Rng, name: str, candidates: Rows, count: int) -> Rows:
+    """At most ``count`` of the candidates in random order, so that every prefix is a random sample."""
+    return rng.child(name).generator.permutation(candidates)[:count]
 
 
-def guess(attack: Attack, view: View, rng: Rng, progress: Progress) -> Guesses:
-    """The guesses about those who were reached in time."""
+def run_attack(attack: Attack, view: View, rng: Rng, progress: Progress) -> Guesses:
+    """The guesses for the targets that were processed in time."""
     guesses = attack.guess(view, rng, progress)
     if guesses.tried == 0:
-        raise OutOfTime("Stopped: time was up before anybody had been sought.", fix="Allow more time.")
+        raise OutOfTime("Stopped: time was up before any target was processed.", fix="Allow more time.")
     return guesses.reached
 
 
 def view_of(
-    attack: Attack, scenario: AttackScenario, people: People, chosen: Rows, *, secret: str | None = None
+    attack: Attack, scenario: AttackScenario, targets: Targets, chosen: Rows, *, secret: str | None = None
 ) -> View:
+    """The adversary's view of the chosen targets."""
     return View(
         release=scenario.release,
-        targets=people.frame[chosen],
-        knows=people.knows,
+        targets=targets.frame[chosen],
+        knows=targets.knows,
         secret=secret,
         transparent=attack.transparent,
-        blanks_unknown=people.outside,
+        blanks_unknown=targets.external,
     )
 
 
-def in_release(place: Rows | None, people: People) -> Rows:
-    """Numbers of the people who are in the release, so far as that is known."""
-    inside = np.arange(len(people.rows)) if place is None else np.flatnonzero(place[people.rows] >= 0)
+def row_map_required(scenario: AttackScenario) -> Rows:
+    """The row correspondence; refused if it is unknown or if no released row belongs to a person."""
+    release_row = scenario.release_row
+    if release_row is None or scenario.synthetic:
+        raise NotApplicable(
+            "Identity risk needs the row correspondence between original and release.",
+            fix="Pass the row map (`lineage`) that was written with the release.",
+        )
+    return release_row
+
+
+def in_release(release_row: Rows | None, targets: Targets) -> Rows:
+    """Numbers of the targets that are in the release, as far as this is known."""
+    inside = np.arange(len(targets.rows)) if release_row is None else np.flatnonzero(release_row[targets.rows] >= 0)
     if len(inside) == 0:
         raise NotApplicable(
-            "None of the people sought is in the release.", fix="Give an outside file that overlaps with the release."
+            "None of the targets is in the release.", fix="Use an external file that overlaps with the release."
         )
     return inside
 
 
 def outcome_of(
     attack: Attack,
-    scenario: AttackScenario,
-    people: People,
+    targets: Targets,
     rows: Rows,
     guesses: Guesses,
     hit: Bools,
     baseline: Arm | None,
-    **more: object,
+    *,
+    planned: int,
+    truth: str = "row map",
+    control: Arm | None = None,
+    secret: str | None = None,
 ) -> Outcome:
+    """The outcome of an attack; ``rows`` are the original rows of the targets and ``hit`` says who was found."""
     certain = guesses.made & (guesses.confidence >= 1 - 1e-9)
     detail = dict(guesses.detail)
     order = np.argsort(rows, kind="stable")
-    if people.outsiders:
-        detail["outsiders"] = people.outsiders
+    if targets.outsiders:
+        detail["outsiders"] = targets.outsiders
     return Outcome(
         attack=attack.part_name(),
         discloses=attack.discloses,
-        main=Arm(hits=int(hit.sum()), tries=len(hit)),
+        main=Arm(hits=int(hit.sum()), trials=len(hit)),
         baseline=baseline,
+        control=control,
         claims=int(guesses.made.sum()),
         certain=int(certain.sum()),
         certain_hits=int((certain & hit).sum()),
-        knows=people.knows,
+        knows=targets.knows,
+        secret=secret,
         parameters={
             name: value
             for name, value in attack.to_dict().items()
@@ -87,27 +105,28 @@ def outcome_of(
         detail=detail,
         threat=attack.summary(),
         setting=attack.setting,
+        planned=planned,
+        truth=truth,
         rows=rows[order],
         hit=hit[order],
         confidence=guesses.confidence[order],
-        **more,  # type: ignore[arg-type]
     )
 
 
-def outside_of(
-    scenario: AttackScenario, people: People, secret: str | None, place: Rows | None
+def non_members(
+    scenario: AttackScenario, targets: Targets, secret: str | None, release_row: Rows | None
 ) -> tuple[pl.DataFrame, pl.Series] | None:
-    """People who are not in the release, with the value sought: a control file, or the rows that were left out."""
+    """People who are not in the release, with their sensitive values: the control file, or the suppressed rows."""
     if scenario.control is not None:
-        needed = [*people.knows, *([secret] if secret else [])]
+        needed = [*targets.knows, *([secret] if secret else [])]
         scenario.control.require(needed)
         frame = scenario.control.frame
-    elif place is not None:
-        frame = scenario.original.table.frame.filter(pl.Series(place < 0))
+    elif release_row is not None:
+        frame = scenario.original.table.frame.filter(pl.Series(release_row < 0))
     else:
         return None
     if secret is not None:
         frame = frame.filter(pl.col(secret).is_not_null())
     if frame.height == 0:
         return None
-    return frame.select(people.knows), frame.get_column(secret) if secret is not None else pl.Series([])
+    return frame.select(targets.knows), frame.get_column(secret) if secret is not None else pl.Series([])

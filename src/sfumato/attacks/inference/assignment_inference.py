@@ -1,34 +1,43 @@
-"""The sensitive value of a person, read off the row that she is given when everybody is given one."""
+"""Attribute inference by minimum-cost assignment of people to rows."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, View
+from sfumato.attacks.base import Guesses, Inference, Stage, View
 from sfumato.attacks.record_linkage._min_cost_assignment import Assigning, min_cost_assignment
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["AssignmentInference"]
 
 
-class AssignmentInference(Assigning):
-    """Somebody who knows many people of the release gives each a row of her own, and reads the secret off that row.
+class AssignmentInference(Assigning, Inference):
+    """An attacker who knows many people of the release assigns each a different row and takes its sensitive value.
 
-    People are given rows as in ``assignment``. Whoever is found so has her secret read as it stands in the release;
-    whoever is not gets that of somebody alike. A row without a value gives the release's most frequent one.
+    Rows are assigned as in ``assignment``. For a correctly assigned person the sensitive value is the released one;
+    for the others it is that of a similar person. If the row has no value, the guess is the most frequent value of the
+    release.
     """
 
-    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    stage: ClassVar[Stage] = Stage.INFERENCE
+    turn: ClassVar[int] = 3
 
-    secret: str | None = None
-    """The column sought; may be left out when exactly one released column is declared sensitive."""
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """For numbers: how far off a guess may be and still count, as a share of the true value."""
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        """As ``assignment``, but by ranks only if no published method can be simulated."""
+        costs = cls.costs(scenario)
+        kept = ("values", "likelihood") if "likelihood" in costs else costs
+        return tuple(
+            cls(secret=name, tolerance=tolerance, by=by) for name, tolerance in scenario.secrets.items() for by in kept
+        )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None

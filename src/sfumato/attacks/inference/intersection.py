@@ -1,13 +1,12 @@
-"""Several releases about the same people: what each hides, both together may show."""
+"""Composition attack: intersection of several releases about the same people."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
-from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
 from sfumato.attacks.class_votes import Votes
@@ -23,12 +22,13 @@ __all__ = ["Intersection"]
 
 
 class Intersection(Linking):
-    """Somebody who holds several anonymized releases intersects what each says about a person's sensitive value.
+    """An attacker with several anonymized releases about the same people intersects the possible sensitive values.
 
-    Each release leaves a set of possible values for the person. If she is in all of them, the true value is in every
-    set, and the intersection is often a single value, however large each class is. The attack multiplies the shares
-    that the matching classes of each release give to a value and says the largest. People who are in one release only
-    are tried too; for them it goes wrong, as it does for the intruder who does not know.
+    Each release leaves a set of possible values for a person. If the person is in all releases, the true value is in
+    every set, and the intersection is often a single value, however large the equivalence classes are (the composition
+    attack). For each value the attack multiplies its shares in the matching equivalence classes of all releases and
+    guesses the value with the largest product. People who are in one release only are targets too; for them the attack
+    fails, because the attacker does not know it.
     """
 
     discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
@@ -38,10 +38,10 @@ class Intersection(Linking):
         "privacy. KDD. doi:10.1145/1401890.1401926"
     )
 
-    releases: Annotated[tuple[InputFile, ...], Field(default=())]
-    """The other releases: folders made by protect, or data files."""
+    releases: tuple[InputFile, ...] = ()
+    """The other releases: folders written by `sfumato protect`, or data files."""
     secret: str | None = None
-    """The column sought; may be left out when exactly one released column is declared sensitive."""
+    """The column to infer; may be omitted if exactly one released column is declared sensitive."""
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None
@@ -50,7 +50,7 @@ class Intersection(Linking):
             pl.concat([canonical(one.release.table.column(view.secret)).drop_nulls() for one in views]).unique().sort()
         )
         place = {value: number for number, value in enumerate(values.to_list())}
-        # Log of the product of shares; a value that a release rules out can only win when all are ruled out.
+        # Log of the product of shares; a value that a release excludes can only win if all are excluded.
         score = np.zeros((view.targets.height, len(values)))
         made = np.zeros(view.targets.height, dtype=np.bool_)
         alone = np.ones((view.targets.height, len(values)), dtype=np.bool_)
@@ -61,7 +61,7 @@ class Intersection(Linking):
         codes = [np.array([place[value] for value in canonical(each.index).to_list()]) for each in votes]
         casts = [each.cast() for each in votes]
         done = [0] * len(votes)
-        # All releases are gone through side by side, so that whoever was reached in time was looked up in each.
+        # All releases are processed side by side, so that each target reached in time was looked up in all of them.
         longest = max(each.matched.persons for each in votes)
         for part in batches(progress, "intersection", longest):
             for number, each in enumerate(votes):
@@ -88,12 +88,12 @@ class Intersection(Linking):
 
 
 def _other(view: View, path: Path) -> View:
-    """The same people before another release, on the columns it shares."""
+    """The same targets with another release, on the columns it shares."""
     release = load_release(path)
     names = tuple(name for name in view.knows if name in release.table.columns)
     if not names or view.secret not in release.table.columns:
         raise NotApplicable(
-            f"The release at {path} lacks `{view.secret}` or every column the intruder knows.", columns=view.knows
+            f"The release at {path} lacks `{view.secret}` or all columns that the attacker knows.", columns=view.knows
         )
     return View(
         release=release,

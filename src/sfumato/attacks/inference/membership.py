@@ -1,15 +1,16 @@
-"""Is a person in the data at all? Guessed from how near the release comes to her."""
+"""Membership inference from the distance to the nearest released row."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, View
+from sfumato.attacks.base import Attack, Discloses, Guesses, Stage, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import nearest
 from sfumato.attacks.remasking import mask_again, runnable_steps
@@ -20,33 +21,37 @@ from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
-__all__ = ["Membership"]
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
 
+__all__ = ["Membership"]
 
 Floats = npt.NDArray[np.float64]
 
-_ENOUGH = 100
-"""Distinct rows from which it can be told how near strangers come."""
-_COPIES = 10
-"""So many people who stand in the release as they are do so by no accident when strangers do not."""
-_STRANGERS = 2000
-"""So many rows are looked for among as many others."""
+_MIN_ROWS = 100
+"""Minimum number of distinct rows from which distances of non-members are estimated."""
+_MIN_COPIES = 10
+"""This many targets at distance zero are no coincidence if no non-member is at distance zero."""
+_NON_MEMBERS = 2000
+"""Number of rows that are compared with as many others to estimate the distances of non-members."""
 
 
 class Membership(Attack):
-    """Somebody who knows values of a person says that she is in the data when some released row is unusually near.
+    """An attacker who knows values of a person infers membership if some released row is unusually close to them.
 
-    For synthetic and perturbed releases, where being in the file is itself the secret (a register of patients). A
-    person's distance to the nearest row is compared with the distances of that row's neighbourhood, so that people in
-    crowded places are not taken for members. How near strangers come is seen in the release itself: one half of its
-    distinct rows is looked for in the other half. Where the people sought come clearly nearer than that (copies of some
-    of them, for example), those who do are said to be members, and else the nearest ``share`` of them; with ``shadows``
-    the intruder runs the published steps on random halves of the people he knows, sees how near members
-    and others come to what such a half would have given, and takes the threshold that tells them apart best. Half of
-    those tried are members; an intruder without the release is right about half.
+    The attack is meant for synthetic and perturbed releases in which membership itself is sensitive (a register of
+    patients). The distance of a person to the nearest row is divided by the distances in the neighbourhood of that row,
+    so that people in dense regions are not mistaken for members. Distances of non-members are estimated from the
+    release: half of its distinct rows are compared with the other half. If the targets are clearly closer than that
+    (copies of some of them, for example), the closer ones are guessed to be members; otherwise the nearest ``share`` of
+    them. With ``shadows`` the attacker applies the published steps to random halves of the known people, measures the
+    distances of members and non-members to these shadow releases, and uses the threshold that separates them best. Half
+    of the targets are members, so a random guess is correct for half of them.
     """
 
     discloses: ClassVar[Discloses] = Discloses.MEMBERSHIP
+    stage: ClassVar[Stage] = Stage.POPULATION
+    turn: ClassVar[int] = 1
     pairwise: ClassVar[bool] = True
     examples: ClassVar = ({"knows": ["height", "income", "rent", "commute"]},)
     reference: ClassVar[str] = (
@@ -55,17 +60,21 @@ class Membership(Attack):
     )
 
     share: Annotated[float, Field(gt=0, lt=1)] = 0.5
-    """What share of the people sought the intruder believes to be members."""
+    """Share of the targets that the attacker believes to be members."""
     local: bool = True
-    """Whether distances are compared with those usual around the row."""
+    """Whether distances are divided by those in the neighbourhood of the row."""
     shadows: Annotated[int, Field(ge=0, le=1000)] = 0
-    """How many shadow releases are made to learn the threshold; 0 uses ``share``. Needs published steps."""
+    """Number of shadow releases from which the threshold is learned; 0 uses ``share``. Needs published steps."""
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        return (cls(),) if scenario.control is not None else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         limit = self._threshold(view, rng, progress) if self.shadows else None
         score = self._score(view, rng, progress)
         if limit is None and self.local and len(score):
-            limit = self._nearer_than_strangers(score, view, rng.child("strangers"), progress)
+            limit = self._closer_than_non_members(score, view, rng.child("strangers"), progress)
         if limit is not None:
             gap = np.abs(score - limit) / (np.abs(score - limit).max(initial=0.0) + 1e-12)
             return Guesses(
@@ -75,7 +84,7 @@ class Membership(Attack):
                 detail={"shadows": self.shadows},
                 tried=len(score),
             )
-        # Ties at the threshold are drawn, so that a release that says nothing gives half.
+        # Ties at the threshold are broken at random, so that an uninformative release gives one half.
         order = np.lexsort((rng.child("ties").generator.random(len(score)), score))
         member = np.zeros(len(score), dtype=np.bool_)
         member[order[: round(self.share * len(score))]] = True
@@ -89,36 +98,36 @@ class Membership(Attack):
         )
 
     def _score(self, view: View, rng: Rng, progress: Progress = SILENT) -> npt.NDArray[np.float64]:
-        """Distance to the nearest released row, over the distance usual there; of the targets reached in time."""
+        """Relative distance to the nearest released row, of the targets reached in time."""
         found = points(view, own=False, progress=progress)
         return _nearness(found.targets, found.released, self.local, rng, progress)
 
-    def _nearer_than_strangers(self, score: Floats, view: View, rng: Rng, progress: Progress) -> float | None:
-        """The score below which most more people are than strangers would be; None when there are not clearly more."""
+    def _closer_than_non_members(self, score: Floats, view: View, rng: Rng, progress: Progress) -> float | None:
+        """The score that separates the targets best from non-members; None if they do not differ significantly."""
         released = np.unique(points(view, own=False, progress=progress).released, axis=0)
-        if len(released) < _ENOUGH:
+        if len(released) < _MIN_ROWS:
             return None
-        order = rng.generator.permutation(len(released))[: 2 * _STRANGERS]
+        order = rng.generator.permutation(len(released))[: 2 * _NON_MEMBERS]
         half = len(order) // 2
         try:
-            strangers = _nearness(released[order[:half]], released[order[half:]], True, rng, progress)
+            non_members = _nearness(released[order[:half]], released[order[half:]], True, rng, progress)
         except OutOfTime:
             return None
-        if len(strangers) < _ENOUGH // 2:
+        if len(non_members) < _MIN_ROWS // 2:
             return None
-        own, others = np.sort(score), np.sort(strangers)
+        own, others = np.sort(score), np.sort(non_members)
         cuts = np.unique(own)
         more = np.searchsorted(own, cuts, "right") / len(own) - np.searchsorted(others, cuts, "right") / len(others)
         best = int(np.argmax(more))
         copies = int(np.searchsorted(own, 0.0, "right"))
-        # Beyond what the largest difference of two samples of one kind reaches once in a thousand times (Smirnov).
+        # The two-sample Kolmogorov–Smirnov statistic, significant at the level 0.001.
         if more[best] > 1.95 * np.sqrt(1 / len(own) + 1 / len(others)):
             limit = float(cuts[best])
-        elif copies >= _COPIES and others[0] > 0:
+        elif copies >= _MIN_COPIES and others[0] > 0:
             limit = 0.0
         else:
             return None
-        # As many as are expected anyway: their order says it better than a threshold.
+        # About as many as expected: then the order of the scores is better than a threshold.
         return None if np.searchsorted(own, limit, "right") >= 0.85 * self.share * len(own) else limit
 
     def _threshold(self, view: View, rng: Rng, progress: Progress) -> float:
@@ -148,7 +157,7 @@ class Membership(Attack):
 
 
 def _nearness(people: Floats, released: Floats, local: bool, rng: Rng, progress: Progress) -> Floats:
-    """Distance of each person to the nearest row, over the distance usual there if ``local``."""
+    """Distance of each target to the nearest row, relative to the row's neighbourhood if ``local``."""
     near = nearest(people, released, rng.generator, progress, "membership")
     score: Floats = np.sqrt(near.distance)
     if local and len(near.row):

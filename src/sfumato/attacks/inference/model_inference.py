@@ -1,21 +1,24 @@
-"""The sensitive value of a person, predicted by a model trained on the release."""
+"""Attribute inference by a predictive model trained on the release."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Attack, Guesses, Inference, Stage, View
 from sfumato.attacks.features import points
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable, OutOfTime, missing_extra
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
 
 __all__ = ["ModelInference"]
 
@@ -30,19 +33,22 @@ _SLICE = 10
 """After so many trees the clock is looked at."""
 
 
-class ModelInference(Linking):
-    """Somebody trains a model on the release that predicts the sensitive value from what he knows, and applies it.
+class ModelInference(Inference):
+    """An attacker trains a model on the release that predicts the sensitive value from the values they know.
 
-    "nearest" reads the value off the nearest row; "neighbours" takes the most frequent value (the median, for numbers)
-    of several; "boosting" is gradient boosting of trees, trained on at most 30,000 rows. Which gives away most depends
-    on the release: the nearest row where people are found in it, the others where it teaches a rule. "strongest" is the
-    one that is right most often about a quarter of the people (at most 1,000), counted on the others.
+    "nearest" takes the value of the nearest row; "neighbours" takes the most frequent value of several nearest rows
+    (the median, for numbers); "boosting" is gradient boosting of decision trees, trained on at most 30,000 rows. Which
+    one discloses most depends on the release: the nearest row if people can be found in it, the others if it reveals a
+    general rule. "strongest" selects the model that is correct most often for a quarter of the targets (at most 1,000)
+    and is evaluated on the others.
 
-    The part of the success that people outside the release share (control) is what the release teaches about everybody,
-    which is its purpose; the excess over it is what it gives away about those inside.
+    The share of the success that is also reached for people outside the release (the control arm) is general knowledge,
+    which a release is made for. The excess over it is disclosure about the people inside.
     """
 
-    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    stage: ClassVar[Stage] = Stage.INFERENCE
+    turn: ClassVar[int] = 1
+    cheap: ClassVar[bool] = True
     main: ClassVar[str] = "model"
     examples: ClassVar = ({}, {"model": "neighbours", "neighbours": 1})
     reference: ClassVar[str] = (
@@ -50,21 +56,21 @@ class ModelInference(Linking):
         "doi:10.56553/popets-2023-0055"
     )
 
-    secret: str | None = None
-    """The column sought; may be left out when exactly one released column is declared sensitive."""
     model: Literal["strongest", "nearest", "neighbours", "boosting"] = "strongest"
-    """What is trained. Without scikit-learn "strongest" has two to choose from."""
+    """The model. Without scikit-learn "strongest" selects among the first two."""
     neighbours: Annotated[int, Field(ge=1, le=1000)] = 5
-    """How many nearest rows vote, by the model of that name."""
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """For numbers: how far off a guess may be and still count, as a share of the true value."""
+    """Number of nearest rows that vote, for the model "neighbours"."""
+
+    @classmethod
+    def suits(cls, scenario: AttackScenario, secret: str) -> bool:
+        return len(scenario.unperturbed) < len(scenario.known)
 
     @property
     def setting(self) -> str:
         return "" if self.model == "strongest" else f"by {self.model}"
 
     @property
-    def rivals(self) -> tuple[Attack, ...]:
+    def alternatives(self) -> tuple[Attack, ...]:
         if self.model != "strongest":
             return ()
         learning = ["boosting"] if find_spec("sklearn") is not None else []
@@ -82,7 +88,7 @@ class ModelInference(Linking):
         if self.model == "boosting":
             guess, confidence = _boosted(found.targets, released, values, numeric, rng, progress)
         else:
-            # With nobody to pick the strongest it is the nearest row, which is right where people are found.
+            # Without targets to select the strongest model on, the nearest row is used.
             count = self.neighbours if self.model == "neighbours" else 1
             guess, confidence = _neighbours(found.targets, released, values, numeric, count, progress)
         return Guesses(

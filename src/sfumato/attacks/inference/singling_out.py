@@ -1,33 +1,38 @@
-"""Singling out: a description that fits one person only."""
+"""Singling out: predicates that match exactly one person."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, View
+from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, Stage, View
 from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
 
 __all__ = ["SinglingOut"]
 
 
 class SinglingOut(Attack):
-    """Somebody looks for descriptions that fit exactly one released row, betting that they fit one person only.
+    """An attacker looks for predicates that match exactly one released row and expects them to match one person only.
 
-    No outside file is needed and nobody is named: "the only woman born in 1931 in this ZIP" is singled out, and the law
-    asks whether a release makes that possible. A description takes the values of a random released row in a few random
-    columns (for numbers: at most, or at least, that value) and is kept when no other released row fits. It hits when
-    exactly one person of the original fits. The baseline makes descriptions from columns shuffled one by one: what the
-    columns' distributions give without knowing which values go together.
+    No external file is needed and nobody is named: "the only woman born in 1931 in this ZIP code" is singled out, which
+    the GDPR asks about. A predicate takes the values of a random released row in a few random columns (for numbers: at
+    most, or at least, that value) and is kept if no other released row matches. It succeeds if exactly one person of
+    the original matches. The baseline builds predicates from a release whose columns were shuffled independently: what
+    the distributions of the columns reveal without the joint values.
     """
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
+    stage: ClassVar[Stage] = Stage.POPULATION
     examples: ClassVar = ({"descriptions": 200},)
     reference: ClassVar[str] = (
         "Cohen, A., Nissim, K. (2020). Towards formalizing the GDPR's notion of singling out. PNAS 117(15). "
@@ -35,53 +40,59 @@ class SinglingOut(Attack):
     )
 
     columns: Annotated[int, Field(ge=1, le=20)] = 3
-    """How many columns a description uses, at most."""
+    """Maximum number of columns in a predicate."""
     descriptions: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """How many descriptions are tried to be found."""
+    """Number of predicates to look for."""
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        """Where identity cannot be evaluated: synthetic rows, or perturbed rows without a row correspondence."""
+        unmatched = scenario.synthetic or (scenario.release_row is None and not scenario.truthful)
+        return (cls(),) if scenario.known and unmatched else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         frame = view.release.table.frame
         draw = rng.generator
         width = min(self.columns, len(view.knows))
         columns = {name: _Column(frame[name]) for name in view.knows}
-        found: dict[tuple[Any, ...], Predicate] = {}
+        predicates: dict[tuple[Any, ...], Predicate] = {}
         stopped = True
         with suppress(OutOfTime), progress.task("singling out", self.descriptions) as tick:
             for _ in range(20 * self.descriptions):
-                if len(found) >= self.descriptions:
+                if len(predicates) >= self.descriptions:
                     break
                 tick(0)
                 row = int(draw.integers(frame.height))
                 names = draw.choice(len(view.knows), width, replace=False)
                 conditions = []
-                fits = None
+                matching = None
                 for place in np.sort(names):
                     name = view.knows[place]
-                    sign, value, held = columns[name].condition(row)
+                    sign, value, rows = columns[name].condition(row)
                     if sign is None:
                         continue
                     conditions.append((name, sign, value))
-                    fits = held if fits is None else np.intersect1d(fits, held, assume_unique=True)
-                if fits is None or len(fits) != 1:
+                    matching = rows if matching is None else np.intersect1d(matching, rows, assume_unique=True)
+                if matching is None or len(matching) != 1:
                     continue
                 key = tuple(conditions)
-                if key not in found:
-                    found[key] = Predicate(conditions=key)
+                if key not in predicates:
+                    predicates[key] = Predicate(conditions=key)
                     tick(1)
             stopped = False
-        if stopped and not found:
-            raise OutOfTime("Stopped: time was up before a description was found.", fix="Allow more time.")
+        if stopped and not predicates:
+            raise OutOfTime("Stopped: time was up before a predicate was found.", fix="Allow more time.")
         return Guesses(
-            predicates=tuple(found.values()),
-            made=np.ones(len(found), dtype=np.bool_),
-            confidence=np.full(len(found), 0.5),
+            predicates=tuple(predicates.values()),
+            made=np.ones(len(predicates), dtype=np.bool_),
+            confidence=np.full(len(predicates), 0.5),
             detail={"width": width},
-            tried=len(found) if stopped else None,
+            tried=len(predicates) if stopped else None,
         )
 
 
 class _Column:
-    """One released column: which rows share a value, or lie on the same side of it."""
+    """One released column: the rows that share a value, or lie on the same side of it."""
 
     def __init__(self, series: pl.Series) -> None:
         self.series = series
@@ -97,7 +108,7 @@ class _Column:
             self.groups = {value: np.sort(np.array(rows)) for value, rows in groups.iter_rows()}
 
     def condition(self, row: int) -> tuple[str | None, Any, Any]:
-        """The condition this row's value makes, and the rows that fit it."""
+        """The condition on this column that the row satisfies, and all rows that satisfy it."""
         value = self.series[row]
         if value is None:
             return None, None, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["AssignedRows", "Assigning", "By", "min_cost_assignment"]
 
 By = Literal["values", "ranks", "likelihood"]
@@ -36,6 +39,8 @@ Ints = npt.NDArray[np.int64]
 Price = Callable[[slice], Singles]
 """What each of some people costs with every released row."""
 
+_DEFAULT_ROWS = 10_000
+"""Up to this many rows the attack belongs to the default battery."""
 _CELLS = 20_000_000
 """So many pairs of people and rows, or of known and released values, are held at a time."""
 _DENSE = 4_000_000
@@ -65,10 +70,10 @@ class AssignedRows:
 
 
 class Assigning(Linking):
-    """What attacks that give everybody a row have in common."""
+    """Base class of attacks that assign all targets to different rows at once."""
 
     pairwise: ClassVar[bool] = True
-    together: ClassVar[int] = 10_000
+    min_targets: ClassVar[int] = 10_000
     main: ClassVar[str] = "by"
     examples: ClassVar = ({}, {"by": "ranks"})
     reference: ClassVar[str] = (
@@ -77,8 +82,18 @@ class Assigning(Linking):
     )
 
     by: By = "values"
-    """What a pair of person and row costs: ``values`` (squared differences, standardized), ``ranks`` (of places in the
-    order), or ``likelihood`` (of the moves that the published steps make, learned by running them again)."""
+    """Cost of a pair of person and row: ``values`` (squared differences of standardized values), ``ranks`` (squared
+    differences of ranks), or ``likelihood`` (of the perturbation under the published steps, estimated by rerunning
+    them)."""
+
+    @classmethod
+    def costs(cls, scenario: AttackScenario) -> tuple[By, ...]:
+        """The costs of the default battery: none if no value may have been perturbed, or if there are many rows."""
+        perturbed = not scenario.steps or len(scenario.unperturbed) < len(scenario.known)
+        if not scenario.known or not perturbed or scenario.release.table.rows > _DEFAULT_ROWS:
+            return ()
+        simulable = any(method.simulable for method in scenario.methods)
+        return ("values", "ranks", "likelihood") if simulable else ("values", "ranks")
 
     @property
     def setting(self) -> str:

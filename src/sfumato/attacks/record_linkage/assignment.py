@@ -1,33 +1,43 @@
-"""Linkage of everybody at once: a row that is clearly somebody's is nobody else's."""
+"""Record linkage by minimum-cost assignment: every person gets a different row."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.base import Discloses, Guesses, View
+from sfumato.attacks.base import Discloses, Guesses, Stage, View
 from sfumato.attacks.record_linkage._min_cost_assignment import Assigning, min_cost_assignment
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
 
 __all__ = ["Assignment"]
 
 
 class Assignment(Assigning):
-    """Somebody who knows many people of the release gives each a row of her own, so that all together fit best.
+    """An attacker who knows many people of the release assigns each of them a different row at minimum total cost.
 
-    Linkage one by one may name the same row for several people. Whoever holds a file about most of the people in the
-    release (a register, an earlier release, a customer list) does better: the assignment of people to rows with the
-    smallest sum of costs is found exactly over all rows, or over each person's 50 nearest where there are more than
-    four million pairs. The more of the people in the release are sought, the more it tells; with few it is linkage
-    by distance.
+    Linkage of one person at a time may name the same row for several people. An attacker with a file about most people
+    in the release (a register, an earlier release, a customer list) does better: the assignment of people to rows with
+    the smallest sum of costs is computed exactly over all rows, or over the 50 nearest rows of each person if there are
+    more than four million pairs. The attack is stronger the more people of the release are known. With few it equals
+    distance linkage.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.SIMILARITY
+    turn: ClassVar[int] = 1
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        return tuple(cls(by=by) for by in cls.costs(scenario))
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         found = min_cost_assignment(view, self.by, rng, progress)
-        # A person is never certain: another assignment may cost as little.
+        # No match is certain: another assignment may have the same cost.
         share = np.minimum(found.share, 0.999)
         return Guesses.of_rows(found.row, share, {"columns": list(found.columns)}, tried=len(found.row))

@@ -1,34 +1,40 @@
-"""Distance-based record linkage: each person is linked to the nearest released row."""
+"""Distance-based record linkage: each target is linked to the nearest released row."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import nearest
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["DistanceLinkage"]
 
 
 class DistanceLinkage(Linking):
-    """Somebody who knows values of a person names the released row that is nearest to them.
+    """An attacker who knows values of a person names the released row at the smallest distance from them.
 
-    For perturbed releases (noise, swapping, microaggregation), where no row fits exactly. Columns are standardized and
-    their squared differences added up (the arithmetic mean distance), or whitened by the covariance of both files
-    (Mahalanobis), which makes differences count where files vary little. Numbers, dates, ranges and categories with up
-    to 64 values take part; a coarse category counts as the mixture of what it may stand for. The search is exact;
-    equally near rows are chosen among at random.
+    The attack is meant for perturbed releases (noise, swapping, microaggregation), in which no row matches exactly.
+    Columns are standardized and their squared differences summed (Euclidean), or whitened by the covariance of both
+    files (Mahalanobis), so that differences count more where the files vary less. Numbers, dates, ranges and categories
+    with up to 64 values are used; a coarse category counts as the mixture of the values it may represent. The search is
+    exact. Ties are broken at random.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.SIMILARITY
+    cheap: ClassVar[bool] = True
     pairwise: ClassVar[bool] = True
     main: ClassVar[str] = "metric"
     examples: ClassVar = ({}, {"metric": "mahalanobis", "knows": ["height", "income", "rent", "commute"]})
@@ -38,9 +44,14 @@ class DistanceLinkage(Linking):
     )
 
     metric: Literal["euclidean", "mahalanobis"] = "euclidean"
-    """How differences in several columns are added up."""
-    weights: Annotated[dict[str, float], Field(default_factory=dict)]
-    """Weight of a column in the squared distance, 1 for those not named. Only for the Euclidean metric."""
+    """How the differences in several columns are combined."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Weights of columns in the squared distance; 1 for columns not listed. Only for the Euclidean metric."""
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        numeric = any(scenario.release.table.column(name).dtype.is_numeric() for name in scenario.known)
+        return (cls(),) if numeric or (scenario.known and not scenario.unperturbed) else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         found = points(view, weights=self.weights if self.metric == "euclidean" else None, progress=progress)
@@ -65,6 +76,6 @@ def whitened(
     # Directions in which neither file varies carry no information and would divide by zero.
     kept = values > values.max() * 1e-10
     if not kept.any():
-        raise NotApplicable("Neither file varies in what the intruder knows, so no row is nearer than another.")
+        raise NotApplicable("All known columns are constant in both files, so no row is nearer than another.")
     turn = vectors[:, kept] / np.sqrt(values[kept])
     return np.ascontiguousarray(targets @ turn), np.ascontiguousarray(released @ turn)

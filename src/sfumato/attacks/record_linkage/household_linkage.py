@@ -1,20 +1,24 @@
-"""Linkage of whole households: a family is rarer than any of its members."""
+"""Record linkage of whole households: a family is rarer than any of its members."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, View
+from sfumato.attacks.base import Attack, Discloses, Guesses, Stage, View
 from sfumato.attacks.candidate_rows import Candidates, Match, match
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
 
 __all__ = ["HouseholdLinkage"]
 
@@ -26,20 +30,23 @@ _FAR = 1e6
 
 
 class HouseholdLinkage(Attack):
-    """Somebody who knows all members of a household looks for a released household that they all fit.
+    """An attacker who knows all members of a household looks for a released household that matches all of them.
 
-    Where rows that belong together can be told (the household column is released, be it as a number without meaning),
-    k-anonymity of single rows hides little: there are many women of thirty to forty, and few families of a woman of
-    thirty to forty, a man of fifty, and three children of these ages. A released household fits when each of its rows
-    can be given to another member. Among those that fit, the ones with most members and the most telling rows are
-    preferred; one of them is named at random, and in it the row that fits the person. The same goes for several rows
-    of one person under a pseudonym: the household is then the privacy unit.
+    The attack needs a released column that groups the rows of a household, even if its values are meaningless numbers.
+    Then k-anonymity of single rows protects little: women aged 30 to 40 are common, but few families consist of a woman
+    aged 30 to 40, a man of 50 and three children of given ages. A released household matches if each of its rows can be
+    assigned to a different member. Among the matches, those with the most members and the most specific rows are
+    preferred; one of them is chosen at random, and in it the row that matches the person. Several rows of one person
+    under a pseudonym are treated in the same way, with the privacy unit as household.
 
     Values that a published step perturbed are not used.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.LOOKUP
+    turn: ClassVar[int] = 2
     by_household: ClassVar[bool] = True
+    bounded_by_k: ClassVar[bool] = False
     main: ClassVar[str] = "household"
     examples: ClassVar = ({}, {"household": "household"})
     reference: ClassVar[str] = (
@@ -48,7 +55,22 @@ class HouseholdLinkage(Attack):
     )
 
     household: str | None = None
-    """Released column that says which rows belong together; the one of role household, else the privacy unit."""
+    """Released column that groups the rows of a household; the column with role household if omitted, else the
+    privacy unit."""
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        matchable = scenario.unperturbed or not scenario.known
+        return (cls(),) if matchable and scenario.household is not None else ()
+
+    @classmethod
+    def remedy(cls, detail: Mapping[str, Any]) -> str:
+        column = detail.get("column")
+        named = f"“{column}”" if column else "the household column"
+        return (
+            f"Remove {named}, which groups the rows of a household: a whole family is rare even if its members are "
+            "common. Or coarsen values until whole households look alike."
+        )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.household is not None

@@ -1,38 +1,50 @@
-"""Linkage on common quasi-identifiers: the attack on the Massachusetts hospital file."""
+"""Record linkage on quasi-identifiers."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.candidate_rows import match
 from sfumato.deadline import batches
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["Linkage"]
 
 
 class Linkage(Linking):
-    """Somebody who knows a person's quasi-identifiers looks up which rows of the release fit, and names one of them.
+    """An attacker who knows a person's quasi-identifiers looks up the matching rows of the release and names one.
 
-    The intruder holds an outside file with names (a voter list), or, when none is given, the true quasi-identifiers of
-    everybody in the release: the prosecutor, the worst case for this attack. Released values may be coarser than the
-    known ones: published hierarchies, masks, ranges, sets and date parts are read. Of the rows that fit, those that say
-    most are preferred (a suppressed cell fits everybody and says nothing), and one of them is named at random.
+    The attacker has an external file with names, such as a voter list. Without one they know the true
+    quasi-identifiers of everybody in the release (the prosecutor scenario), which is the worst case for this attack.
+    Released values may be coarser than the known ones: published hierarchies, masks, ranges, sets and date parts are
+    parsed. Among the matching rows the most specific ones are preferred, because a suppressed cell matches everybody;
+    one of them is chosen at random.
 
-    A row that is the only one to fit is a *certain* match. Columns that a published step perturbed (noise, swapping,
-    microaggregation) are left out; where all were, the attack does not apply, and distance linkage does.
+    A row that is the only match is a *certain* match. Columns that a published step perturbed (noise, swapping,
+    microaggregation) are not used. If all known columns were perturbed, the attack does not apply; use distance
+    linkage.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.LOOKUP
+    cheap: ClassVar[bool] = True
     examples: ClassVar = ({}, {"knows": ["zip", "birth", "sex"]})
     reference: ClassVar[str] = (
         "Sweeney, L. (2002). k-anonymity: a model for protecting privacy. International Journal of Uncertainty, "
         "Fuzziness and Knowledge-Based Systems 10(5). doi:10.1142/S0218488502001648"
     )
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        return (cls(),) if scenario.unperturbed or not scenario.known else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         matched = match(view, in_release=True)

@@ -1,4 +1,4 @@
-"""The transparency attack on microaggregation: candidate groups per block of columns, intersected."""
+"""Transparency attack on microaggregation: candidate groups per block of columns, intersected."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import numbers
 from sfumato.attacks.nearest_neighbours import distinct_points
-from sfumato.attacks.remasking import mask_again, proxy, runnable_steps
+from sfumato.attacks.remasking import WEAK_MASKING, mask_again, proxy, runnable_steps
 from sfumato.deadline import batches, quiet
 from sfumato.errors import NotApplicable
+from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -24,17 +25,19 @@ Ints = npt.NDArray[np.int64]
 
 
 class Centroids(Linking):
-    """Somebody who knows which columns were microaggregated together intersects the groups a person may belong to.
+    """An attacker who knows which columns were microaggregated together intersects the groups a person may belong to.
 
     Each block of columns was replaced by group means, so a person's masked values in a block are one of the centroids
-    near her true values. How often it is the nearest, the second nearest and so on is learned by microaggregating the
-    people the intruder knows in the same way. A row's score is the sum over blocks of the logarithm of that chance;
-    rows that are near in one block and impossible in another drop out. With one block holding all columns nothing is
-    left to intersect, and the k rows of the group stay indistinguishable.
+    near their true values. How often it is the nearest, the second nearest and so on is estimated by microaggregating
+    the values that the attacker knows in the same way. The score of a row is the sum over blocks of the logarithm of
+    that probability, so rows that are near in one block and impossible in another are excluded. If one block holds all
+    columns, there is nothing to intersect, and the k rows of the group remain indistinguishable.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
-    exploits: ClassVar[frozenset[str]] = frozenset({"microaggregate"})
+    stage: ClassVar[Stage] = Stage.METHOD
+    cheap: ClassVar[bool] = True
+    weak_masking: ClassVar = WEAK_MASKING
     examples: ClassVar = ({},)
     reference: ClassVar[str] = (
         "Nin, J., Herranz, J., Torra, V. (2008). On the disclosure risk of multivariate microaggregation. Data & "
@@ -42,7 +45,11 @@ class Centroids(Linking):
     )
 
     reach: Annotated[int, Field(ge=1, le=200)] = 20
-    """How many of the nearest centroids of a block are considered."""
+    """Number of nearest centroids considered per block."""
+
+    @classmethod
+    def exploits(cls, method: type[Step]) -> bool:
+        return method.part_name() == "microaggregate"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         blocks = _blocks(view)

@@ -1,36 +1,47 @@
-"""Linkage that sees through counterfeits: what was copied stands in the release twice."""
+"""Record linkage that discounts counterfeit rows: the record they copy is in the release as well."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.candidate_rows import match
 from sfumato.attacks.counterfeit_weights import trust_in_rows
 from sfumato.deadline import batches
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["Counterfeits"]
 
 
 class Counterfeits(Linking):
-    """Somebody who knows that made-up rows were added looks up who fits, and names the row that copies nobody.
+    """An attacker who knows that counterfeit rows were added looks up matching rows and names the least copied one.
 
-    Counterfeits are made of pieces of real records: the quasi-identifiers of one, all else of another. The record that
-    was copied is in the release as well, so of rows that agree in everything but the quasi-identifiers only one is
-    real. Of the rows that fit a person the one is named whose other columns are shared by fewest rows. Where no
-    counterfeits were published it is plain linkage.
+    Counterfeit rows are assembled from real records: the quasi-identifiers of one and all other columns of another.
+    The copied record is in the release as well, so among rows that agree in all other columns only one is real. The
+    attacker names the matching row whose other columns are shared by the fewest rows. If no step with counterfeits was
+    published, the attack equals linkage.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.LOOKUP
+    turn: ClassVar[int] = 1
     examples: ClassVar = ({},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
         "Data Challenge. doi:10.1007/978-3-319-57358-8"
     )
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        matchable = scenario.unperturbed or not scenario.known
+        return (cls(),) if matchable and any(method.adds_rows for method in scenario.methods) else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         matched = match(view, in_release=True)

@@ -1,4 +1,4 @@
-"""The transparency attack on rank swapping: windows of ranks, intersected over columns."""
+"""Transparency attack on rank swapping: windows of ranks, intersected over columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import polars as pl
 from numba import njit
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.best_row import toss
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import coarsened
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
+from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -30,20 +31,22 @@ _PORTION = 50_000_000
 
 
 class RankWindow(Linking):
-    """Somebody who knows that a release was rank-swapped, and with what p, intersects the windows of possible partners.
+    """An attacker who knows that a release was rank-swapped with parameter p intersects the windows of possible rows.
 
-    A value swapped within p percent of the ranks has its masked version in a window of ranks around its own, which the
-    intruder computes from the release alone, because swapping keeps every column's values. For each known column the
-    rows whose value lies in the window may be the person's; the intersection over columns is small, and a certain match
-    when it holds one row. Among several the nearest is named (RSLD). An upper bound on p is enough. Known columns that
-    no step perturbed must agree exactly; where ranks were swapped within strata that are among them, windows are taken
-    within the stratum.
+    A value swapped within p percent of the ranks has its masked value in a window of ranks around its own. The attacker
+    computes the window from the release alone, because swapping keeps the values of every column. For each known column
+    the rows with a value in the window are candidates. The intersection over all columns is small, and a certain match
+    if it contains one row. Among several candidates the nearest is named (RSLD). An upper bound on p is sufficient.
+    Known columns that no step perturbed must agree exactly. If ranks were swapped within strata that are among them,
+    windows are computed per stratum.
 
     Variants without a fixed window (p-buckets, p-distribution) can move a value out of it; then the true row is missed.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
-    exploits: ClassVar[frozenset[str]] = frozenset({"rank-swap"})
+    stage: ClassVar[Stage] = Stage.METHOD
+    cheap: ClassVar[bool] = True
+    weak_masking: ClassVar = {"rank-swap": {"p": 0.5}}
     main: ClassVar[str] = "p"
     examples: ClassVar = ({"p": 2}, {})
     reference: ClassVar[str] = (
@@ -52,7 +55,11 @@ class RankWindow(Linking):
     )
 
     p: Annotated[float, Field(gt=0, le=100)] | None = None
-    """Swapping distance in percent of the rows, or an upper bound; as published with the release when left out."""
+    """Swapping distance in percent of the rows, or an upper bound; as published with the release if omitted."""
+
+    @classmethod
+    def exploits(cls, method: type[Step]) -> bool:
+        return method.part_name() == "rank-swap"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         percent, names = self._setting(view)

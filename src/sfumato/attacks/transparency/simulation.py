@@ -1,4 +1,4 @@
-"""The intruder who runs the published method himself, sees how it moves values, and links by likelihood."""
+"""Record linkage by simulation of the published masking method."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy.typing as npt
 from numba import njit, prange
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.best_row import FAR, PIECE, best_of, share_of, start
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
-from sfumato.attacks.remasking import proxy, runnable_steps
+from sfumato.attacks.remasking import WEAK_MASKING, proxy, runnable_steps
 from sfumato.deadline import batches
+from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
@@ -24,23 +25,23 @@ Ints = npt.NDArray[np.int64]
 
 
 class Simulation(Linking):
-    """Somebody who knows the method simulates the masking, learns how far values move, and links by likelihood.
+    """An attacker who knows the method simulates it, estimates how it perturbs values, and links by likelihood.
 
-    The intruder masks a file like the original (the people he knows, if they are many, else the release itself) again
-    and again with the published steps, and counts from which rank, or category, to which values move. A released row's
-    score for a person is the sum over columns of how much more likely the row's value is for this person than for
-    anybody. No window is assumed, so variants built to defeat window attacks are met too; whatever can be run can be
-    attacked.
+    The attacker masks a file similar to the original (the people they know, if these are many, else the release itself)
+    repeatedly with the published steps, and counts from which rank or category to which values move. The score of a
+    released row for a person is the sum over columns of the log-likelihood ratio: how much more likely the released
+    value is for this person than for anybody. No window is assumed, so variants that defeat window attacks are covered;
+    every method that can be rerun can be attacked.
 
-    Where columns were seen to move together (correlated noise, groups of several columns), how far each moved compared
-    with what is usual from its place is taken as jointly normal with the correlations seen (a Gaussian copula), and the
-    score counts what the moves of several columns say together. Dependence of other shapes, such as records of which
-    either all or no columns were swapped, is not met: there the likelihood is a product over columns.
+    If perturbations of columns are correlated (correlated noise, groups of several columns), they are modelled as
+    jointly normal with the observed correlations (a Gaussian copula). Other dependence is not modelled, such as records
+    of which either all or no columns were swapped: there the likelihood is a product over columns.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.METHOD
+    weak_masking: ClassVar = WEAK_MASKING
     pairwise: ClassVar[bool] = True
-    simulates: ClassVar[bool] = True
     examples: ClassVar = ({"rounds": 50},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
@@ -48,9 +49,13 @@ class Simulation(Linking):
     )
 
     rounds: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """How often the masking is simulated; enough for 400,000 moves per column when left out, at most 400 times."""
+    """Number of simulations of the masking; if omitted, enough for 400,000 perturbed values per column, at most 400."""
     cells: Annotated[int, Field(ge=8, le=2000)] = 400
-    """Ranks are counted in this many cells."""
+    """Number of rank intervals in which perturbations are counted."""
+
+    @classmethod
+    def exploits(cls, method: type[Step]) -> bool:
+        return method.simulable
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         steps = runnable_steps(view)

@@ -1,26 +1,30 @@
-"""The sensitive value of a person, by an intruder who runs the published method and weighs rows by likelihood."""
+"""Attribute inference by simulation of the published masking method."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, prange
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Guesses, Inference, Stage, View
 from sfumato.attacks.best_row import FAR, PIECE
 from sfumato.attacks.class_votes import near, reach_of
 from sfumato.attacks.features import points
 from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
-from sfumato.attacks.remasking import companions, proxy, steps_on
+from sfumato.attacks.remasking import WEAK_MASKING, companions, proxy, steps_on
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
+from sfumato.masking.base import Step
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
 
 __all__ = ["SimulationInference"]
 
@@ -36,37 +40,48 @@ _VOTES = 4_000_000
 """So many votes are held at a time."""
 
 
-class SimulationInference(Linking):
-    """Somebody who knows the method simulates it and weighs the secrets of all rows by how likely each is the person's.
+class SimulationInference(Inference):
+    """An attacker who knows the method simulates it and weights the sensitive values of all rows by their likelihood.
 
-    As in ``simulation`` the published steps are run again on a file like the original, and it is counted how values
-    move. Nobody need be found: every released row votes for its sensitive value with the probability that it is the
-    person's. Where the sensitive column was perturbed itself (noise, PRAM, swapping, microaggregation), it is simulated
-    too, and each row votes for the values that may have become the released one (Bayes' rule; how frequent values were
-    before masking is estimated from the release). The guess is the value with most votes; of an amount, the one that is
-    near enough to most (``tolerance``). A person whom no row fits is given the prior's guess.
+    As in ``simulation``, the published steps are rerun on a file similar to the original to estimate how values are
+    perturbed. No row has to be identified: every released row votes for its sensitive value with the probability that
+    the row belongs to the person. If the sensitive column was perturbed itself (noise, PRAM, swapping,
+    microaggregation), it is simulated too, and each row votes for the values that may have been masked to the released
+    one (Bayes' rule, with a prior estimated from the release). The guess is the value with the most votes; for numbers
+    with a ``tolerance``, the value within the tolerance of most votes. A target that matches no row is guessed from the
+    prior.
 
-    Moves of the sensitive column are taken as independent of those of the others.
+    Perturbations of the sensitive column are assumed to be independent of those of the other columns.
     """
 
-    discloses: ClassVar[Discloses] = Discloses.ATTRIBUTE
+    stage: ClassVar[Stage] = Stage.INFERENCE
+    turn: ClassVar[int] = 2
+    weak_masking: ClassVar = WEAK_MASKING
     main: ClassVar[str] = "secret"
     pairwise: ClassVar[bool] = True
-    simulates: ClassVar[bool] = True
     examples: ClassVar = ({"rounds": 50},)
     reference: ClassVar[str] = (
         "After the transparency principle: Torra, V. (2017). Data Privacy: Foundations, New Developments and the Big "
         "Data Challenge. doi:10.1007/978-3-319-57358-8"
     )
 
-    secret: str | None = None
-    """The column sought; may be left out when exactly one released column is declared sensitive."""
-    tolerance: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """For numbers: how far off a guess may be and still count, as a share of the true value."""
     rounds: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """How often the masking is simulated; enough for 400,000 moves per column when left out, at most 400 times."""
+    """Number of simulations of the masking; if omitted, enough for 400,000 perturbed values per column, at most 400."""
     cells: Annotated[int, Field(ge=8, le=2000)] = 400
-    """Ranks are counted in this many cells."""
+    """Number of rank intervals in which perturbations are counted."""
+
+    @classmethod
+    def exploits(cls, method: type[Step]) -> bool:
+        return method.simulable
+
+    @classmethod
+    def suits(cls, scenario: AttackScenario, secret: str) -> bool:
+        """Whether a published step that can be simulated changed a known column or the sensitive one."""
+        columns = {*scenario.known, secret}
+        return any(
+            cls.exploits(method) and columns & set(step.get("columns", columns))
+            for method, step in zip(scenario.methods, scenario.steps, strict=True)
+        )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None

@@ -1,16 +1,16 @@
-"""Linkage by the distance that links best: the worst case of distance-based re-identification."""
+"""Record linkage by a learned distance: the worst case of distance-based re-identification."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import distinct_points, near_many, nearest
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
@@ -21,31 +21,37 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["LearnedLinkage"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _NEAR = 256
-"""In large releases, how many rows that are nearest by the best weighted mean a learned distance chooses among."""
+"""In large releases, the number of nearest rows (by the best weighted mean) that a learned distance chooses among."""
 _NUMBERS = 20_000_000
-"""At most about so many feature differences are kept in memory."""
-_WIDEST = 40
-"""Over how many numbers per person a distance is learned at most; a bilinear form has half the square of parameters."""
+"""Approximate maximum number of feature differences in memory."""
+_MAX_WIDTH = 40
+"""Maximum number of features per person; a bilinear form has about half the square of it as parameters."""
+_DEFAULT_WIDTH = 25
+"""Maximum number of features per person in the default battery."""
 
 
 class LearnedLinkage(Linking):
-    """Somebody who knows whose rows some are learns the distance that links best, and links the others with it.
+    """An attacker who knows the rows of some people learns the distance that links them best, and links the others.
 
-    With ``taught: 1`` the distance is learned from the very people it is tried on: nobody has this knowledge, but no
-    distance of the family links more, which makes it the worst case. With a smaller share the intruder knows the rows
-    of that share of people, and the risk is measured on the rest: the realistic intruder. The families are the
-    weighted mean, ordered weights (OWA), the Choquet integral (columns may interact) and the symmetric bilinear form
-    (any matrix); Mahalanobis uses the covariance of the differences of those taught. The weights tell which columns
-    give people away.
+    With ``taught: 1`` the distance is learned from the targets themselves. No attacker has this knowledge, but no
+    distance of the family links more targets, so this is the worst case. With a smaller share the attacker knows the
+    rows of that share of the people, and the risk is measured on the others: the realistic case. The families are the
+    weighted mean, ordered weighted averages (OWA), the Choquet integral (with interactions of columns) and the
+    symmetric bilinear form (any matrix); Mahalanobis uses the covariance of the differences in known pairs. The weights
+    show which columns identify people.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.LEARNING
     pairwise: ClassVar[bool] = True
     main: ClassVar[str] = "distance"
     examples: ClassVar = (
@@ -60,32 +66,43 @@ class LearnedLinkage(Linking):
     distance: Literal["mahalanobis", "weighted", "owa", "choquet", "bilinear"] = "bilinear"
     """The family of distances."""
     taught: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the people whose rows the intruder knows; 1 learns from the targets themselves (the worst case)."""
+    """Share of the people whose rows the attacker knows; 1 learns from the targets themselves (the worst case)."""
     most: Annotated[int, Field(ge=1, le=10_000)] = 500
-    """From how many people at most a distance is learned; in the worst case no others are tried. More cost much."""
+    """Maximum number of people from whom a distance is learned; in the worst case these are the targets."""
     additive: Literal[2] | None = None
-    """For the Choquet integral: 2 allows interactions of two columns only; needed above 8 columns."""
+    """For the Choquet integral: 2 allows only interactions of two columns; required for more than 8 columns."""
     definite: bool = False
-    """For the bilinear form: only matrices that give no negative distance."""
+    """For the bilinear form: only positive semidefinite matrices."""
     proof: Annotated[float, Field(ge=0)] = 0.0
-    """For the weighted mean: seconds spent on proving the optimum by a mixed-integer program."""
+    """For the weighted mean: seconds spent on proving optimality by a mixed-integer program."""
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        """The worst case and 30 % known rows, where at least two numbers may have been perturbed."""
+        released, columns = scenario.release.table, _learnable(scenario)
+        numbers = sum(released.column(name).dtype.is_numeric() for name in scenario.known)
+        perturbed = not scenario.steps or set(scenario.known) - set(scenario.unperturbed)
+        if numbers < 2 or len(columns) < 2 or scenario.synthetic or scenario.release_row is None or not perturbed:
+            return ()
+        knows = None if columns == scenario.known else columns
+        return tuple(cls(taught=share, knows=knows) for share in (1.0, 0.3))
 
     @property
     def setting(self) -> str:
-        """Worst case, or how many rows the intruder knows."""
+        """Worst case, or the share of rows that the attacker knows."""
         return "worst case" if self.taught >= 1 else f"{self.taught:.0%} known"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        if view.taught is None:
+        if view.known_matches is None:
             raise NotApplicable(
-                "A distance can only be learned from people whose rows are known.",
+                "Learning a distance needs people whose rows are known.",
                 fix="Set `taught`, or use `distance-linkage`.",
             )
-        both = view.targets.select(view.knows).vstack(view.taught[0].select(view.knows))
+        taught, rows = view.known_matches
+        both = view.targets.select(view.knows).vstack(taught.select(view.knows))
         pair = View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent)
         together = points(pair, progress=progress)
         targets, known = together.targets[: view.targets.height], together.targets[view.targets.height :]
-        rows = view.taught[1]
         if len(known) > self.most:
             chosen = np.sort(rng.child("taught").generator.choice(len(known), self.most, replace=False))
             known, rows = known[chosen], rows[chosen]
@@ -97,11 +114,11 @@ class LearnedLinkage(Linking):
         check_deadline(progress)
         lesson = self._lesson(known, _Rows.of(together.released), rows, rng, progress)
         row, ties = lesson.link(targets, rng, progress)
-        split_deadline = np.zeros(len(together.names))
-        np.add.at(split_deadline, [together.names.index(name) for name in together.column], lesson.credit)
+        credit = np.zeros(len(together.names))
+        np.add.at(credit, [together.names.index(name) for name in together.column], lesson.credit)
         detail = {
             "taught": len(known),
-            "columns": {name: float(value) for name, value in zip(together.names, split_deadline, strict=True)},
+            "columns": {name: float(value) for name, value in zip(together.names, credit, strict=True)},
             **lesson.detail,
             **_meaning(lesson.form, lesson.theta, together.column),
         }
@@ -113,10 +130,10 @@ class LearnedLinkage(Linking):
             raise NotApplicable(
                 f"A Choquet integral over {width} columns has {2**width - 2} parameters.", fix="Set `additive: 2`."
             )
-        if width > _WIDEST:
+        if width > _MAX_WIDTH:
             raise NotApplicable(
-                f"What the intruder knows takes {width} numbers per person, too many to learn a distance over.",
-                fix=f"Name fewer columns with `knows`; at most {_WIDEST} numbers, a category counting one per value.",
+                f"The known columns have {width} features per person, too many to learn a distance over.",
+                fix=f"Name fewer columns with `knows`: at most {_MAX_WIDTH} features, one per value of a category.",
             )
         truth = released.place[rows]
         draw = rng.child("learning").generator
@@ -251,6 +268,27 @@ class _Lesson:
         return row[:done], ties[:done]
 
 
+def _learnable(scenario: AttackScenario) -> tuple[str, ...]:
+    """The known columns that a distance is learned over by default: numbers, and categories with few values.
+
+    A category has one feature per value, so numbers come first, and small categories before large ones.
+    """
+    original = scenario.original.table
+    width = {
+        name: 1 if kind.is_numeric() or kind.is_temporal() else original.column(name).n_unique()
+        for name in scenario.known
+        if name in original.columns
+        for kind in (original.column(name).dtype,)
+    }
+    taken: list[str] = []
+    room = _DEFAULT_WIDTH
+    for name in sorted(width, key=lambda name: width[name]):
+        if width[name] <= room:
+            taken.append(name)
+            room -= width[name]
+    return tuple(name for name in scenario.known if name in taken)
+
+
 def _whitening(gap: Floats) -> Floats:
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(gap, rowvar=False)))
     if values[-1] <= 0:
@@ -266,8 +304,7 @@ def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, A
         names = [f"{name} {number}" for number, name in enumerate(columns)]
     match form.shape:
         case "weighted":
-            split_deadline = theta / theta.sum()
-            return {"weights": {name: float(value) for name, value in zip(names, split_deadline, strict=True)}}
+            return {"weights": {name: float(value) for name, value in zip(names, theta / theta.sum(), strict=True)}}
         case "owa":
             return {"ordered weights, largest difference first": [float(value) for value in theta / theta.sum()]}
         case "bilinear":

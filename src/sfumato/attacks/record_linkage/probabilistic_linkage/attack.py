@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from sfumato.attacks.base import Discloses, Guesses, Linking, View
+from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.blocking import Rule, blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers, Strings, comparable, cuts
 from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
 from sfumato.attacks.record_linkage.probabilistic_linkage.splink_backend import link_by_splink
+from sfumato.attacks.string_similarity import free_text
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    from sfumato.attacks.scenario import AttackScenario
+
 __all__ = ["ProbabilisticLinkage"]
 
 _PATTERNS = 2_000_000
-"""At most so many combinations of levels are told apart; columns get fewer levels until it fits."""
+"""Maximum number of comparison patterns; numbers get fewer levels until it is met."""
 
 
 class ProbabilisticLinkage(Linking):
-    """Somebody who knows values of a person names the released row that most probably is hers, by weighing agreements.
+    """An attacker who knows values of a person names the most probable row under a Fellegi–Sunter model.
 
-    How much it says that a column agrees, nearly agrees or disagrees is learned from both files without knowing any
-    true pair (expectation maximization), so no scale has to be chosen and rare agreement counts more than common
-    agreement. Numbers are compared at several distances, categories by whether the released value may stand for the
-    known one, names and addresses by how alike they are written. A value that is missing or suppressed says nothing.
-    With ``block`` only rows are compared that agree in those columns; who differs there cannot be found.
+    The weights of agreement, near agreement and disagreement in each column are estimated from both files without known
+    matches (expectation maximization), so no scale has to be chosen and agreement on a rare value counts more than on a
+    common one. Numbers are compared at several distances, categories by whether the released value may represent the
+    known one, names and addresses by string similarity. Missing and suppressed values count as no evidence. With
+    ``block`` only rows that agree in those columns are compared, so a person who differs there cannot be found.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
+    stage: ClassVar[Stage] = Stage.SIMILARITY
+    turn: ClassVar[int] = 2
     pairwise: ClassVar[bool] = True
     examples: ClassVar = (
         {},
@@ -47,31 +53,38 @@ class ProbabilisticLinkage(Linking):
     )
 
     levels: Annotated[int, Field(ge=2, le=20)] = 6
-    """Into how many levels of distance the comparison of numbers is cut; 2 is agreement and disagreement."""
+    """Number of comparison levels for numbers; 2 is agreement and disagreement."""
     nearest: Annotated[float, Field(gt=0, le=0.5)] = 0.002
-    """Which share of random pairs is near enough to count as the best level of agreement of numbers."""
+    """Share of random pairs whose distance counts as the best level of agreement of numbers."""
     strings: Strings | None = None
-    """Whether text agrees only when it is the same, or in steps of similarity (Jaro–Winkler, from 0.92 and from 0.8).
-    When left out, text columns of more than 100 different values with words in them are compared by similarity."""
+    """How text is compared: for equality, or at two levels of Jaro–Winkler similarity (0.92 and 0.8). If omitted, text
+    columns with more than 100 distinct values that contain words are compared by similarity."""
     block: tuple[str, ...] | dict[str, Rule] = ()
-    """Known columns in which person and row must agree: a list of names, or for each name ``exact``, a number (so many
-    first characters) or ``sound`` (Soundex)."""
+    """Blocking: known columns in which person and row must agree. A list of names, or for each name ``exact``, a number
+    (of leading characters) or ``sound`` (Soundex)."""
 
     engine: Literal["own", "splink", "splink-spark"] = "own"
-    """What weighs the comparisons: our own engine, Splink on DuckDB, or Splink on Spark (the active session, or a local
-    one). Splink needs ``pip install 'sfumato[linkage]'``, and for Spark ``'sfumato[linkage,spark]'``."""
+    """What estimates the model: the built-in engine, Splink on DuckDB, or Splink on Spark (the active session, or a
+    local one). Splink needs ``pip install 'sfumato[linkage]'``, and for Spark ``'sfumato[linkage,spark]'``."""
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        """Where a known column is free text: an external file may spell names differently."""
+        original, released = scenario.original.table, scenario.release.table
+        names = [name for name in scenario.known if name in original.columns]
+        return (cls(),) if any(free_text(original.column(name), released.column(name)) for name in names) else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         rules: Mapping[str, Rule] = self.block if isinstance(self.block, dict) else dict.fromkeys(self.block, "exact")
         if not set(rules) <= set(view.knows):
-            raise NotApplicable("Blocking needs columns that the intruder knows.", columns=tuple(rules))
-        # What must be equal tells nobody apart; what only begins or sounds alike still does.
+            raise NotApplicable("`block` names columns that the attacker does not know.", columns=tuple(rules))
+        # Columns blocked on exactly are equal in every pair; the others still distinguish rows.
         names = [name for name in view.knows if rules.get(name) != "exact"]
         if not names:
-            raise NotApplicable("No known column is left to compare besides those blocked on.", columns=view.knows)
+            raise NotApplicable("All known columns are blocked on, so none is left to compare.", columns=view.knows)
         block = blocks(view, rules)
         if block.pairs == 0:
-            raise NotApplicable("Nobody agrees with any row in the columns blocked on.", columns=tuple(rules))
+            raise NotApplicable("No target agrees with any row in the blocking columns.", columns=tuple(rules))
         near, fitted = comparable(view, names, self.strings, block, progress)
         limits = cuts(near, _fewer(self.levels, near, fitted), self.nearest, rng.child("levels").generator)
         if self.engine == "own":
@@ -94,7 +107,7 @@ class ProbabilisticLinkage(Linking):
 
 
 def _fewer(levels: int, near: list[Numbers], fitted: list[Labels]) -> int:
-    """As many levels for numbers as the number of patterns allows."""
+    """The number of levels for numbers that the maximum number of patterns allows."""
     others = prod(column.levels + column.blank for column in fitted)
     while prod([levels + column.blank for column in near]) * others > _PATTERNS:
         levels -= 1

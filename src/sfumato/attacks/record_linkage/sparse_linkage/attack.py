@@ -1,4 +1,4 @@
-"""The Netflix attack: a few things a person did, roughly when, single her out among half a million."""
+"""Record linkage of sparse event data (the Netflix attack)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, View
+from sfumato.attacks.base import Guesses, UnitLinking, View
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.record_linkage.sparse_linkage.scores import Events, Scratch, find
 from sfumato.deadline import batches
@@ -19,19 +19,19 @@ from sfumato.rng import Rng
 
 __all__ = ["SparseLinkage"]
 
+Ints = npt.NDArray[np.int64]
 
-class SparseLinkage(Attack):
-    """Somebody who knows a few things a person did, perhaps with rough ratings and dates, looks for her pseudonym.
 
-    For tables with a row per event and a column that says whose it is (the privacy unit): ratings, purchases, searches,
-    visits. Everybody who did some of the known things is scored; a thing few did counts more. The best is named only
-    when it stands out from the second by ``threshold`` standard deviations of all scores, so the attack knows when it
-    does not know. Ratings and dates known to the intruder are off by up to ``rating_error`` and ``date_error``.
+class SparseLinkage(UnitLinking):
+    """An attacker who knows a few events of a person, perhaps with rough ratings and dates, looks for their pseudonym.
+
+    For tables with one row per event and a column that identifies the person (the privacy unit): ratings, purchases,
+    searches, visits. Everybody who shares some of the known events is scored; rare events count more. The best match is
+    named only if its score exceeds the second best by ``threshold`` standard deviations of all scores, so the attack
+    abstains when it is not sure. Ratings and dates known to the attacker are off by up to ``rating_error`` and
+    ``date_error``.
     """
 
-    discloses: ClassVar[Discloses] = Discloses.IDENTITY
-    by_unit: ClassVar[bool] = True
-    """Targets are privacy units, each with several rows."""
     examples: ClassVar = ({"item": "film", "rating": "stars", "date": "day"}, {"item": "film", "events": 6})
     reference: ClassVar[str] = (
         "Narayanan, A., Shmatikov, V. (2008). Robust de-anonymization of large sparse datasets. IEEE Symposium on "
@@ -39,22 +39,47 @@ class SparseLinkage(Attack):
     )
 
     item: str
-    """Column that says what was done: the film, the product, the place."""
+    """Column with the item of an event: the film, the product, the place."""
     rating: str | None = None
-    """Column with a number said about it, known roughly."""
+    """Column with a numeric rating of the item, known approximately."""
     date: str | None = None
-    """Column with the date, known roughly."""
+    """Column with the date of the event, known approximately."""
     events: Annotated[int, Field(ge=1, le=1000)] = 8
-    """How many events of the person the intruder knows."""
+    """Number of events of a person that the attacker knows."""
     rating_error: Annotated[float, Field(ge=0)] = 0.0
-    """How far off the known ratings are, at most."""
+    """Maximum error of the known ratings."""
     date_error: Annotated[int, Field(ge=0)] = 0
-    """How many days off the known dates are, at most."""
+    """Maximum error of the known dates, in days."""
     threshold: Annotated[float, Field(ge=0)] = 1.5
-    """How far the best must stand out (eccentricity) to be named."""
+    """Minimum eccentricity of the best match: the gap to the second best in standard deviations of all scores."""
+
+    @property
+    def event_columns(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.item, self.rating, self.date) if name is not None)
+
+    def known_events(self, original: pl.DataFrame, owner: Ints, people: Ints, rng: Rng) -> pl.DataFrame:
+        """A few random events per person, with errors in the ratings and dates."""
+        draw = rng.generator
+        shuffle = draw.permutation(len(owner))
+        order = shuffle[np.argsort(owner[shuffle], kind="stable")]
+        starts = np.searchsorted(owner[order], people)
+        stops = np.searchsorted(owner[order], people, side="right")
+        chosen = [order[start : min(stop, start + self.events)] for start, stop in zip(starts, stops, strict=True)]
+        rows = np.concatenate(chosen)
+        frame = original[rows].select(self.event_columns)
+        if self.rating is not None:
+            error = draw.uniform(-self.rating_error, self.rating_error, len(rows))
+            frame = frame.with_columns(pl.col(self.rating).cast(pl.Float64) + error)
+        if self.date is not None:
+            days = frame[self.date]
+            number = days.cast(pl.Date).cast(pl.Int32) if days.dtype.is_temporal() else days
+            shift = draw.integers(-self.date_error, self.date_error + 1, len(rows))
+            frame = frame.with_columns((number.cast(pl.Float64) + shift).alias(self.date))
+        person = pl.Series("\x00person", np.repeat(np.arange(len(people)), [len(part) for part in chosen]))
+        frame = frame.with_columns(canonical(frame[self.item]), person)
+        return frame.group_by(person.name, maintain_order=True).agg(pl.all()).drop(person.name)
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        """``view.targets`` has one row per person and lists of what is known; ``view.secret`` is the unit column."""
         assert view.secret is not None
         table = view.release.table
         unit, first = _codes(table.column(view.secret))
