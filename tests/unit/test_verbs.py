@@ -127,7 +127,9 @@ def test_a_limit_is_held_against_what_may_be_not_what_was_seen() -> None:
     [entry] = judge_limits(Limits(risk=0.09), [seen])
     assert (entry.value, entry.met) == (high, False)
     assert judge_limits(Limits(risk=0.21), [seen])[0].met
-    learned = replace(seen, discloses=Discloses.ATTRIBUTE, main=Arm(hits=32, trials=40), baseline=Arm(hits=30, trials=40))
+    learned = replace(
+        seen, discloses=Discloses.ATTRIBUTE, main=Arm(hits=32, trials=40), baseline=Arm(hits=30, trials=40)
+    )
     # 80 % right where a blind guess is right in 75 %: up to 90 %, and beyond the guess up to 58 % of the rest
     [entry] = judge_limits(Limits(attribute=0.3), [learned])
     assert entry.value == pytest.approx((risk(learned).high - 0.75) / 0.25)

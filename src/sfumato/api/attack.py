@@ -110,7 +110,7 @@ def attack(
         auxiliary=_outside(auxiliary, rename or {}),
         control=read(control) if control is not None else None,
         knows=tuple(knows) if knows else None,
-        people=None if people is None else np.array(people, dtype=np.int64),
+        targets=None if people is None else np.array(people, dtype=np.int64),
     )
     chosen = [_part(item) for item in attacks] or list(default_attacks(scenario))
     rng = Rng(seed)

@@ -1,6 +1,16 @@
-"""What an adversary gets from a release or an answer."""
+"""Attacks on releases and on query answers, and their evaluation."""
 
-from sfumato.attacks.base import Attack, Discloses, Guesses, Linking, View
+from sfumato.attacks.base import (
+    Attack,
+    Discloses,
+    Guesses,
+    Inference,
+    Linking,
+    Predicate,
+    Stage,
+    UnitLinking,
+    View,
+)
 from sfumato.attacks.defaults import default_attacks
 from sfumato.attacks.evaluation.evaluate import evaluate_attack
 from sfumato.attacks.evaluation.outcome import Arm, Outcome, Risk, risk
@@ -13,9 +23,13 @@ __all__ = [
     "AttackScenario",
     "Discloses",
     "Guesses",
+    "Inference",
     "Linking",
     "Outcome",
+    "Predicate",
     "Risk",
+    "Stage",
+    "UnitLinking",
     "View",
     "default_attacks",
     "evaluate_attack",

@@ -13,6 +13,7 @@ from sfumato.attacks.base import Discloses as Discloses
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage as DistanceLinkage
 from sfumato.attacks.base import Guesses as Guesses
 from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage as HouseholdLinkage
+from sfumato.attacks.base import Inference as Inference
 from sfumato.attacks.inference.intersection import Intersection as Intersection
 from sfumato.attacks.record_linkage.learned_linkage import LearnedLinkage as LearnedLinkage
 from sfumato.attacks.record_linkage.linkage import Linkage as Linkage
@@ -20,6 +21,7 @@ from sfumato.attacks.base import Linking as Linking
 from sfumato.attacks.inference.membership import Membership as Membership
 from sfumato.attacks.inference.model_inference import ModelInference as ModelInference
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome
+from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage import ProbabilisticLinkage as ProbabilisticLinkage
 from sfumato.attacks.transparency.rank_window import RankWindow as RankWindow
 from sfumato.attacks.query.reconstruction import Reconstruction as Reconstruction
@@ -28,7 +30,9 @@ from sfumato.attacks.transparency.simulation import Simulation as Simulation
 from sfumato.attacks.inference.simulation_inference import SimulationInference as SimulationInference
 from sfumato.attacks.inference.singling_out import SinglingOut as SinglingOut
 from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage as SparseLinkage
+from sfumato.attacks.base import Stage as Stage
 from sfumato.attacks.query.tracker import Tracker as Tracker
+from sfumato.attacks.base import UnitLinking as UnitLinking
 from sfumato.attacks.base import View as View
 from sfumato.attacks.defaults import default_attacks as default_attacks
 from sfumato.attacks.evaluation.evaluate import evaluate_attack as evaluate_attack

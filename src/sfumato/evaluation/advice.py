@@ -86,7 +86,7 @@ def _about(attack: Plain, wanted: float, manifest: Plain) -> Advice:
     if kind != "identity":
         finding += f"; beyond the reference that is up to {percent(attack['judged'])} of what was left to learn"
     finding += f". The limit is {percent(wanted)}."
-    rules = (_precision, _households, _columns, _parameters, _models, _secret, _records)
+    rules = (_precision, _remedy, _columns, _parameters, _models, _secret, _records)
     changes = tuple(sentence for rule in rules for sentence in rule(attack, wanted, manifest))
     return Advice(attack=attack_label(attack), discloses=kind, finding=finding, changes=changes)
 
@@ -114,16 +114,20 @@ def _targets_needed(share: float, wanted: float) -> int | None:
     return ceil(z * z * wanted * (1 - wanted) / (wanted - share) ** 2)
 
 
-def _households(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
-    """k-anonymity of single rows does not protect whole households."""
-    if attack.get("attack") != "household-linkage":
-        return []
-    column = (attack.get("detail") or {}).get("column")
-    named = f"“{column}”" if column else "the household column"
-    return [
-        f"Remove {named}, which links the rows of a household: a whole household is often unique even if each of its "
-        "members is not. Or generalize until whole households look alike."
-    ]
+def _remedy(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
+    """What the attack names as its own remedy."""
+    kind = _class_of(attack)
+    remedy = kind.remedy(attack.get("detail") or {}) if kind is not None else None
+    return [] if remedy is None else [remedy]
+
+
+def _class_of(attack: Plain) -> type[Attack] | None:
+    """The class of an attack; None if it is not installed."""
+    try:
+        kind = registry("attack").get(str(attack.get("attack")))
+    except (SfumatoError, ImportError):
+        return None
+    return kind if issubclass(kind, Attack) else None
 
 
 def _columns(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
@@ -177,17 +181,15 @@ def _values(parameters: Plain, name: str) -> list[float]:
 
 
 def _exploited(attack: Plain, manifest: Plain) -> list[str]:
-    try:
-        part = registry("attack").get(str(attack.get("attack")))
-    except (SfumatoError, ImportError):
-        return []
-    return list(part.exploited(manifest.get("steps", ()))) if issubclass(part, Attack) else []
+    kind = _class_of(attack)
+    return [] if kind is None else list(kind.exploited(manifest.get("steps", ())))
 
 
 def _models(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     """For truthful releases: the k of k-anonymity at which a random choice stays within the limit."""
     steps = manifest.get("steps") or ()
-    if attack.get("attack") == "household-linkage":
+    kind = _class_of(attack)
+    if kind is not None and not kind.bounded_by_k:
         return []
     if attack.get("discloses") != "identity" or not steps or not all(step.get("truthful") for step in steps):
         return []

@@ -37,7 +37,9 @@ def run_attacks(
             own = split_deadline(progress, min(3, len(queue) - number))
             try:
                 outcomes.append(
-                    evaluate_attack(attack, scenario, rng=rng.child("attacks", number), progress=own, n_targets=n_targets)
+                    evaluate_attack(
+                        attack, scenario, rng=rng.child("attacks", number), progress=own, n_targets=n_targets
+                    )
                 )
             except NotApplicable as refusal:
                 refusal.facts |= {
