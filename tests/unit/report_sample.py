@@ -14,7 +14,7 @@ def attack(name: str, discloses: str, hits: int, tried: int, baseline: float, **
         attack=name,
         discloses=Discloses(discloses),
         main=Arm(hits=hits, trials=tried),
-        baseline=Arm(hits=round(baseline * 10**6), tries=10**6),
+        baseline=Arm(hits=round(baseline * 10**6), trials=10**6),
         claims=tried,
         knows=("zip", "birth", "sex"),
     )

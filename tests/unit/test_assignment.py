@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -101,7 +103,7 @@ def test_perturbed_categories_of_an_unknown_release_are_found() -> None:
 
 def test_fewer_people_than_rows_and_more_people_than_rows() -> None:
     scenario = noisy()
-    few = evaluate_attack(Assignment(), AttackScenario(**{**vars(scenario), "people": np.arange(7)}), rng=Rng(1))
+    few = evaluate_attack(Assignment(), replace(scenario, targets=np.arange(7)), rng=Rng(1))
     assert few.main.trials == 7
     rows = scenario.release.table.frame.height // 2
     assert scenario.lineage is not None
@@ -176,7 +178,5 @@ def test_one_number_far_from_all_others_is_no_failure() -> None:
     values = np.append(np.arange(1.0, 40.0), 1e30)
     original = Dataset.of(Table(frame=pl.DataFrame({"x": values})), Schema(columns={"x": Column(role="quasi")}))
     scenario = shuffled(original, original.table.frame.with_columns(pl.col("x").clip(0, 50)), {})
-    found = evaluate_attack(
-        Assignment(), AttackScenario(**{**vars(scenario), "people": np.array([38, 39])}), rng=Rng(1)
-    )
+    found = evaluate_attack(Assignment(), replace(scenario, targets=np.array([38, 39])), rng=Rng(1))
     assert found.main.trials == 2

@@ -167,7 +167,7 @@ def test_made_up_rows_are_attacked_for_secrets_and_membership() -> None:
     assert by_name["model-inference"]["risk"] > 0.7
     # Fifty show which model is the strongest, the others how strong it is.
     assert by_name["model-inference"]["tried"] == 150
-    assert "made up" in by_name["distance-linkage"]["reason"]
+    assert "synthetic" in by_name["distance-linkage"]["reason"]
     found = attack(done.release, original=members, control=others, lineage=done.lineage, attacks=["membership"])
     assert isinstance(found[0], Outcome)
     assert found[0].main.trials == 400

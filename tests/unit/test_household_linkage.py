@@ -80,7 +80,7 @@ def test_without_a_household_column_it_does_not_apply() -> None:
     where = scenario()
     release = Release(table=Table(frame=where.release.table.frame.drop("home")), manifest=where.release.manifest)
     hidden = AttackScenario(original=where.original, release=release, lineage=where.lineage)
-    with pytest.raises(NotApplicable, match="belong together"):
+    with pytest.raises(NotApplicable, match="groups the rows of a household"):
         evaluate_attack(HouseholdLinkage(), hidden, rng=Rng(1))
     assert "household-linkage" not in [attack.part_name() for attack in default_attacks(hidden)]
 

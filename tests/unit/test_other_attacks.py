@@ -142,7 +142,7 @@ def test_the_best_of_several_blind_models_is_not_counted_as_luck() -> None:
 
     class Coin(ModelInference):
         @property
-        def rivals(self) -> tuple[Attack, ...]:
+        def alternatives(self) -> tuple[Attack, ...]:
             return tuple(Coin(secret="ill", neighbours=number) for number in range(1, 21))
 
         @property

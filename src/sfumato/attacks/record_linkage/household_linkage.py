@@ -68,8 +68,8 @@ class HouseholdLinkage(Attack):
         column = detail.get("column")
         named = f"“{column}”" if column else "the household column"
         return (
-            f"Remove {named}, which links the rows of a household: a whole household is often unique even if each of its "
-            "members is not. Or generalize until whole households look alike."
+            f"Remove {named}, which links the rows of a household: a whole household is often unique even if each of "
+            "its members is not. Or generalize until whole households look alike."
         )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
