@@ -8,6 +8,7 @@ from sfumato.testing.demos import check_demo
 from sfumato.testing.engines import check_engine
 from sfumato.testing.formats import check_format
 from sfumato.testing.hierarchies import check_hierarchy
+from sfumato.testing.measures import check_measure
 from sfumato.testing.mechanisms import check_mechanism
 from sfumato.testing.metrics import check_metric
 from sfumato.testing.models import check_model
@@ -22,6 +23,7 @@ __all__ = [
     "check_engine",
     "check_format",
     "check_hierarchy",
+    "check_measure",
     "check_mechanism",
     "check_metric",
     "check_model",
