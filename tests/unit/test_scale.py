@@ -26,10 +26,11 @@ from sfumato.errors import (
     WrongKind,
 )
 from sfumato.masking.base import Step
+from sfumato.masking.methods.add_counterfeits import AddCounterfeits
 from sfumato.masking.methods.generalize import Generalize
-from sfumato.masking.methods.mondrian import Mondrian
 from sfumato.masking.methods.pseudonymize import Pseudonymize
 from sfumato.masking.methods.remove import Remove
+from sfumato.masking.methods.synthesize import Synthesize
 from sfumato.masking.model import PrivacyModel
 from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.masking.models.k_map import KMap
@@ -283,10 +284,10 @@ def test_too_many_combinations_start_at_coarser_levels_and_say_so(tmp_path: Path
 
 def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     general = Generalize(suppression=0.1)
-    with pytest.raises(NotApplicable, match="mondrian needs all rows"):
-        at_scale(tmp_path, people(), general, Mondrian())
-    with pytest.raises(BadParameter, match="exactly one"):
-        at_scale(tmp_path, people(), Remove())
+    with pytest.raises(NotApplicable, match="synthesize needs all rows"):
+        at_scale(tmp_path, people(), general, Synthesize())
+    with pytest.raises(NotApplicable, match="add-counterfeits needs all rows"):
+        at_scale(tmp_path, people(), AddCounterfeits(fraction=0.1), general)
     with pytest.raises(BadParameter, match="Did you mean `duckdb`"):
         at_scale(tmp_path, people(), general, engine="duckbd")
     with pytest.raises(UnknownColumn):

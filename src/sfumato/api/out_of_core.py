@@ -22,7 +22,8 @@ from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.measures.base import MeasureResult
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
-from sfumato.release import Release
+from sfumato.release import Lineage, Release
+from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.reports import build_report
 from sfumato.rng import Rng
 from sfumato.schema import Role
@@ -48,6 +49,13 @@ class OutOfCoreProtection(Protection):
         return Release(table=read(self.masked.path), manifest=self.evaluation.manifest)
 
     @property
+    def lineage(self) -> Lineage:
+        """The secret row map, read into memory: 8 bytes a row."""
+        lineage = load_lineage(self.masked.path.with_name(LINEAGE))
+        assert lineage is not None
+        return lineage
+
+    @property
     def rows(self) -> int:
         return self.masked.rows
 
@@ -60,12 +68,20 @@ class OutOfCoreProtection(Protection):
             raise BadParameter(
                 f"The masked file was written as {self.masked.path.suffix}.", fix=f"Run protect with suffix={suffix!r}."
             )
-        path = folder / self.masked.path.name
-        try:
-            os.link(self.masked.path, path)
-        except OSError:  # another file system, or one without links
-            shutil.copyfile(self.masked.path, path)
-        return path
+        return _moved(self.masked.path, folder)
+
+    def _write_lineage(self, folder: Path) -> None:
+        _moved(self.masked.path.with_name(LINEAGE), folder).chmod(0o600)
+
+
+def _moved(file: Path, folder: Path) -> Path:
+    """The file under the same name in another folder."""
+    path = folder / file.name
+    try:
+        os.link(file, path)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(file, path)
+    return path
 
 
 def read_lazily(path: Path) -> pl.LazyFrame:
@@ -89,7 +105,7 @@ def protect_out_of_core(
 
     Linkage is computed instead of sampled: an attacker who knows all quasi-identifiers of somebody in the release and
     picks one of the matching rows is right with probability 1 / class size, so the expected risk is the number of
-    equivalence classes divided by the number of rows. Other attacks need the row map, which is not made at this size.
+    equivalence classes divided by the number of rows. The secret row map is written to the private folder.
     """
     folder = tempfile.TemporaryDirectory(prefix="sfumato-", dir=workspace)
     masked = protect_file(
@@ -102,6 +118,7 @@ def protect_out_of_core(
         rng=Rng(seed if seed is not None else recipe.seed),
         engine=engine,
         order=recipe.order,
+        lineage=Path(folder.name) / LINEAGE,
         memory=memory,
         progress=progress,
     )

@@ -62,9 +62,9 @@ class Protection(ABC):
         return None
 
     @property
-    def lineage(self) -> Lineage | None:
-        """The secret row map; None for out-of-core runs."""
-        return None
+    @abstractmethod
+    def lineage(self) -> Lineage:
+        """The secret row map."""
 
     @property
     def attacks(self) -> AttackResults:
@@ -142,8 +142,7 @@ class Protection(ABC):
             private = stack.enter_context(replacing_folder(private_folder(target), force=force, marker=PRIVATE))
             public = stack.enter_context(replacing_folder(target, force=force, marker=MANIFEST))
             private.chmod(0o700)
-            if self.lineage is not None:
-                write_lineage(self.lineage, private)
+            self._write_lineage(private)
             data = self._write_data(public, suffix)
             self._write_reports(public, {data.name: sha256(data)}, external=True)
             manifest = write_manifest(public, self.evaluation.manifest)
@@ -154,6 +153,10 @@ class Protection(ABC):
     @abstractmethod
     def _write_data(self, folder: Path, suffix: str | None) -> Path:
         """Write the data file into the release folder."""
+
+    def _write_lineage(self, folder: Path) -> None:
+        """Write the secret row map into the private folder."""
+        write_lineage(self.lineage, folder)
 
     def _write_reports(self, folder: Path, files: Mapping[str, str], *, external: bool) -> None:
         audience: Audience = "external" if external else "internal"

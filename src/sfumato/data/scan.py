@@ -6,7 +6,7 @@ import codecs
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,12 +109,14 @@ class FileScan:
         memory: str = "2GB",
         threads: int | None = None,
         temporary: Path | None = None,
-        writes: Path | None = None,
+        writes: Sequence[Path] = (),
+        folder: Path | None = None,
         ordered: bool = True,
     ) -> Iterator[duckdb.DuckDBPyConnection]:
         """A DuckDB connection that can read this one file and nothing else, in ``memory``, spilling to disk.
 
-        No other file, network, extension or setting can be reached through it, but for one file that it ``writes``.
+        No other file, network, extension or setting can be reached through it, except files that it ``writes`` and the
+        content of a ``folder`` for intermediate tables.
         Rows come in the order of the file unless not ``ordered``, which needs less memory. The spill folder (inside
         ``temporary``, or the system's) is removed at the end: it may hold data of people.
         """
@@ -135,7 +137,9 @@ class FileScan:
             if self.attached:
                 connection.execute(f"ATTACH {quoted_path(self.path)} AS source (READ_ONLY)")
                 connection.execute("USE source")
-            reach = ([] if self.attached else [self.path]) + ([] if writes is None else [writes])
+            reach = ([] if self.attached else [self.path]) + list(writes)
+            if folder is not None:
+                connection.execute(f"SET allowed_directories = [{quoted_path(folder)}]")
             if reach:
                 connection.execute(f"SET allowed_paths = [{', '.join(map(quoted_path, reach))}]")
             connection.execute("SET enable_external_access = false")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
@@ -70,14 +70,16 @@ class Engine(Part):
         source: str | Path,
         *,
         options: Mapping[str, Any] | None = None,
-        writes: Path | None = None,
+        writes: Sequence[Path] = (),
+        numbered: bool = False,
         temporary: Path | None = None,
         progress: Progress = SILENT,
     ) -> AbstractContextManager[Workspace]:
         """Open a file for masking out of core.
 
-        ``options`` are those of the file's format. Only ``writes`` can be written. Data that exceeds the memory limit
-        spills to ``temporary``, or to the system's folder for temporary files.
+        ``options`` are those of the file's format. Only the files in ``writes`` can be written. With ``numbered`` the
+        rows of the source carry their number. Data that exceeds the memory limit spills to ``temporary``, or to the
+        system's folder for temporary files.
         """
         raise NotApplicable(
             f"The engine `{self.part_name()}` answers queries; it does not mask files.", fix="Use `duckdb`."

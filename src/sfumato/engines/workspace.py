@@ -21,6 +21,10 @@ class Workspace(ABC):
     """A keyed hash of a text, as SQL with one gap ``{}``. Rows of a release are sorted by it."""
     source: str
     """Name of the source in statements."""
+    row_number: str | None = None
+    """Column of the source that numbers its rows from 0, where the workspace was opened with ``numbered``."""
+    memory: int
+    """Memory limit in bytes."""
 
     @abstractmethod
     def query(self, statement: str, title: str) -> pl.DataFrame:
@@ -29,6 +33,10 @@ class Workspace(ABC):
     @abstractmethod
     def put(self, name: str, frame: pl.DataFrame) -> None:
         """Register a small table under a name."""
+
+    @abstractmethod
+    def store(self, name: str, frame: pl.DataFrame) -> None:
+        """Write a table of any size to a temporary file and register it under a name."""
 
     @abstractmethod
     def write(self, statement: str, path: Path, suffix: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.masking.model import PrivacyModel
@@ -19,6 +19,9 @@ from sfumato.registry import registry
 from sfumato.release import Change
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
+
+if TYPE_CHECKING:
+    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 
 __all__ = ["Context", "Step", "UnknownStep", "method_of"]
 
@@ -58,6 +61,9 @@ class Step(Part):
     adds_rows: ClassVar[bool] = False
     """Whether the method adds fabricated rows, assembled from real ones, that belong to no person."""
 
+    out_of_core: ClassVar[bool] = False
+    """Whether the method can mask files larger than memory: :meth:`column_passes` or :meth:`apply_stored` say how."""
+
     stronger: ClassVar[Mapping[str, Literal["more", "less"]]] = {}
     """Parameters that protect more when raised ("more") or lowered ("less"). Reports suggest these changes when an
     attack exceeds its limit."""
@@ -68,6 +74,21 @@ class Step(Part):
     @abstractmethod
     def apply(self, data: Dataset, context: Context) -> Change:
         """Return the masked table. ``data`` is not modified; all randomness comes from ``context.rng``."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        """How the step runs on a file larger than memory, by columns: steps that together do the same, one after the
+        other, each with the columns that it needs in memory. Empty if the step needs the whole table.
+
+        ``data`` has the columns and types of the table and no rows.
+        """
+        return ()
+
+    def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
+        """Mask a table that lies in an engine. By default the columns of :meth:`column_passes` are loaded; a method
+        overrides this if it works by SQL or on counts."""
+        from sfumato.masking.out_of_core.columns import apply_by_columns
+
+        return apply_by_columns(self, table, context)
 
     @classmethod
     def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:

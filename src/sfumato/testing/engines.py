@@ -108,7 +108,18 @@ def masks_files_as_declared(engine: Engine) -> None:
 
 
 def _mask_file(engine: Engine, source: Path, target: Path, folder: Path) -> None:
-    with engine.keep_open(), engine.workspace(source, writes=target, temporary=folder) as workspace:
+    with engine.keep_open(), engine.workspace(source, writes=[target], numbered=True, temporary=folder) as workspace:
+        assert workspace.memory > 0, "a workspace has no memory limit"
+        assert workspace.row_number is not None, "rows are not numbered"
+        numbers = workspace.query(
+            f"SELECT t.{workspace.row_number} AS r, t.n FROM {workspace.source} AS t", "numbering"
+        )
+        numbered = sorted(numbers.rows())
+        assert numbered == list(enumerate(_FRAME["n"].to_list())), "rows are not numbered in the order of the file"
+        workspace.store("stored", pl.DataFrame({"r": [1, 3], "word": ["b", None]}))
+        kept = f"SELECT t.n, s.word FROM {workspace.source} AS t JOIN stored AS s ON t.{workspace.row_number} = s.r"
+        stored = workspace.query(kept, "joining")
+        assert sorted(stored.rows()) == [(2, "b"), (4, None)], "a stored table gives other rows"
         workspace.put("labels", pl.DataFrame({"word": ["a", "b"], "label": ["first", "NA"]}))
         joined = f"SELECT t.n, l.label FROM {workspace.source} AS t LEFT JOIN labels AS l ON t.word = l.word"
         rows = workspace.query(joined, "joining").sort("n", nulls_last=True)
@@ -116,7 +127,8 @@ def _mask_file(engine: Engine, source: Path, target: Path, folder: Path) -> None
         workspace.write(joined, target, target.suffix)
         with expect(UnknownFormat, "a file of a format that is not in `writes` is written"):
             workspace.write(joined, folder / "out.xlsx", ".xlsx")
-        order = workspace.query(f"SELECT {workspace.order.format('t.word')} AS place FROM {workspace.source} AS t", "")
+        place = workspace.order.format("t.word")
+        order = workspace.query(f"SELECT {place} AS place FROM {workspace.source} AS t", "ordering")
         assert order["place"].n_unique() == 3, "`order` does not tell values apart"
     written = read(target).frame.sort("n", nulls_last=True)
     assert written.rows() == rows.rows(), "the written file has other rows"

@@ -112,6 +112,14 @@ class Masking(Step):
     kinds: ClassVar[frozenset[Kind]] = NUMERIC
     """Kinds of columns the method can mask."""
 
+    out_of_core = True
+    independent_columns: ClassVar[bool] = False
+    """Whether every column is masked by itself, with random numbers of its own. Files larger than memory are then
+    masked one column at a time."""
+
+    reads_weights: ClassVar[bool] = False
+    """Whether masked values depend on the weight column of the schema."""
+
     columns: tuple[str, ...] | None = None
     """Columns to mask. Left out: every quasi-identifier and sensitive column of a kind the method can mask."""
     strata: tuple[str, ...] = ()
@@ -120,6 +128,15 @@ class Masking(Step):
     def chosen(self, data: Dataset) -> tuple[str, ...]:
         """The columns this step masks in this table; refuses what does not exist or does not fit."""
         return fitting(data, self.columns, self.kinds, self.part_name(), self.strata)
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        weights = data.schema.names(Role.WEIGHT) if self.reads_weights else ()
+        names, beside = self.chosen(data), (*self.strata, *(name for name in weights if name in data.table.columns))
+        if not self.independent_columns:
+            return ((self, tuple(dict.fromkeys((*names, *beside)))),)
+        return tuple(
+            (self.model_copy(update={"columns": (name,)}), tuple(dict.fromkeys((name, *beside)))) for name in names
+        )
 
     def parts(self, data: Dataset) -> Strata:
         """The rows, stratum by stratum."""

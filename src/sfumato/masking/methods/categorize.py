@@ -43,6 +43,7 @@ class Categorize(Masking):
     truthful = True
     simulable = False
     stronger = {"bins": "less"}
+    independent_columns = True
     main = "breaks"
     examples = ({"breaks": [0, 30, 60]}, {"bins": 4}, {"bins": 4, "by": "quantile"})
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

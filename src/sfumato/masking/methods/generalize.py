@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from sfumato.rationals import floor_share
 from sfumato.release import Change
 from sfumato.schema import Dataset
 from sfumato.schema.hierarchy import ROOT
+
+if TYPE_CHECKING:
+    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Level = Annotated[int, Field(ge=0)]
@@ -40,6 +43,7 @@ class Generalize(Step):
     truthful: ClassVar[bool] = True
     simulable = False
     coarsens = True
+    out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
         {"search": "optimal", "suppression": 0.05, "metric": "loss"},
         {"search": "heuristic", "seconds": 1, "suppression": 0.2, "suppressed": "star"},
@@ -80,6 +84,11 @@ class Generalize(Step):
             public=public,
             private={**private, "suppressed_whole": whole},
         )
+
+    def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
+        from sfumato.masking.out_of_core.generalization import generalize_stored
+
+        return generalize_stored(self, table, context)
 
     def decide(
         self, table: EquivalenceClasses, context: Context

@@ -47,6 +47,7 @@ class LocalRecode(Step):
     truthful = True
     simulable = False
     coarsens = True
+    out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"metric": "loss", "weights": {"age": 2.0}})
     reference = (
         "Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques, "
@@ -62,6 +63,9 @@ class LocalRecode(Step):
     """How many different rows look for neighbours among each other. Larger is slower and rarely better."""
     passes: Annotated[int, Field(ge=0)] = 3
     """How often all clusters are gone through again to dissolve them or move rows."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        return ((self, (*data.quasi, *data.sensitive)),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         refuse_wildcards(data, self.part_name())

@@ -40,6 +40,7 @@ class MergeRare(Masking):
     simulable = False
     kinds = frozenset({Kind.CATEGORY, Kind.BOOLEAN})
     stronger = {"min_count": "more"}
+    independent_columns = True
     main = "min_count"
     examples = ({"min_count": 10},)
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"

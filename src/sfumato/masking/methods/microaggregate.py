@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
 from sfumato.errors import BadParameter, TooFewRows
-from sfumato.masking.base import Context
+from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import (
     NUMBER_LIKE,
     ColumnGroup,
@@ -23,7 +23,7 @@ from sfumato.masking.methods._grouping import (
 )
 from sfumato.masking.methods._masking import Masking, Rows, fitting, refuse_not_finite, weights_of
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind
+from sfumato.schema import Dataset, Kind, Role
 
 __all__ = ["Microaggregate"]
 
@@ -116,16 +116,19 @@ class Microaggregate(Masking):
     def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(names) for names, _ in published.get("groups", ()))
 
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        weights = data.schema.names(Role.WEIGHT) if self.weighted else ()
+        beside = (*self.strata, *(name for name in weights if name in data.table.columns))
+        tasks = self._tasks(data)
+        if self.fuzzy is not None:  # one stream of random numbers for all columns
+            return ((self, tuple(dict.fromkeys([*(name for names, _ in tasks for name in names), *beside]))),)
+        return tuple(
+            (self.model_copy(update={"groups": (), "columns": names, "k": k}), tuple(dict.fromkeys((*names, *beside))))
+            for names, k in tasks
+        )
+
     def apply(self, data: Dataset, context: Context) -> Change:
-        frame, strata = data.table.frame, self.parts(data)
-        if self.groups:
-            tasks = [(fitting(data, g.columns, self.kinds, self.part_name(), self.strata), g.k) for g in self.groups]
-        else:
-            assert self.k is not None
-            tasks = [(self._names(data), self.k)]
-        if self.algorithm in _UNIVARIATE:
-            tasks = [((name,), k) for names, k in tasks for name in names]
-            self._refuse_categories(data, tasks)
+        frame, strata, tasks = data.table.frame, self.parts(data), self._tasks(data)
         weights = weights_of(data) if self.weighted else None
         masked: dict[str, list[pl.Series]] = {name: [] for names, _ in tasks for name in names}
         rows_done: dict[str, list[Rows]] = {name: [] for name in masked}
@@ -163,6 +166,18 @@ class Microaggregate(Masking):
         public: dict[str, Any] = {"columns": list(masked), "groups": [[list(names), k] for names, k in tasks]}
         table = data.table.with_frame(frame.with_columns(new))
         return Change(table=table, public=public, private={"cells_blanked_for_rare_gaps": blanked})
+
+    def _tasks(self, data: Dataset) -> list[tuple[tuple[str, ...], int]]:
+        """The columns that are grouped together, and the k of each group."""
+        if self.groups:
+            tasks = [(fitting(data, g.columns, self.kinds, self.part_name(), self.strata), g.k) for g in self.groups]
+        else:
+            assert self.k is not None
+            tasks = [(self._names(data), self.k)]
+        if self.algorithm in _UNIVARIATE:
+            tasks = [((name,), k) for names, k in tasks for name in names]
+            self._refuse_categories(data, tasks)
+        return tasks
 
     def _names(self, data: Dataset) -> tuple[str, ...]:
         kinds = NUMBER_LIKE if self.algorithm in _UNIVARIATE and self.columns is None else self.kinds

@@ -47,6 +47,7 @@ class Mondrian(Step):
     truthful = True
     simulable = False
     coarsens = True
+    out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"cuts": "relaxed", "values": "set", "choose": "widest"})
     reference = "LeFevre, DeWitt, Ramakrishnan (2006), Mondrian multidimensional k-anonymity, doi:10.1109/ICDE.2006.101"
 
@@ -62,6 +63,9 @@ class Mondrian(Step):
     are spread widest (as in the original paper), or the one with the highest entropy."""
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
     """How much the detail of a column counts; 1 for columns not named. A column of weight 0 is never cut."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        return ((self, (*data.quasi, *data.sensitive)),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         refuse_wildcards(data, self.part_name())

@@ -6,7 +6,7 @@ import hmac
 import json
 import secrets
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 from pydantic import Field
@@ -18,6 +18,9 @@ from sfumato.params import InputFile
 from sfumato.release import Change
 from sfumato.schema import Dataset
 from sfumato.secret import Permit, SecretValue
+
+if TYPE_CHECKING:
+    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 
 __all__ = ["Pseudonymize"]
 
@@ -36,6 +39,7 @@ class Pseudonymize(Step):
     truthful = True
     simulable = False
     leaves_values = True
+    out_of_core = True
     main = "key"
     examples = ({"key": "pseudonyms.key"},)
     reference = (
@@ -54,11 +58,34 @@ class Pseudonymize(Step):
     """Also write the table pseudonym → identifier to this file, for those who must be able to go back. A file with
     another content is not replaced."""
 
-    def apply(self, data: Dataset, context: Context) -> Change:
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        return ((self, self._names(data)),)
+
+    def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
+        if self.map is not None:
+            return super().apply_stored(table, context)
+        from sfumato.masking.out_of_core.pseudonyms import with_pseudonyms
+        from sfumato.masking.out_of_core.stored_table import StoredChange
+
+        names = self._names(table.empty)
+        key, made = _load_or_make(self.key)
+        scopes = {name: self.scope or name for name in names}
+        return StoredChange(
+            table=with_pseudonyms(table, scopes, digits=self.length, key=key),
+            public={"columns": list(names)},
+            private={"key": str(self.key), "key_made": made},
+            touched=frozenset(names),
+        )
+
+    def _names(self, data: Dataset) -> tuple[str, ...]:
         names = data.identifiers if self.columns is None else self.columns
         data.table.require(names)
         if not names:
             raise BadParameter("pseudonymize: no column has the role identifier.", fix="Name the columns, or drop it.")
+        return names
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        names = self._names(data)
         key, made = _load_or_make(self.key)
         replaced: list[pl.Series] = []
         back: dict[str, dict[str, str]] = {}
@@ -82,10 +109,6 @@ class Pseudonymize(Step):
         secret = key.open(Permit("pseudonymizing a column"))
         prefix = (self.scope or column).encode() + b"\x00"
         return [hmac.digest(secret, prefix + text.encode(), "sha256").hex()[: self.length] for text in texts]
-
-    def secret(self) -> tuple[SecretValue[bytes], bool]:
-        """The key, and whether it was made just now."""
-        return _load_or_make(self.key)
 
     def public(self) -> dict[str, Any]:
         return self.model_dump(mode="json", exclude={"key", "map"}, exclude_none=True)

@@ -50,6 +50,7 @@ class RankSwap(Masking):
     kinds = ORDERED
     simulable = True
     stronger = {"p": "more"}
+    independent_columns = True
     main = "p"
     examples = ({"p": 5}, {"p": 10, "variant": "p-buckets"}, {"p": 10, "variant": "p-distribution"})
     reference = (

@@ -33,6 +33,7 @@ class Recode(Step):
     """
 
     simulable = True
+    out_of_core = True
     main = "map"
     examples = ({"map": {"region": {"north": "upper", "south": "lower"}}},)
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
@@ -41,6 +42,10 @@ class Recode(Step):
     """By column: old value to new value. A new value of null makes the cell missing."""
     other: str | None = None
     """What values become that the table does not list; they stay when left out."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        data.table.require(tuple(self.map))
+        return tuple((self.model_copy(update={"map": {name: table}}), (name,)) for name, table in self.map.items())
 
     def apply(self, data: Dataset, context: Context) -> Change:
         frame = data.table.frame

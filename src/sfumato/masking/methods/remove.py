@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context, Step
 from sfumato.release import Change
 from sfumato.schema import Dataset
+
+if TYPE_CHECKING:
+    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 
 __all__ = ["Remove"]
 
@@ -20,6 +25,7 @@ class Remove(Step):
     truthful = True
     simulable = False
     leaves_values = True
+    out_of_core = True
     main = "columns"
     examples = ({"columns": ["name"]},)
     reference = "Sweeney (2000), Simple Demographics Often Identify People Uniquely, Carnegie Mellon University"
@@ -28,6 +34,17 @@ class Remove(Step):
     """The columns to remove; all identifiers when left out."""
 
     def apply(self, data: Dataset, context: Context) -> Change:
+        names = self._names(data)
+        frame = data.table.frame.drop(names)
+        return Change(table=data.table.with_frame(frame), public={"columns": list(names)}, touched=frozenset(names))
+
+    def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
+        from sfumato.masking.out_of_core.stored_table import StoredChange
+
+        names = self._names(table.empty)
+        return StoredChange(table=table.without(names), public={"columns": list(names)}, touched=frozenset(names))
+
+    def _names(self, data: Dataset) -> tuple[str, ...]:
         names = data.identifiers if self.columns is None else self.columns
         data.table.require(names)
         if set(names) >= set(data.table.columns):
@@ -35,5 +52,4 @@ class Remove(Step):
                 "remove: every column would be removed, so nothing is left to release.",
                 fix="Give at least one column another role than `identifier`, or pseudonymize one.",
             )
-        frame = data.table.frame.drop(names)
-        return Change(table=data.table.with_frame(frame), public={"columns": list(names)}, touched=frozenset(names))
+        return names

@@ -39,6 +39,7 @@ class Round(Masking):
 
     simulable = True
     stronger = {"base": "more"}
+    independent_columns = True
     main = "base"
     examples = ({"base": 10}, {"base": 5, "variant": "random"}, {"base": 5, "variant": "controlled"})
     reference = "Willenborg, de Waal: Elements of Statistical Disclosure Control (2001), doi:10.1007/978-1-4613-0121-9"

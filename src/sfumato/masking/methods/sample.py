@@ -39,6 +39,7 @@ class Sample(Step):
     truthful = True
     simulable = False
     stronger = {"fraction": "less"}
+    out_of_core = True
     main = "fraction"
     examples = ({"fraction": 0.5},)
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
@@ -47,6 +48,11 @@ class Sample(Step):
     """Share of the records that is released (a fraction: 0.1 is 10 %)."""
     strata: tuple[str, ...] = ()
     """Columns whose combinations are sampled separately, each at the same fraction."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        data.table.require(self.strata)
+        weights = tuple(name for name in data.schema.names(Role.WEIGHT) if name in data.table.columns)
+        return ((self, (*self.strata, *weights) or data.table.columns[:1]),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         data.table.require(self.strata)

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.errors import BadParameter, WrongKind
-from sfumato.masking.base import Context
+from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import Masking, numbered
 from sfumato.release import Change
 from sfumato.schema import Dataset, Kind
@@ -61,6 +61,10 @@ class ShiftDates(Masking):
     """Whether shifts are whole weeks, so that weekdays stay (needs at least 7 days)."""
     person: str | None = None
     """Column that says whose row it is. Left out: the privacy unit of the schema, else every row by itself."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        unit = self.person or data.schema.unit
+        return ((self, tuple(dict.fromkeys((*self.chosen(data), *([] if unit is None else [unit]))))),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.errors import BadParameter, TooFewRows
-from sfumato.masking.base import Context
+from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import ORDERED, Floats, Masking, Rows, fitting, refuse_not_finite, sorted_rows
 from sfumato.release import Change
@@ -83,6 +83,10 @@ class Shuffle(Masking):
                 "shuffle: a column is both given and shuffled or a stratum.", fix="Keep it in one place."
             )
         return self.given
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        names = self.chosen(data)
+        return ((self, tuple(dict.fromkeys((*names, *self._given(data, names), *self.strata)))),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names = self.chosen(data)

@@ -45,6 +45,7 @@ class SuppressCells(Step):
     truthful = True
     simulable = False
     coarsens = True
+    out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"importance": {"age": 3.0}})
     reference = (
         "Templ, Kowarik, Meindl (2015), Statistical disclosure control for micro-data using the R package sdcMicro, "
@@ -53,6 +54,9 @@ class SuppressCells(Step):
 
     importance: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
     """What an emptied cell of a column costs; 1 for columns not named. Dearer columns are spared."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        return ((self, (*data.quasi, *data.sensitive)),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         unknown = [name for name in self.importance if name not in data.quasi]

@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.errors import BadParameter
-from sfumato.masking.base import Context
+from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._masking import ORDERED, Masking, Rows, fitting, numbered, refuse_not_finite, split
 from sfumato.release import Change
 from sfumato.schema import Dataset, Kind
@@ -69,6 +69,12 @@ class Swap(Masking):
     household: str | None = None
     """Column that groups rows into households; whole households of the same size are exchanged, member by member in
     the order of the file, and a household is as risky as its riskiest member."""
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        household = () if self.household is None else (self.household,)
+        columns = (*(self.columns or ()), *data.quasi, *self.strata, *self.near, *(self.keys or ()), *household)
+        data.table.require(columns)
+        return ((self, tuple(dict.fromkeys(columns))),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names = self.columns

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.errors import BadParameter, TooFewRows, missing_extra
-from sfumato.masking.base import Context
+from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
 from sfumato.release import Change
@@ -55,6 +55,7 @@ class Synthesize(Masking):
     kinds = frozenset(Kind)
     simulable = False
     stronger = {"min_leaf": "more"}
+    out_of_core = False
     examples = ({"model": "copula"}, {"model": "trees", "min_leaf": 10})
     reference = (
         "Reiter: Using CART to generate partially synthetic public use microdata. Journal of Official Statistics 21 "
@@ -76,6 +77,9 @@ class Synthesize(Masking):
         if self.columns is None:
             return tuple(n for n in data.table.columns if n not in {*data.identifiers, *self.strata})
         return super().chosen(data)
+
+    def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
+        return ()
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame

@@ -47,6 +47,8 @@ class TopBottomCode(Masking):
 
     simulable = True
     stronger = {"top_percent": "more", "bottom_percent": "more"}
+    independent_columns = True
+    reads_weights = True
     examples = ({"top": 60}, {"top_percent": 5, "bottom_percent": 5}, {"top_percent": 10, "replace_by": "mean"})
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
 

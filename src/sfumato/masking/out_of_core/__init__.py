@@ -1,5 +1,6 @@
-"""Files larger than memory: the same recipe, run by DuckDB or Spark where the data lies."""
+"""Masking of files larger than memory, in DuckDB or Spark."""
 
-from sfumato.masking.out_of_core.run import ProtectedFile, check_file, protect_file
+from sfumato.masking.out_of_core.run import ProtectedFile, protect_file
+from sfumato.masking.out_of_core.verdicts import check_file
 
 __all__ = ["ProtectedFile", "check_file", "protect_file"]

@@ -34,8 +34,8 @@ class CodedColumn:
     """A column of the source with the numbers that its values are counted under."""
 
     name: str
-    number: int
-    """Which column of the source it is."""
+    cell: str
+    """Its name in statements."""
     values: pl.Series
     """The distinct values, "no value" included."""
     hierarchy: BoundHierarchy

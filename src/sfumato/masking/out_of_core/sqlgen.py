@@ -1,13 +1,13 @@
-"""The SQL of a large release, in DuckDB's words; Spark gets the same statements transpiled.
+"""SQL for masking out of core, in DuckDB's dialect; Spark gets the same statements transpiled.
 
-Inside, source column number i is called ``c{i}``, so no name of a file can clash with a name of ours.
+Column number i of the source is called ``c{i}`` in statements, so that names in a file cannot clash with ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sfumato.data.sql_quoting import quoted_name
@@ -15,15 +15,15 @@ from sfumato.schema import Kind
 from sfumato.schema.casting import BOOLEANS
 
 __all__ = [
-    "ReleasePlan",
+    "KeyColumn",
     "base",
     "blanked",
     "counted",
-    "distinct",
     "estimated",
     "failed_casts",
+    "released",
+    "row_map",
     "text",
-    "transformed",
 ]
 
 _TYPES = {
@@ -41,7 +41,9 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def blanked(source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence[Any]]) -> str:
+def blanked(
+    source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence[Any]], *, row_number: str | None = None
+) -> str:
     """The source with missing codes read as empty cells, by the rules of :func:`sfumato.data.missing.is_missing`."""
 
     def hits(name: str) -> Iterator[str]:
@@ -67,7 +69,8 @@ def blanked(source: str, kinds: Mapping[str, Kind], codes: Mapping[str, Sequence
             else quoted_name(name)
         )
 
-    return f"(SELECT {', '.join(map(value, kinds))} FROM {source} AS m)" if codes else source
+    columns = [*map(value, kinds), *([] if row_number is None else [quoted_name(row_number)])]
+    return f"(SELECT {', '.join(columns)} FROM {source} AS m)" if codes else source
 
 
 def _cast(cell: str, kind: Kind) -> str:
@@ -88,8 +91,15 @@ def _cast(cell: str, kind: Kind) -> str:
             return plain
 
 
-def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats: Collection[str] = ()) -> str:
-    """All columns of the source under our names, in their declared kinds.
+def base(
+    source: str,
+    columns: Sequence[str],
+    casts: Mapping[str, Kind],
+    floats: Collection[str] = (),
+    *,
+    row_number: str | None = None,
+) -> str:
+    """All columns of the source under our names, in their declared kinds, with the row number as ``rn``.
 
     Zero has no sign in the columns that are ``floats``: -0.0 and 0.0 are one value to every count, and must not differ
     in what is written.
@@ -99,7 +109,8 @@ def base(source: str, columns: Sequence[str], casts: Mapping[str, Kind], floats:
         cell = _cast(quoted_name(name), casts[name]) if name in casts else quoted_name(name)
         return f"CASE WHEN {cell} = 0 THEN 0 ELSE {cell} END" if name in floats else cell
 
-    chosen = [f"{value(name)} AS c{i}" for i, name in enumerate(columns)]
+    number = "0" if row_number is None else quoted_name(row_number)
+    chosen = [*(f"{value(name)} AS c{i}" for i, name in enumerate(columns)), f"{number} AS rn"]
     return f"SELECT {', '.join(chosen)} FROM {source}"
 
 
@@ -112,102 +123,62 @@ def failed_casts(source: str, casts: Mapping[str, Kind]) -> str:
     return f"SELECT {', '.join(asked)} FROM {source}"
 
 
-def distinct(source: str, column: int) -> str:
-    """The distinct values of a column."""
-    return f"SELECT DISTINCT c{column} AS value FROM ({source}) AS b"
-
-
-def counted(source: str, runs: Sequence[Sequence[tuple[int, int, int]]]) -> str:
-    """Distinct combinations and how many rows hold each: the one GROUP BY that everything rests on.
-
-    A run of columns (number, width, number of "no value") is packed into one key, by way of the tables ``code_{i}``
-    (value, code). The last column of a run counts in ones.
-    """
-    names = ", ".join(f"k{position}" for position in range(len(runs)))
-    return f"SELECT {names}, COUNT(*) AS n FROM ({_keyed(source, runs)}) AS g GROUP BY {names}"
-
-
-def estimated(source: str, runs: Sequence[Sequence[tuple[int, int, int]]]) -> str:
-    """About how many distinct combinations there are, without holding them."""
-    names = [f"k{position}" for position in range(len(runs))]
-    key = names[0] if len(runs) == 1 else f"CONCAT_WS('-', {', '.join(names)})"
-    return f"SELECT APPROX_COUNT_DISTINCT({key}) AS n FROM ({_keyed(source, runs)}) AS g"
-
-
-def _keyed(source: str, runs: Sequence[Sequence[tuple[int, int, int]]]) -> str:
-    joins, keys = [], []
-    for position, run in enumerate(runs):
-        key = "CAST(0 AS BIGINT)"
-        for i, width, empty in run:
-            key = f"({key} * {max(width, 1)} + COALESCE(n{i}.code, {empty}))"
-            joins.append(f"LEFT JOIN code_{i} AS n{i} ON b.c{i} = n{i}.value")
-        keys.append(f"{key} AS k{position}")
-    return f"SELECT {', '.join(keys)} FROM ({source}) AS b {' '.join(joins)}"
-
-
 @dataclass(frozen=True, kw_only=True)
-class ReleasePlan:
-    """What becomes of each column of the source, by its number."""
+class KeyColumn:
+    """A column in a packed integer key."""
 
-    columns: Sequence[str]
-    """Names of the source's columns."""
-    kept: Sequence[int]
-    """Columns of the release."""
-    constants: Mapping[int, str] = field(default_factory=dict)
-    """Columns that show one label everywhere."""
-    maps: Mapping[int, bool] = field(default_factory=dict)
-    """Columns shown through the table ``map_{i}`` (value, label); True: it says something of empty cells."""
-    quasi: Sequence[int] = ()
-    """Columns that the table ``fate`` (``k{i}``, ..., fate) names classes by."""
-    fate: bool = False
-    """Whether some classes are suppressed: fate 1 whole, fate 2 only in ``partly``."""
-    starred: Sequence[int] = ()
-    """Columns that show ``*`` in rows that are suppressed whole and kept."""
-    partly: Sequence[int] = ()
-    """Columns that show ``*`` in rows that are suppressed partly."""
-    drop: bool = True
-    """Leave rows out that are suppressed whole."""
-    pseudonyms: Mapping[int, tuple[str, int]] = field(default_factory=dict)
-    """Columns replaced by the keyed hash of (scope, value), of so many digits."""
-    shuffled: bool = True
+    cell: str
+    codes: str
+    """Name of the table (value, code) that the engine joins."""
+    width: int
+    """Codes are below this number."""
+    empty: int
+    """Code of a missing value."""
 
 
-def transformed(source: str, plan: ReleasePlan, *, order: str | None) -> str:
-    """The release. The one-row table ``secret`` holds the keys, so that none stands in the text of a statement."""
-    joins = []
-    shown: dict[int, str] = {}
-    for i in range(len(plan.columns)):
-        if i in plan.constants:
-            shown[i] = text(plan.constants[i])
-        elif i in plan.maps:
-            same = "IS NOT DISTINCT FROM" if plan.maps[i] else "="
-            joins.append(f"LEFT JOIN map_{i} AS m{i} ON b.c{i} {same} m{i}.value")
-            shown[i] = f"m{i}.label"
-        elif i in plan.pseudonyms:
-            scope, digits = plan.pseudonyms[i]
-            message = f"ENCODE({text(scope)} || CHR(0) || CAST(b.c{i} AS VARCHAR))"
-            inner = f"UNHEX(SHA256(s.ipad || {message}))"
-            shown[i] = f"CASE WHEN b.c{i} IS NOT NULL THEN SUBSTR(SHA256(s.opad || {inner}), 1, {digits}) END"
-        else:
-            shown[i] = f"b.c{i}"
-    picked = [f"{shown[i]} AS r{i}" for i in dict.fromkeys((*plan.kept, *plan.quasi))]
-    if plan.shuffled and order is not None:
-        row = ", ".join(f"CAST(b.c{i} AS VARCHAR)" for i in range(len(plan.columns)))
-        picked.append(f"{order.format(f'CONCAT_WS(CHR(31), s.shuffle, {row})')} AS place")
-    rows = f"SELECT {', '.join(picked)} FROM ({source}) AS b CROSS JOIN secret AS s {' '.join(joins)}"
-    final = []
-    for i in plan.kept:
-        value = f"r.r{i}"
-        if plan.fate and (i in plan.starred or i in plan.partly):
-            fates = [*([1] if i in plan.starred else []), *([2] if i in plan.partly else [])]
-            value = f"CASE WHEN f.fate IN ({', '.join(map(str, fates))}) THEN '*' ELSE r.r{i} END"
-        final.append(f"{value} AS {quoted_name(plan.columns[i])}")
-    statement = f"SELECT {', '.join(final)} FROM ({rows}) AS r"
-    if plan.fate:
-        on = " AND ".join(f"r.r{i} IS NOT DISTINCT FROM f.k{i}" for i in plan.quasi)
-        statement += f" LEFT JOIN fate AS f ON {on}"
-        if plan.drop:
-            statement += " WHERE f.fate IS NULL OR f.fate <> 1"
-    if plan.shuffled and order is not None:
-        statement += " ORDER BY r.place"
-    return statement
+def counted(table: str, keys: Sequence[Sequence[KeyColumn]]) -> str:
+    """Distinct combinations of columns and the number of rows of each.
+
+    Each sequence of columns is packed into one integer key ``k0``, ``k1``, ...; its last column counts in ones.
+    """
+    names = ", ".join(f"k{position}" for position in range(len(keys)))
+    return f"SELECT {names}, COUNT(*) AS n FROM ({_keyed(table, keys)}) AS g GROUP BY {names}"
+
+
+def estimated(table: str, keys: Sequence[Sequence[KeyColumn]]) -> str:
+    """About how many distinct combinations there are, in constant memory."""
+    names = [f"k{position}" for position in range(len(keys))]
+    key = names[0] if len(keys) == 1 else f"CONCAT_WS('-', {', '.join(names)})"
+    return f"SELECT APPROX_COUNT_DISTINCT({key}) AS n FROM ({_keyed(table, keys)}) AS g"
+
+
+def _keyed(table: str, keys: Sequence[Sequence[KeyColumn]]) -> str:
+    joins, packed = [], []
+    for position, run in enumerate(keys):
+        key = "CAST(0 AS BIGINT)"
+        for column in run:
+            key = f"({key} * {max(column.width, 1)} + COALESCE(n_{column.cell}.code, {column.empty}))"
+            joins.append(f"LEFT JOIN {column.codes} AS n_{column.cell} ON b.{column.cell} = n_{column.cell}.value")
+        packed.append(f"{key} AS k{position}")
+    return f"SELECT {', '.join(packed)} FROM ({table}) AS b {' '.join(joins)}"
+
+
+def released(table: str, cells: Mapping[str, str], *, order: str, key: str | None) -> str:
+    """The release: columns under their own names, shuffled by a keyed hash of the row number, or in original order.
+
+    ``key`` is a table of one row with the column ``shuffle``, so that the key does not stand in the statement.
+    """
+    columns = ", ".join(f"t.{cell} AS {quoted_name(name)}" for name, cell in cells.items())
+    return f"SELECT {columns} {_ordered(table, order, key)}"
+
+
+def row_map(table: str, *, order: str, key: str | None) -> str:
+    """For each row of the release, the number of the row of the original."""
+    return f"SELECT t.rn AS original_row {_ordered(table, order, key)}"
+
+
+def _ordered(table: str, order: str, key: str | None) -> str:
+    if key is None:
+        return f"FROM ({table}) AS t ORDER BY t.rn"
+    place = order.format("CONCAT_WS(CHR(31), s.shuffle, CAST(t.rn AS VARCHAR))")
+    return f"FROM ({table}) AS t CROSS JOIN {key} AS s ORDER BY {place}, t.rn"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,7 +90,8 @@ class Duckdb(Engine):
         source: str | Path,
         *,
         options: Mapping[str, Any] | None = None,
-        writes: Path | None = None,
+        writes: Sequence[Path] = (),
+        numbered: bool = False,
         temporary: Path | None = None,
         progress: Progress = SILENT,
     ) -> AbstractContextManager[Workspace]:
@@ -98,6 +99,7 @@ class Duckdb(Engine):
             source,
             options=options,
             writes=writes,
+            numbered=numbered,
             memory=self.memory or _WORKSPACE_MEMORY,
             threads=self.threads,
             temporary=temporary,

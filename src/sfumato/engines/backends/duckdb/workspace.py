@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from sfumato.data.scan import scan
+from sfumato.data.scan import FileScan, scan
 from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.engines.memory import memory_bytes
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, UnknownFormat, WriteFailed
 from sfumato.progress import Progress
@@ -36,8 +39,18 @@ class DuckdbWorkspace(Workspace):
 
     order: ClassVar[str] = "MD5_NUMBER_UPPER({})"
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, source: str, progress: Progress) -> None:
-        self._connection, self.source, self._progress = connection, source, progress
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        source: str,
+        *,
+        row_number: str | None,
+        folder: Path,
+        memory: int,
+        progress: Progress,
+    ) -> None:
+        self._connection, self.source, self.row_number = connection, source, row_number
+        self._folder, self.memory, self._progress = folder, memory, progress
 
     def query(self, statement: str, title: str) -> pl.DataFrame:
         import duckdb
@@ -54,6 +67,13 @@ class DuckdbWorkspace(Workspace):
     def put(self, name: str, frame: pl.DataFrame) -> None:
         self._connection.register(name, frame.to_arrow())
 
+    def store(self, name: str, frame: pl.DataFrame) -> None:
+        path = self._folder / f"{name}.parquet"
+        frame.write_parquet(path)
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMPORARY VIEW {quoted_name(name)} AS FROM read_parquet({quoted_path(path)})"
+        )
+
     def write(self, statement: str, path: Path, suffix: str) -> None:
         import duckdb
 
@@ -64,7 +84,7 @@ class DuckdbWorkspace(Workspace):
         with self._progress_of("writing"):
             try:
                 options = FORMATS[suffix] + (self._force_quote(statement) if suffix == ".csv" else "")
-                self._connection.execute(f"COPY ({statement}) TO {quoted_path(path)} ({options})")
+                self._connection.execute(f"COPY ({statement}) TO {quoted_path(path)} ({options}, USE_TMP_FILE false)")
             except duckdb.Error as failure:
                 raise _translated(failure, "writing") from None
 
@@ -121,13 +141,51 @@ def open_workspace(
     source: str | Path,
     *,
     options: Mapping[str, Any] | None,
-    writes: Path | None,
+    writes: Sequence[Path],
+    numbered: bool,
     memory: str,
     threads: int | None,
     temporary: Path | None,
     progress: Progress,
 ) -> Iterator[Workspace]:
-    """A locked-down DuckDB that reads the source, writes one file and reaches nothing else."""
+    """A locked-down DuckDB that reads the source, writes the named files and reaches nothing else."""
     file = scan(source, **(options or {}))
-    with file.connect(memory=memory, threads=threads, temporary=temporary, writes=writes, ordered=False) as connection:
-        yield DuckdbWorkspace(connection, file.expression, progress)
+    limits: dict[str, Any] = {"memory": memory, "threads": threads, "temporary": temporary}
+    with tempfile.TemporaryDirectory(prefix="sfumato-duckdb-", dir=temporary) as name:
+        folder = Path(name).resolve()
+        row_number = None
+        if numbered:
+            file, row_number = _numbered(file, folder / "source.parquet", limits)
+        with file.connect(**limits, writes=writes, folder=folder, ordered=False) as connection:
+            yield DuckdbWorkspace(
+                connection,
+                file.expression,
+                row_number=row_number,
+                folder=folder,
+                memory=memory_bytes(memory),
+                progress=progress,
+            )
+
+
+def _numbered(file: FileScan, staged: Path, limits: Mapping[str, Any]) -> tuple[FileScan, str]:
+    """The source with a column that numbers its rows, and the name of that column.
+
+    A Parquet file knows its row numbers. Other sources are copied to a Parquet file first, which also spares reading
+    text again in every pass.
+    """
+    import duckdb
+
+    names = {name.lower() for name in file.columns}
+    if not file.attached and file.path.suffix.lower() in (".parquet", ".pq") and "file_row_number" not in names:
+        expression = f"read_parquet({quoted_path(file.path)}, file_row_number = true)"
+        return replace(file, expression=expression), "file_row_number"
+    row_number = "row_number"
+    while row_number in names:
+        row_number += "_"
+    statement = f"SELECT *, row_number() OVER () - 1 AS {row_number} FROM {file.expression}"
+    with file.connect(**limits, writes=[staged]) as connection:
+        try:
+            connection.execute(f"COPY ({statement}) TO {quoted_path(staged)} (FORMAT parquet)")
+        except duckdb.Error as failure:
+            raise _translated(failure, "copying the source") from None
+    return scan(staged), row_number

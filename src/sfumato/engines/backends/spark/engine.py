@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
@@ -67,11 +67,19 @@ class Spark(Engine):
         source: str | Path,
         *,
         options: Mapping[str, Any] | None = None,
-        writes: Path | None = None,
+        writes: Sequence[Path] = (),
+        numbered: bool = False,
         temporary: Path | None = None,
         progress: Progress = SILENT,
     ) -> AbstractContextManager[Workspace]:
-        return open_workspace(source, options=options, memory=self.memory, threads=self.threads, temporary=temporary)
+        return open_workspace(
+            source,
+            options=options,
+            numbered=numbered,
+            memory=self.memory,
+            threads=self.threads,
+            temporary=temporary,
+        )
 
     @contextmanager
     def keep_open(self) -> Iterator[None]:

@@ -1,0 +1,118 @@
+"""Full-domain generalization of a stored table: search on the counted classes, apply by SQL joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.errors import NotApplicable
+from sfumato.masking.equivalence_classes import EquivalenceClasses, number_rows
+from sfumato.masking.metric import metric_of
+from sfumato.masking.out_of_core.counting import coded_column, count_combinations, raise_levels
+from sfumato.masking.out_of_core.counts import CodedColumn, compressed, refuse_overlap, tracked_columns
+from sfumato.masking.out_of_core.sqlgen import text
+from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+from sfumato.masking.population import shared_population
+from sfumato.schema import ROOT
+
+if TYPE_CHECKING:
+    from sfumato.masking.base import Context
+    from sfumato.masking.methods.generalize import Generalize
+
+__all__ = ["generalize_stored"]
+
+Mask = npt.NDArray[np.bool_]
+
+
+def generalize_stored(step: Generalize, table: StoredTable, context: Context) -> StoredChange:
+    """Levels, suppressed classes and values are the same as in memory.
+
+    With more than ``table.combinations`` distinct combinations, the columns with most values start at a coarser level;
+    the outcome names these levels (``raised``) and does not claim to be optimal.
+    """
+    quasi = table.empty.quasi
+    if not quasi:
+        raise NotApplicable("No column has the role `quasi`.", fix="Give the columns outsiders know that role.")
+    track = tracked_columns(context.models, table.empty.sensitive, metric_of(step.metric).target)
+    coded = [coded_column(table, name, level=step.lowest.get(name, 0)) for name in quasi]
+    coded, raised = raise_levels(table, coded, step.highest)
+    counts = count_combinations(table, coded, [coded_column(table, name) for name in track])
+    refuse_overlap(counts)
+    classes = compressed(counts, shared_population(context.models, counts.sample()))
+    chosen = step.model_copy(update={"lowest": {**step.lowest, **raised}})
+    space, best, public, private = chosen.decide(classes, context)
+    if raised:
+        public |= {"optimal": False, "raised": raised}
+    whole, partly = step.fates(space, best)
+    suppressed = int(classes.sizes[whole].sum())
+    masked = _generalized(table, step, coded, classes, best.levels, whole, partly)
+    return StoredChange(table=masked, public=public, private={**private, "suppressed_whole": suppressed})
+
+
+def _generalized(
+    table: StoredTable,
+    step: Generalize,
+    coded: Sequence[CodedColumn],
+    classes: EquivalenceClasses,
+    levels: Sequence[int],
+    whole: Mask,
+    partly: Mask,
+) -> StoredTable:
+    """The table with labels in place of values, and without or with ``*`` in the classes that are suppressed."""
+    drop = step.suppressed == "remove"
+    occurs = classes.sizes > 0
+    whole, partly = whole & occurs, partly & occurs
+    starred = set(classes.columns) if whole.any() and not drop else set()
+    in_part = set(step.only or ()) if partly.any() else set()
+    failed = _one_of_each(classes, levels, whole | partly)
+    shown: dict[str, str] = {}
+    joins: list[str] = []
+    keys: list[pl.Series] = []
+    for position, (column, level) in enumerate(zip(coded, levels, strict=True)):
+        values, hierarchy, cell = column.values, column.hierarchy, column.cell
+        as_text = level > 0 or column.name in starred or column.name in in_part
+        labels = hierarchy.decode(hierarchy.encode(values), level) if level else values
+        labels = labels.cast(pl.String) if as_text else labels
+        if level and hierarchy.levels[level].size == 1 and not labels.null_count():
+            shown[column.name] = text(str(labels[0]))
+        elif as_text:
+            name = table.put("map", pl.DataFrame({"value": values, "label": labels}))
+            same = "IS NOT DISTINCT FROM" if (values.is_null() & labels.is_not_null()).any() else "="
+            joins.append(f"LEFT JOIN {name} AS m_{cell} ON t.{cell} {same} m_{cell}.value")
+            shown[column.name] = f"m_{cell}.label"
+        # the label that a failing class shows, by way of any value with the same code
+        place = np.zeros(column.width, dtype=np.intp)
+        place[column.codes] = np.arange(len(column.codes))
+        keys.append(labels.gather(place[classes.codes[failed, position]]).alias(f"k_{cell}"))
+    labelled = table.with_expressions(shown, joins=" ".join(joins))
+    if not len(failed):
+        return labelled
+    fate = pl.DataFrame(keys).with_columns(pl.Series("fate", np.where(whole[failed], 1, 2).astype(np.int32)))
+    on = " AND ".join(f"t.{column.cell} IS NOT DISTINCT FROM f.k_{column.cell}" for column in coded)
+    stars: dict[str, str] = {}
+    for column in coded:
+        fates = [*(["1"] if column.name in starred else []), *(["2"] if column.name in in_part else [])]
+        if fates:
+            stars[column.name] = f"CASE WHEN f.fate IN ({', '.join(fates)}) THEN '{ROOT}' ELSE t.{column.cell} END"
+    return labelled.with_expressions(
+        stars,
+        joins=f"LEFT JOIN {table.put('fate', fate)} AS f ON {on}",
+        where="WHERE f.fate IS NULL OR f.fate <> 1" if drop else "",
+    )
+
+
+def _one_of_each(table: EquivalenceClasses, levels: Sequence[int], chosen: Mask) -> npt.NDArray[np.intp]:
+    """One combination for each class at ``levels`` that holds a chosen one."""
+    inside = np.flatnonzero(chosen)
+    if not len(inside):
+        return inside
+    chosen_levels = [h.levels[level] for h, level in zip(table.hierarchies, levels, strict=True)]
+    labels = [level.codes[table.codes[inside, i]] for i, level in enumerate(chosen_levels)]
+    number, count = number_rows(labels, [level.size for level in chosen_levels])
+    first = np.zeros(count, dtype=np.intp)
+    first[number] = inside
+    return first
