@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from masking_table import dataset, frame
 from polars.testing import assert_frame_equal
 
 from sfumato.engines.backends.duckdb import Duckdb
@@ -22,6 +21,8 @@ from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.masking.pipeline import protect
 from sfumato.registry import registry
 from sfumato.rng import Rng
+from sfumato.testing.masking_sample import masking_frame as frame
+from sfumato.testing.masking_sample import masking_sample as dataset
 
 CASES = [
     pytest.param(kind, parameters, id=f"{kind.part_name()}-{number}")
@@ -71,8 +72,8 @@ def assert_same(folder: Path, *steps: Step, **more: Any) -> None:
     expected, rows = in_memory(*steps)
     done, stored = out_of_core(folder, *steps, **more)
     assert_frame_equal(stored, rows.with_columns(pl.col(pl.Enum, pl.Categorical).cast(pl.String)), check_exact=True)
-    assert list(done.steps) == [one.public() for one in expected.done]
-    assert [_less(one) for one in done.private] == [_less(one.private()) for one in expected.done]
+    assert list(done.steps) == [one.public() for one in expected.steps]
+    assert [_less(one) for one in done.private] == [_less(one.private()) for one in expected.steps]
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
 
 

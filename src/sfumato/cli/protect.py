@@ -75,7 +75,7 @@ def command(
         from sfumato.reports.terminal import print_protection
 
         print_protection(protection.to_dict())
-    if ending is None and protection.lineage is not None:
+    if ending is None and protection.original is not None:
         ending = release_suffix(source)
     document = protection.save(out, suffix=ending, force=force, unmet=unmet)
     return _show(document, out, as_json=as_json)
