@@ -281,7 +281,7 @@ class OutOfTime(NotApplicable):
 
 
 class SecretAccessRefused(SfumatoError):
-    """A sealed value was printed, compared, computed with or serialized before a permit opened it."""
+    """A secret value was printed, compared, computed with or serialized instead of opened with a permit."""
 
     code = "SFU-601"
     status = 3

@@ -1,4 +1,4 @@
-"""Exact numbers: what a person writes as 0.05 is the rational 1/20, and shares of rows are counted in integers."""
+"""Exact rational numbers: 0.05 is read as 1/20, and shares of rows are computed in integers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_DIGITS = 400
 
 
 def rational(value: Number) -> Fraction:
-    """The rational number that was written, not the binary float nearest to it.
+    """The rational number as written in decimal, not the nearest binary float.
 
     >>> rational(0.05), rational("1/3"), rational(2)
     (Fraction(1, 20), Fraction(1, 3), Fraction(2, 1))
@@ -23,10 +23,10 @@ def rational(value: Number) -> Fraction:
         raise BadParameter("a number is needed, not true or false.")
     try:
         if isinstance(value, Decimal) or (isinstance(value, str) and "e" in value.lower()):
-            written = Decimal(value)
-            if written and not -_MOST_DIGITS < written.adjusted() < _MOST_DIGITS:
-                raise ValueError  # as a fraction, 1e999999999 would fill the memory, and 1e-999999999 as well
-            return Fraction(written) if written else Fraction(0)
+            decimal = Decimal(value)
+            if decimal and not -_MOST_DIGITS < decimal.adjusted() < _MOST_DIGITS:
+                raise ValueError  # the fraction of 1e999999999 or 1e-999999999 would exhaust the memory
+            return Fraction(decimal) if decimal else Fraction(0)
         return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError, InvalidOperation):
         raise BadParameter("a finite number is needed, such as 0.05 or 1/3.") from None

@@ -1,7 +1,7 @@
-"""Seedable randomness for masking, attacks and sampling. Differential privacy never uses it.
+"""Seedable random number streams for masking, attacks and sampling. Differential privacy does not use them.
 
-Every consumer draws from a stream of its own, named after it. Adding a step to a recipe or an attack to a study
-therefore leaves the draws of all others as they were.
+Every consumer has a stream of its own, with its own name. Adding a step to a recipe or an attack to a study therefore
+does not change the random numbers of the others.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Rng:
     >>> bool(a == b)
     True
 
-    The seed is a secret of the data holder: who knows method, parameters *and* seed can undo a masking. It is
-    therefore never shown by ``repr`` and never written into a release.
+    The seed is a secret of the data holder: an adversary who knows method, parameters *and* seed can undo a masking.
+    It is not part of the ``repr`` and is never written to a release.
     """
 
     __slots__ = ("_path", "_seed", "generator")
@@ -43,7 +43,7 @@ class Rng:
         """The stream itself: a :class:`numpy.random.Generator`."""
 
     def child(self, *names: object) -> Rng:
-        """The independent stream of that name; the same name gives the same stream again."""
+        """The independent stream of that name. The same name gives the same stream."""
         return Rng(self._seed, _path=(*self._path, *map(str, names)))
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""Secrets in transit: a value that refuses to be seen until somebody with a permit opens it.
+"""Secret values: query results, keys and row maps that cannot be read without a permit.
 
-True query results, keys and row maps travel as :class:`SecretValue`. Printing, logging, formatting, JSON, pickling,
-comparing and computing with one are refused, so a leak is an exception in a test and not a line in a log file.
+Printing, logging, formatting, JSON, pickling, comparing and computing with a :class:`SecretValue` raise an error, so
+that a leak fails a test instead of appearing in a log file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Permit:
-    """The right to open sealed values for a stated purpose: a budget receipt, the use of a key."""
+    """The right to open secret values for a stated purpose, such as a budget receipt or the use of a key."""
 
     __slots__ = ("purpose",)
 
@@ -28,10 +28,10 @@ class Permit:
 
 
 class SecretValue(Generic[T]):
-    """A value nobody sees without a permit.
+    """A value that only :meth:`open` with a permit returns.
 
     >>> SecretValue(42)
-    <Sealed>
+    <SecretValue>
     >>> SecretValue(42).open(Permit("a doctest"))
     42
     """
@@ -42,16 +42,16 @@ class SecretValue(Generic[T]):
         self._value = value
 
     def open(self, permit: Permit) -> T:
-        """The value, for the purpose the permit names."""
+        """The value, for the purpose that the permit names."""
         if not isinstance(permit, Permit):
-            raise SecretAccessRefused("A sealed value opens with a permit only.")
+            raise SecretAccessRefused("A secret value is opened with a permit only.")
         return self._value
 
     def __repr__(self) -> str:
-        return "<Sealed>"
+        return "<SecretValue>"
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise SecretAccessRefused("A sealed value can be neither shown, compared, computed with nor stored.")
+        raise SecretAccessRefused("A secret value cannot be printed, compared, computed with or stored.")
 
     __str__ = __format__ = __bytes__ = _refuse
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse

@@ -68,7 +68,7 @@ def test_a_receipt_adds_up_what_is_drawn() -> None:
         receipt.use(concentrated("1/4"))
 
 
-def test_sealed_values_stay_sealed() -> None:
+def test_secret_values_cannot_be_printed() -> None:
     with pytest.raises(SecretAccessRefused):
         str(SecretValue(4))
     assert issubclass(SecretAccessRefused, SfumatoError)

@@ -87,8 +87,8 @@ def vector(mechanism: Mechanism, value: int, count: int) -> np.ndarray:
 
 def calls(result: Callable[[Any], int] = int) -> Callable[[Mechanism, Any, int], np.ndarray]:
     def draw(mechanism: Mechanism, value: Any, count: int) -> np.ndarray:
-        paid, sealed = receipt(mechanism), SecretValue(np.array(value))
-        return np.array([result(mechanism.release(sealed, receipt=paid)) for _ in range(count)])
+        paid, secret = receipt(mechanism), SecretValue(np.array(value))
+        return np.array([result(mechanism.release(secret, receipt=paid)) for _ in range(count)])
 
     return draw
 

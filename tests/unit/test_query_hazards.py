@@ -283,10 +283,10 @@ def test_sums_per_person_are_exact_in_any_order() -> None:
     assert len(totals) == 1
 
 
-def test_true_values_travel_sealed() -> None:
+def test_true_values_are_secret_values() -> None:
     running = Duckdb().start({"t": table(n=[5, 6]).to_arrow()})
     result = running.run("SELECT n FROM t")
-    assert repr(result) == "<Sealed>"
+    assert repr(result) == "<SecretValue>"
     for peek in (str, list, len, bool, copy.copy, copy.deepcopy):
         with pytest.raises(SecretAccessRefused):
             peek(result)

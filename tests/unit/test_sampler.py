@@ -13,10 +13,10 @@ from sfumato.dp import os_random, sampler
 from sfumato.dp.sampler import (
     bernoulli,
     bernoulli_exp,
-    coarser,
     discrete_gaussian,
     discrete_laplace,
     exponential_race,
+    round_scale_up,
     rounded_normal,
 )
 from sfumato.errors import BadParameter
@@ -64,16 +64,16 @@ def test_exact_decisions_agree_with_the_truth() -> None:
     assert sampler._below_exp(0, Fraction(30)) is True
     assert sampler._below_exp((1 << 53) - 1, Fraction(1, 10)) is False
     assert sampler._whole_exponential(int(2**53 * np.exp(-3.5))) == 3
-    assert sampler._photo_finish([(4, 10, Fraction(0), 1), (9, 1 << 52, Fraction(0), 1)]) == 4
+    assert sampler._refine_race([(4, 10, Fraction(0), 1), (9, 1 << 52, Fraction(0), 1)]) == 4
 
 
 @pytest.mark.usefixtures("fixed_bytes")
 def test_race_with_near_ties_goes_the_exact_way(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    exact = sampler._photo_finish
+    exact = sampler._refine_race
     monkeypatch.setattr(sampler, "_FULL", 2.0**53)
     monkeypatch.setattr(sampler, "_prefixes", lambda count: np.zeros(count))
-    monkeypatch.setattr(sampler, "_photo_finish", lambda runners: seen.append(len(runners)) or exact(runners))
+    monkeypatch.setattr(sampler, "_refine_race", lambda runners: seen.append(len(runners)) or exact(runners))
     chosen = [exponential_race(np.array([0, 0, 2]), Fraction(1)) for _ in range(600)]
     assert set(seen) == {3}
     weight = np.array([1, 1, np.exp(-2)])
@@ -93,8 +93,8 @@ def test_race_respects_sizes_and_never_picks_an_empty_candidate() -> None:
     "scale", [Fraction(1, 3), Fraction(10, 3), Fraction(2**80, 3**40), Fraction(10**17, 10**16 + 1)]
 )
 def test_a_scale_is_never_made_smaller(scale: Fraction) -> None:
-    assert coarser(scale) >= scale
-    assert coarser(scale) <= scale * (1 + Fraction(1, 10**5)) + Fraction(1, 1 << 20)
+    assert round_scale_up(scale) >= scale
+    assert round_scale_up(scale) <= scale * (1 + Fraction(1, 10**5)) + Fraction(1, 1 << 20)
 
 
 def test_large_scales_stay_inside_machine_integers() -> None:

@@ -1,4 +1,4 @@
-"""Sealed values, random streams, exact numbers, parts and their registry."""
+"""Secret values, random streams, exact numbers, parts and their registry."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("leak", LEAKS.values(), ids=LEAKS.keys())
-def test_a_sealed_value_does_not_leak(leak: Callable[[Any], Any]) -> None:
+def test_a_secret_value_does_not_leak(leak: Callable[[Any], Any]) -> None:
     with pytest.raises(SecretAccessRefused) as caught:
         leak(SecretValue(12345))
     assert "12345" not in str(caught.value)
 
 
-def test_a_sealed_value_shows_nothing_and_opens_with_a_permit_only() -> None:
-    sealed = SecretValue(12345)
-    assert repr(sealed) == "<Sealed>"
-    assert "12345" not in repr([sealed])
+def test_a_secret_value_shows_nothing_and_opens_with_a_permit_only() -> None:
+    secret = SecretValue(12345)
+    assert repr(secret) == "<SecretValue>"
+    assert "12345" not in repr([secret])
     with pytest.raises(TypeError):
-        json.dumps(sealed)
+        json.dumps(secret)
     with pytest.raises(SecretAccessRefused):
-        sealed.open("please")  # type: ignore[arg-type]
-    assert sealed.open(Permit("a test")) == 12345
+        secret.open("please")  # type: ignore[arg-type]
+    assert secret.open(Permit("a test")) == 12345
 
 
 def test_streams_repeat_by_name_and_differ_between_names() -> None:

@@ -1,10 +1,9 @@
-"""The exact privacy of normal noise: which (epsilon, delta) a squared distance, in standard deviations, costs.
+"""Analytic Gaussian mechanism: the exact trade-off between epsilon and delta of normal noise.
 
-Normal noise of standard deviation s on a vector that one unit moves by at most D in L2 norm is (epsilon, delta)-private
-if and only if P(m/2 - epsilon/m) - exp(epsilon) · P(-m/2 - epsilon/m) <= delta, where m = D/s and P is the normal
-distribution function (Balle and Wang 2018, arXiv 1805.06530, Theorem 8). ``squared`` is m². Searches are made in
-floats; what they find is then evaluated in decimals with far more digits than it needs and rounded up, so that a poor
-search costs tightness and never truth.
+Normal noise of standard deviation s on a vector with L2 sensitivity D is (epsilon, delta)-private if and only if
+P(m/2 - epsilon/m) - exp(epsilon) · P(-m/2 - epsilon/m) <= delta, where m = D/s and P is the normal distribution
+function (Balle and Wang 2018, arXiv 1805.06530, Theorem 8). ``squared`` is m². Searches run in floats; their result is
+verified in high-precision decimals and rounded up, so that an inaccurate search makes a bound looser but never wrong.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ __all__ = ["normal_delta", "normal_epsilon", "squared_for"]
 
 _DIGITS = Context(prec=150, rounding=ROUND_HALF_EVEN, Emax=10**9, Emin=-(10**9))
 _FAR = 14
-"""Beyond so many standard deviations lies less than 10**-44."""
+"""The tail beyond this many standard deviations is below 10**-44."""
 _SURE = Fraction(1, 10**60)
-"""More than all roundings together: at most 500 terms of less than 10**45, each off by less than 10**-147 of itself."""
+"""Bound on the total rounding error: at most 500 terms below 10**45 with a relative error below 10**-147 each."""
 _SMALLEST = Fraction(1, 10**30)
 _STEP = 1 << 80
 
 
 @cache
 def _root_of_two_pi() -> Decimal:
-    """By Machin's formula for pi."""
+    """sqrt(2·pi), with pi by Machin's formula."""
 
     def arctan(inverse: int) -> Decimal:
         term, total, n = _DIGITS.divide(Decimal(1), Decimal(inverse)), Decimal(0), 0
@@ -47,11 +46,11 @@ def _root_of_two_pi() -> Decimal:
 
 
 def _normal(x: Fraction) -> tuple[Fraction, Fraction]:
-    """Two rationals around the normal distribution function at ``x``."""
+    """A lower and an upper bound of the normal distribution function at ``x``."""
     if abs(x) > _FAR:
         beyond = Fraction(1, 10**44)
         return (Fraction(0), beyond) if x < 0 else (1 - beyond, Fraction(1))
-    # 1/2 + sum of (-1)**n x**(2n+1) / (2**n n! (2n+1)) / sqrt(2 pi): the terms alternate, and fall once n > x²/2.
+    # 1/2 + sum of (-1)**n x**(2n+1) / (2**n n! (2n+1)) / sqrt(2 pi): an alternating series, decreasing for n > x²/2.
     z = _DIGITS.divide(Decimal(x.numerator), Decimal(x.denominator))
     half = _DIGITS.divide(_DIGITS.multiply(z, z), Decimal(2))
     power, total, n = z, Decimal(0), 0
@@ -65,10 +64,10 @@ def _normal(x: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def normal_delta(squared: Fraction, epsilon: Fraction) -> Fraction:
-    """A rational at or just above the smallest delta at this epsilon."""
+    """An upper bound of the smallest delta at this epsilon."""
     if squared <= 0:
         return Fraction(0)
-    m = sqrt_up(squared)  # delta grows with it
+    m = sqrt_up(squared)  # delta increases with m
     here, there = _normal(m / 2 - epsilon / m), _normal(-m / 2 - epsilon / m)
     return min(Fraction(1), max(Fraction(0), here[1] - exp_bracket(epsilon, 60)[0] * there[0]))
 
@@ -82,34 +81,34 @@ def _rough_delta(m: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=1024)
 def normal_epsilon(squared: Fraction, delta: Fraction) -> Fraction:
-    """A rational epsilon, as small as found, that normal noise at this squared distance keeps with this delta."""
+    """A rational epsilon, close to the smallest, at which normal noise is (epsilon, delta)-DP at a squared distance."""
     if squared <= 0:
         return Fraction(0)
-    m, wanted = sqrt(squared), float(delta)
-    low, high = 0.0, m * m / 2 + m * sqrt(2 * log(1 / wanted))
+    m, target = sqrt(squared), float(delta)
+    low, high = 0.0, m * m / 2 + m * sqrt(2 * log(1 / target))
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if _rough_delta(m, middle) <= wanted else (middle, high)
+        low, high = (low, middle) if _rough_delta(m, middle) <= target else (middle, high)
     for slack in (0, 10**-13, 10**-11, 10**-9, 10**-6):
-        found = Fraction(high) * (1 + rational(slack))
-        found = Fraction(-(-found.numerator * _STEP // found.denominator), _STEP)
-        if normal_delta(squared, found) <= delta:
-            return found
-    return epsilon_at(squared / 2, delta)  # normal noise is concentrated, too
+        epsilon = Fraction(high) * (1 + rational(slack))
+        epsilon = Fraction(-(-epsilon.numerator * _STEP // epsilon.denominator), _STEP)
+        if normal_delta(squared, epsilon) <= delta:
+            return epsilon
+    return epsilon_at(squared / 2, delta)  # normal noise also satisfies zCDP
 
 
 @lru_cache(maxsize=1024)
 def squared_for(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """A rational squared distance, as large as found, that normal noise hides at this epsilon and delta."""
+    """A rational squared distance, close to the largest, at which normal noise is (epsilon, delta)-DP."""
     if epsilon <= 0 or not _SMALLEST <= delta < 1:
         raise BadParameter("epsilon must be above 0 and delta between 1e-30 and 1.")
-    low, high = 0.0, 8 * (1 + sqrt(epsilon))  # at the end of it, delta is above 0.99
+    low, high = 0.0, 8 * (1 + sqrt(epsilon))  # at the upper end, delta is above 0.99
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _rough_delta(middle, float(epsilon)) <= float(delta) else (low, middle)
     for slack in (10**-13, 10**-11, 10**-9, 10**-6, 10**-3):
-        found = Fraction(low) ** 2 * (1 - rational(slack))
-        found = Fraction(found.numerator * _STEP // found.denominator, _STEP)
-        if found > 0 and normal_epsilon(found, delta) <= epsilon:
-            return found
+        squared = Fraction(low) ** 2 * (1 - rational(slack))
+        squared = Fraction(squared.numerator * _STEP // squared.denominator, _STEP)
+        if squared > 0 and normal_epsilon(squared, delta) <= epsilon:
+            return squared
     raise BadParameter("delta is too small for so small an epsilon.", fix="Use a larger epsilon or delta.")

@@ -1,4 +1,4 @@
-"""Budgets in whole grains: costs are rounded up, caps down, and integers cannot drift."""
+"""Fixed-point budgets: losses as integers, with costs rounded up and caps rounded down."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 __all__ = ["DELTA_GRAIN", "SIZE_GRAIN", "Grains", "cap_in_grains", "cost_in_grains", "loss_of"]
 
 SIZE_GRAIN = Fraction(1, 10**9)
-"""One grain of epsilon or rho."""
+"""The unit of epsilon and rho."""
 DELTA_GRAIN = Fraction(1, 10**18)
-"""One grain of delta."""
+"""The unit of delta."""
 _MOST = 10**18
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grains:
-    """A loss in whole grains of one measure."""
+    """A loss in whole units (grains) of one measure."""
 
     measure: PrivacyMeasure
     size: int
@@ -39,8 +39,8 @@ def _up(value: Fraction, grain: Fraction) -> int:
 
 def cost_in_grains(loss: PrivacyLoss, measure: PrivacyMeasure) -> Grains:
     """A cost, rounded up."""
-    told = loss.to(measure)
-    return Grains(measure=measure, size=min(_up(told.size, SIZE_GRAIN), _MOST), delta=_up(told.delta, DELTA_GRAIN))
+    cost = loss.to(measure)
+    return Grains(measure=measure, size=min(_up(cost.size, SIZE_GRAIN), _MOST), delta=_up(cost.delta, DELTA_GRAIN))
 
 
 def cap_in_grains(loss: PrivacyLoss) -> Grains:
@@ -50,6 +50,6 @@ def cap_in_grains(loss: PrivacyLoss) -> Grains:
 
 
 def loss_of(grains: Grains) -> PrivacyLoss:
-    """Grains as a loss."""
+    """The loss of a number of grains."""
     delta = min(grains.delta * DELTA_GRAIN, Fraction(1))
     return PrivacyLoss(measure=grains.measure, size=grains.size * SIZE_GRAIN, delta=delta)

@@ -1,14 +1,14 @@
-"""The ledger: who spent how much of whose budget. Append-only, hash-chained, durable before anything is computed.
+"""Privacy budget ledger: append-only, hash-chained, durable before anything is computed.
 
-A cost is written *before* the data is read and is never given back, so a crash, a time-out or an error costs budget and
-never privacy. Three caps hold at once: the data set's own (everybody together, so that analysts who pool their answers
-gain nothing), the analyst's on that data set, and the analyst's over all data sets. A data set without a cap of its own
-cannot be spent on.
+A cost is written *before* the data is read and is never refunded, so a crash, a timeout or an error costs budget and
+never privacy. Three caps hold at once: that of the data set (all analysts together, so that colluding analysts gain
+nothing), that of the analyst on the data set, and that of the analyst over all data sets. A data set without a cap of
+its own cannot be charged.
 
-Rows are entries of one chain: each carries the SHA-256 of itself and its predecessor, and the running totals of its
-three accounts, so a check reads three rows however long the ledger is. The chain shows tampering by anybody who cannot
-rewrite the whole file; who can should be kept from it, or the last hash kept elsewhere (``sfumato ledger verify``
-prints it).
+The entries form one hash chain: each has the SHA-256 of itself and its predecessor, and the running totals of its three
+accounts, so that a charge reads three rows whatever the length of the ledger. The chain reveals tampering unless the
+whole file is rewritten: restrict write access to it, or keep the last hash elsewhere (``sfumato ledger verify`` prints
+it).
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ _START = "0" * 64
 
 
 class Transaction(Protocol):
-    """One exclusive writer's view of the store."""
+    """A transaction of a store."""
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement with ``?`` for each value and give its rows."""
+        """Run one statement, with ``?`` for each value, and return its rows."""
         ...
 
 
 class Store(Protocol):
-    """A database that keeps the chain."""
+    """A database with the tables of the ledger."""
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """Everything inside happens at once and durably, one writer at a time, or not at all."""
+        """An exclusive, atomic and durable write transaction."""
         ...
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A consistent view for reading."""
+        """A consistent read transaction."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One line of the ledger."""
+    """One entry of the ledger."""
 
     number: int
     at: str
@@ -75,7 +75,7 @@ class Entry:
     hash: str
 
     def digest(self) -> str:
-        """The hash this entry must carry."""
+        """The hash of this entry's contents and its predecessor."""
         body = [
             self.number, self.at, self.kind, self.dataset, self.analyst, self.measure, self.size, self.delta,
             self.about, self.totals, self.previous,
@@ -94,7 +94,7 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM sfumato_ledger"
 
 @dataclass(frozen=True, kw_only=True)
 class Balance:
-    """Cap, spent and left of one account; ``cap`` is None where none was set."""
+    """Cap, spent and remaining loss of one account; ``cap`` and ``left`` are None if no cap was set."""
 
     cap: PrivacyLoss | None
     spent: PrivacyLoss
@@ -102,14 +102,14 @@ class Balance:
 
 
 class Ledger:
-    """Budgets of data sets and analysts. ``Ledger.open(path_or_url)`` opens or makes one."""
+    """Budgets of data sets and analysts. ``Ledger.open(path_or_url)`` opens or creates one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     @property
     def store(self) -> Store:
-        """The database itself, for what else must outlive the process."""
+        """The database, for other records that must be as durable as the ledger."""
         return self._store
 
     @classmethod
@@ -124,23 +124,25 @@ class Ledger:
         return cls(SqliteStore(where))
 
     def set_cap(self, cap: PrivacyLoss, *, dataset: str = "", analyst: str = "", by: str = "owner") -> Entry:
-        """Set the cap of a data set, of an analyst on a data set, or of an analyst. Earlier spending still counts."""
+        """Set the cap of a data set, of an analyst on a data set, or of an analyst. Earlier charges still count."""
         if not dataset and not analyst:
-            raise BadParameter("a cap belongs to a data set, an analyst, or an analyst on a data set.")
+            raise BadParameter("a cap needs a data set, an analyst, or both.")
         grains = cap_in_grains(cap)
         with self._store.write() as transaction:
             if dataset and analyst:
                 own = _cap(transaction, dataset, "")
                 if own is not None and own.measure is not grains.measure:
-                    raise BadParameter(f"the data set's budget is in {own.measure}; state the analyst's in it, too.")
+                    raise BadParameter(
+                        f"the data set's budget is in {own.measure}; use the same measure for the analyst."
+                    )
             totals = [_total(transaction, dataset, analyst, which, grains.measure) for which in range(3)]
             _same_measure(totals, grains.measure)
             return _append(transaction, "cap", dataset, analyst, grains, by, totals)
 
     def reserve(self, cost: PrivacyLoss, *, dataset: str, analyst: str, query: str) -> Receipt:
-        """Charge ``cost`` to all three accounts or to none; the receipt is given once the charge is on disk."""
+        """Charge ``cost`` to all three accounts or to none, and return a receipt once the charge is on disk."""
         if not dataset or not analyst:
-            raise BadParameter("a charge names its data set and its analyst.")
+            raise BadParameter("a charge needs a data set and an analyst.")
         with self._store.write() as transaction:
             own = _cap(transaction, dataset, "")
             if own is None:
@@ -159,7 +161,7 @@ class Ledger:
         return issue(cost, entry=entry.number)
 
     def balance(self, *, dataset: str = "", analyst: str = "") -> Balance:
-        """What an account may still spend by itself; the smallest of three accounts is what a query may cost."""
+        """Cap, spent and remaining loss of one account. A query must fit all three accounts that it is charged to."""
         with self._store.read() as transaction:
             cap = _cap(transaction, dataset, analyst)
             measure = cap.measure if cap is not None else _measure(transaction, dataset, analyst)
@@ -171,19 +173,19 @@ class Ledger:
         return Balance(cap=loss_of(cap), spent=loss_of(spent), left=loss_of(left))
 
     def remember(self, key: str, body: str) -> str:
-        """Keep a noisy answer under a key; the one kept first stays and is given back."""
+        """Store a noisy answer under a key and return it; if the key has an answer already, return that one."""
         with self._store.write() as transaction:
-            found = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
-            if found:
-                return str(found[0][0])
+            rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
+            if rows:
+                return str(rows[0][0])
             transaction.query("INSERT INTO sfumato_answers (key, body) VALUES (?, ?)", key, body)
         return body
 
     def recall(self, key: str) -> str | None:
-        """The noisy answer kept under a key, or None."""
+        """The noisy answer stored under a key, or None."""
         with self._store.read() as transaction:
-            found = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
-        return str(found[0][0]) if found else None
+            rows = transaction.query("SELECT body FROM sfumato_answers WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
 
     def entries(self) -> Iterator[Entry]:
         """All entries in order."""
@@ -192,29 +194,29 @@ class Ledger:
         return (_entry(row) for row in rows)
 
     def verify(self, *, last: str | None = None) -> str:
-        """Check every hash, number and running total; give the last hash. ``last`` is one noted down earlier."""
+        """Check every hash, number and running total, and return the last hash. ``last`` is a hash returned earlier."""
         previous, seen = _START, last is None or last == _START
         totals: dict[tuple[int, str, str], Grains] = {}
         for number, entry in enumerate(self.entries(), start=1):
             if entry.number != number or entry.previous != previous or entry.digest() != entry.hash:
                 raise LedgerBroken(
                     f"Entry {entry.number} does not follow from the one before it.",
-                    fix="Compare with an export or a backup; nothing after this entry can be trusted.",
+                    fix="Compare with an export or a backup. No later entry can be trusted.",
                     number=entry.number,
                 )
             if entry.kind == "spend":
                 charge = Grains(measure=PrivacyMeasure(entry.measure), size=entry.size, delta=entry.delta)
-                told = []
+                expected = []
                 for which, key in enumerate(_accounts(entry.dataset, entry.analyst)):
                     before = totals.get((which, *key), Grains(measure=charge.measure, size=0, delta=0))
                     totals[(which, *key)] = before + charge
-                    told.append(before + charge)
-                if _told(told) != entry.totals:
-                    raise LedgerBroken(f"Entry {entry.number} carries a wrong total.", number=entry.number)
+                    expected.append(before + charge)
+                if _totals_json(expected) != entry.totals:
+                    raise LedgerBroken(f"Entry {entry.number} has a wrong running total.", number=entry.number)
             previous = entry.hash
             seen = seen or previous == last
         if not seen:
-            raise LedgerBroken("The hash noted down earlier is not in the chain: entries were cut off or replaced.")
+            raise LedgerBroken("The earlier hash is not in the chain: entries were removed or replaced.")
         return previous
 
 
@@ -222,7 +224,7 @@ def _accounts(dataset: str, analyst: str) -> tuple[tuple[str, str], ...]:
     return (dataset, ""), (dataset, analyst), ("", analyst)
 
 
-def _told(totals: list[Grains]) -> str:
+def _totals_json(totals: list[Grains]) -> str:
     return json.dumps([[total.size, total.delta] for total in totals], separators=(",", ":"))
 
 
@@ -251,7 +253,7 @@ def _total(transaction: Transaction, dataset: str, analyst: str, which: int, mea
         return Grains(measure=measure, size=0, delta=0)
     size, delta = json.loads(rows[0][1])[which]
     if PrivacyMeasure(rows[0][0]) is not measure:
-        raise BadParameter(f"this account has been charged in {rows[0][0]} and cannot go on in {measure}.")
+        raise BadParameter(f"this account is charged in {rows[0][0]} and cannot change to {measure}.")
     return Grains(measure=measure, size=size, delta=delta)
 
 
@@ -262,7 +264,7 @@ def _measure(transaction: Transaction, dataset: str, analyst: str) -> PrivacyMea
 
 def _same_measure(totals: list[Grains], measure: PrivacyMeasure) -> None:
     if any(total.measure is not measure for total in totals):
-        raise BadParameter("an account cannot change its measure.")
+        raise BadParameter("the measure of an account cannot be changed.")
 
 
 def _append(
@@ -273,7 +275,7 @@ def _append(
     draft = Entry(
         number=number, at=datetime.now(UTC).isoformat(timespec="milliseconds"), kind=kind, dataset=dataset,
         analyst=analyst, measure=str(grains.measure), size=grains.size, delta=grains.delta, about=about,
-        totals=_told(totals), previous=previous, hash="",
+        totals=_totals_json(totals), previous=previous, hash="",
     )  # fmt: skip
     entry = replace(draft, hash=draft.digest())
     marks = ", ".join("?" * len(_COLUMNS))

@@ -1,4 +1,4 @@
-"""How much privacy an answer costs: exact rationals in one of two measures, with an order and a sum.
+"""Privacy loss as exact rationals in one of two measures, with partial order and composition.
 
 ``epsilon`` with ``delta`` is classic differential privacy (pure when delta is 0). ``rho`` with ``delta`` is
 zero-concentrated differential privacy, delta-approximate when delta is above 0 (Bun and Steinke 2016,
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class PrivacyMeasure(StrEnum):
-    """In what a loss is counted."""
+    """The measure of a privacy loss."""
 
     EPSILON = "epsilon"
     RHO = "rho"
@@ -42,7 +42,7 @@ class PrivacyMeasure(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyLoss:
-    """A bound on what one privacy unit can lose. Smaller is safer; not every two losses can be compared.
+    """A bound on the privacy loss of one unit. Losses are partially ordered.
 
     >>> pure("0.1") + pure("0.2")
     Loss(epsilon=3/10)
@@ -61,7 +61,7 @@ class PrivacyLoss:
             raise BadParameter("delta is a probability and lies in 0 .. 1.")
 
     def to(self, measure: PrivacyMeasure) -> PrivacyLoss:
-        """The same promise in another measure; only epsilon can become rho (rho = epsilon**2 / 2) without a delta."""
+        """The same guarantee in another measure. Only epsilon converts to rho (epsilon**2 / 2) without a delta."""
         if measure is self.measure:
             return self
         if measure is PrivacyMeasure.RHO:
@@ -69,23 +69,21 @@ class PrivacyLoss:
         if self.size == 0:
             return PrivacyLoss(measure=measure, size=self.size, delta=self.delta)
         raise NotComparable(
-            "A loss in rho has no epsilon without a delta.", fix="State a delta: `loss.at(delta)` gives the epsilon."
+            "A loss in rho has no epsilon without a delta.", fix="Use `loss.at(delta)` to get the epsilon at a delta."
         )
 
     def at(self, delta: Number) -> PrivacyLoss:
-        """The (epsilon, delta) promise that this loss implies at that delta in all."""
-        wanted = rational(delta)
+        """The (epsilon, delta) guarantee that this loss implies, with ``delta`` in total."""
+        total = rational(delta)
         if self.measure is PrivacyMeasure.EPSILON:
-            if wanted < self.delta:
-                raise NotComparable("The loss has a larger delta of its own.")
-            return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=self.size, delta=wanted)
-        if self.size == 0 and wanted >= self.delta:
-            return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=Fraction(0), delta=wanted)
-        if wanted <= self.delta:
-            raise NotComparable("A delta above the loss's own is needed to state its epsilon.")
-        return PrivacyLoss(
-            measure=PrivacyMeasure.EPSILON, size=epsilon_at(self.size, wanted - self.delta), delta=wanted
-        )
+            if total < self.delta:
+                raise NotComparable("The loss already has a larger delta.")
+            return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=self.size, delta=total)
+        if self.size == 0 and total >= self.delta:
+            return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=Fraction(0), delta=total)
+        if total <= self.delta:
+            raise NotComparable("The delta must exceed the delta that the loss already has.")
+        return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=epsilon_at(self.size, total - self.delta), delta=total)
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         if not isinstance(other, PrivacyLoss):
@@ -99,7 +97,7 @@ class PrivacyLoss:
         )
 
     def __le__(self, other: PrivacyLoss) -> bool:
-        """Whether this promise is at least as strong as the other."""
+        """Whether this guarantee is at least as strong as the other."""
         if self.measure is other.measure:
             return self.size <= other.size and self.delta <= other.delta
         if other.measure is PrivacyMeasure.RHO:
@@ -112,22 +110,21 @@ class PrivacyLoss:
         return other <= self
 
     def times(self, count: int) -> PrivacyLoss:
-        """The loss of that many answers, each costing this."""
+        """The loss of that many answers with this loss each."""
         if count < 0:
             raise BadParameter("a number of answers cannot be negative.")
         return PrivacyLoss(measure=self.measure, size=self.size * count, delta=min(self.delta * count, Fraction(1)))
 
     def group(self, size: int) -> PrivacyLoss:
-        """What ``size`` units lose together (group privacy).
+        """Group privacy: the loss of ``size`` units together.
 
-        Pure: k·epsilon. Approximate: (k·epsilon, k·exp((k-1)·epsilon)·delta). Concentrated: k²·rho, known only without
-        a delta.
+        Pure: k·epsilon. Approximate: (k·epsilon, k·exp((k-1)·epsilon)·delta). Concentrated: k²·rho, only for delta = 0.
         """
         if size < 1:
             raise BadParameter("a group has at least one member.")
         if self.measure is PrivacyMeasure.RHO:
             if self.delta and size > 1:
-                raise NotComparable("Group privacy of a concentrated loss is known only without delta.")
+                raise NotComparable("Group privacy of a zero-concentrated loss is defined only for delta = 0.")
             return PrivacyLoss(measure=self.measure, size=self.size * size**2, delta=self.delta)
         growth = exp_bracket((size - 1) * self.size)[1] if self.delta and size > 1 else Fraction(1)
         return PrivacyLoss(
@@ -172,12 +169,12 @@ def concentrated(rho: Number, delta: Number = 0) -> PrivacyLoss:
 
 
 def sequential(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
-    """Several answers about the same units: losses add up, also when later questions depend on earlier answers."""
+    """Sequential composition: losses of answers about the same units add up, also for adaptive questions."""
     return reduce(PrivacyLoss.__add__, losses, NOTHING)
 
 
 def parallel(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
-    """Answers about disjoint units: each unit is touched by one of them, so the largest counts."""
+    """Parallel composition: for answers about disjoint units, the loss is the largest of them."""
     items = list(losses)
     if len({loss.measure for loss in items}) > 1:
         items = [loss.to(PrivacyMeasure.RHO) for loss in items]
@@ -188,7 +185,9 @@ def parallel(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
 
 
 def advanced(losses: Iterable[PrivacyLoss], delta: Number) -> PrivacyLoss:
-    """Advanced composition: a smaller epsilon than the sum for many small losses, at ``delta`` more.
+    """Advanced composition: an epsilon smaller than the sum for many small losses, at an additional ``delta``.
+
+    The losses must be fixed in advance: this is not a filter for adaptively chosen losses.
 
     The smaller of the sum and the heterogeneous bound sum e_i·(exp(e_i) - 1)/(exp(e_i) + 1) + sqrt(2·ln(1/delta)·sum
     e_i²) (Kairouz, Oh and Viswanath 2015, doi:10.1109/TIT.2017.2685505, Theorem 3.5), rounded up.
@@ -215,8 +214,10 @@ def _delta_exponent(rho: float, epsilon: float, order: float) -> float:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    """The order that proves the smallest delta, by Newton's method on the derivative, (2a - 1)·rho - epsilon +
-    ln(1 - 1/a): it grows and is concave, so that from below no step goes too far."""
+    """The order with the smallest delta, by Newton's method on the derivative, (2a - 1)·rho - epsilon + ln(1 - 1/a).
+
+    The derivative is increasing and concave, so that steps from below do not overshoot.
+    """
     order = max((epsilon / rho + 1) / 2, 1 + 1e-9)
     for _ in range(70):
         left = epsilon - (2 * order - 1) * rho - log1p(-1 / order)
@@ -232,8 +233,8 @@ def epsilon_at(rho: Fraction, delta: Fraction) -> Fraction:
     """A rational epsilon such that rho-zCDP implies (epsilon, delta)-DP.
 
     Any order a > 1 proves epsilon = a·rho + ln((a-1)/a) + (ln(1/delta) - ln a)/(a-1) (Canonne, Kamath and Steinke 2020,
-    Proposition 12). The order is looked for in floats; the bound at that order is then evaluated exactly and rounded
-    up, so that a poor search costs tightness and never truth.
+    Proposition 12). The order is searched in floats; the bound at that order is evaluated with directed rounding, so
+    that an inaccurate search makes the bound looser but never wrong.
 
     >>> float(epsilon_at(Fraction(1, 2), Fraction(1, 10**6))) < 5.3
     True
@@ -263,20 +264,20 @@ def _round_up(value: Fraction, step: int = 10**15) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def rho_for(epsilon: Number, delta: Number) -> Fraction:
-    """A rational rho, as large as found, such that rho-zCDP implies (epsilon, delta)-DP."""
-    wanted, chance = rational(epsilon), rational(delta)
-    if wanted <= 0 or not 0 < chance < 1:
+    """A rational rho, close to the largest, such that rho-zCDP implies (epsilon, delta)-DP."""
+    limit, chance = rational(epsilon), rational(delta)
+    if limit <= 0 or not 0 < chance < 1:
         raise BadParameter("epsilon must be above 0 and delta between 0 and 1.")
-    low, high, target = 0.0, 4 * max(float(wanted), 1.0), log(float(chance))
+    low, high, target = 0.0, 4 * max(float(limit), 1.0), log(float(chance))
     for _ in range(60):
         middle = (low + high) / 2
-        if middle > 0 and _delta_exponent(middle, float(wanted), _best_order(middle, float(wanted))) <= target:
+        if middle > 0 and _delta_exponent(middle, float(limit), _best_order(middle, float(limit))) <= target:
             low = middle
         else:
             high = middle
     for slack in (0, 10**-12, 10**-9, 10**-6, 10**-3):
         rho = Fraction(low) * (1 - rational(slack))
         rho = Fraction(rho.numerator * 2**80 // rho.denominator, 2**80)
-        if rho > 0 and epsilon_at(rho, chance) <= wanted:
+        if rho > 0 and epsilon_at(rho, chance) <= limit:
             return rho
     raise BadParameter("delta is too small for so small an epsilon.", fix="Use a larger epsilon or delta.")

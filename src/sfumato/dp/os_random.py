@@ -1,4 +1,4 @@
-"""Random words from the operating system. There is no seed: noise that can be repeated can be subtracted."""
+"""Random numbers from the operating system. There is no seed: noise that can be repeated can be subtracted."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ Ints = npt.NDArray[np.int64]
 
 
 def words(count: int) -> Words:
-    """That many independent, uniform 64-bit words."""
+    """Independent, uniform 64-bit words."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
 def bits(count: int) -> npt.NDArray[np.bool_]:
-    """That many fair coins."""
+    """Independent fair coin flips."""
     packed = np.frombuffer(os.urandom((count + 7) // 8), dtype=np.uint8)
     return np.unpackbits(packed, count=count).view(np.bool_)
 
 
 def below(bound: int, count: int) -> Ints:
-    """That many uniform integers in 0 .. bound - 1 (bound at most 2**62), exactly, by rejection."""
+    """Uniform integers in 0 .. bound - 1 (bound at most 2**62), by rejection sampling."""
     if not 1 <= bound <= 1 << 62:
         raise ValueError("the bound must lie in 1 .. 2**62")
     if bound & (bound - 1) == 0:
         return (words(count) & np.uint64(bound - 1)).astype(np.int64)
     fair = np.uint64((1 << 64) // bound * bound - 1)
-    found = words(count)
-    found = found[found <= fair]
-    while len(found) < count:
-        more = words(count - len(found) + 16)
-        found = np.concatenate([found, more[more <= fair]])
-    return (found[:count] % np.uint64(bound)).astype(np.int64)
+    accepted = words(count)
+    accepted = accepted[accepted <= fair]
+    while len(accepted) < count:
+        more = words(count - len(accepted) + 16)
+        accepted = np.concatenate([accepted, more[more <= fair]])
+    return (accepted[:count] % np.uint64(bound)).astype(np.int64)
 
 
 def below_big(bound: int) -> int:

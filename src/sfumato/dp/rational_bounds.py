@@ -1,7 +1,7 @@
-"""Logarithms, exponentials and roots as exact rationals that are known to lie above or below the true value.
+"""Directed rounding: rational upper and lower bounds of logarithms, exponentials and square roots.
 
-Privacy losses are rounded up and probabilities down, never to the nearest. Python's ``decimal`` gives ``exp`` and
-``ln`` correctly rounded, so one unit in the last place brackets the truth.
+Privacy losses are rounded up and probabilities down, never to the nearest. Python's ``decimal`` rounds ``exp`` and
+``ln`` correctly, so the true value lies within one unit in the last place.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _contexts(digits: int) -> tuple[Context, Context]:
 
 
 def exp_bracket(power: Fraction, digits: int = 40) -> tuple[Fraction, Fraction]:
-    """Two rationals around e to the power ``power``.
+    """A lower and an upper bound of exp(power).
 
     >>> low, high = exp_bracket(Fraction(1))
     >>> low < high, round(float(low), 6)
@@ -37,7 +37,7 @@ def exp_bracket(power: Fraction, digits: int = 40) -> tuple[Fraction, Fraction]:
 
 
 def ln_bracket(value: Fraction, digits: int = 40) -> tuple[Fraction, Fraction]:
-    """Two rationals around the natural logarithm of ``value``."""
+    """A lower and an upper bound of the natural logarithm of ``value``."""
     if value <= 0:
         raise BadParameter("a logarithm needs a number above 0.")
     if value == 1:
@@ -49,12 +49,12 @@ def ln_bracket(value: Fraction, digits: int = 40) -> tuple[Fraction, Fraction]:
 
 
 def ln_up(value: Fraction) -> Fraction:
-    """A rational at or just above ln(value), to 30 digits."""
+    """An upper bound of ln(value), to 30 digits."""
     return ln_bracket(value, 30)[1]
 
 
 def sqrt_up(value: Fraction) -> Fraction:
-    """A rational at or just above the square root; exact for squares of rationals.
+    """An upper bound of the square root; exact for squares of rationals.
 
     >>> sqrt_up(Fraction(9, 4)), sqrt_up(Fraction(2)) ** 2 >= 2
     (Fraction(3, 2), True)

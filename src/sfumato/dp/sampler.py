@@ -1,12 +1,12 @@
-"""Exact samplers for discrete noise, many at a time.
+"""Exact, vectorized samplers of discrete Laplace, discrete Gaussian and rounded normal noise.
 
-Every decision compares a uniform real number, revealed 53 bits at a time, with a probability such as exp(-x). A
-floating-point bracket around the probability settles it when it can, which is nearly always; when the revealed bits
-fall inside the bracket, more bits are drawn and the probability is bracketed by exact rationals until they differ. The
-outcome is therefore distributed exactly as stated: floats decide how fast, never what. The time depends on the random
-bits and the parameters alone, not on any data.
+Every decision compares a uniform real number, of which 53 bits are drawn first, with a probability such as exp(-x). A
+floating-point interval around the probability nearly always decides. If the drawn bits lie inside the interval, more
+bits are drawn and the probability is bounded by exact rationals until the two differ. The output therefore has exactly
+the stated distribution: floats affect the speed, never the result. The run time depends on the random bits and the
+parameters, not on the data.
 
-The rejection schemes are those of Canonne, Kamath and Steinke (2020), doi:10.48550/arXiv.2004.00010.
+The rejection samplers are those of Canonne, Kamath and Steinke (2020), doi:10.48550/arXiv.2004.00010.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = [
     "SMALLEST_NORMAL",
     "bernoulli",
     "bernoulli_exp",
-    "coarser",
     "discrete_gaussian",
     "discrete_laplace",
     "exponential_race",
+    "round_scale_up",
     "rounded_normal",
 ]
 
@@ -39,8 +39,8 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 _MARGIN = 2.0**-36
-"""Half width of the bracket around a probability computed in floats, relative. NumPy's exp and log err by less than
-2**-50; the arguments below err by less than 2**-40."""
+"""Relative half width of the interval around a probability computed in floats. The error of NumPy's exp and log is
+below 2**-50, that of their arguments below 2**-40."""
 _PRECISION = 53
 _FULL = 2.0**_PRECISION
 
@@ -50,14 +50,14 @@ def _prefixes(count: int) -> Floats:
 
 
 def _reveal(prefix: int, known: int) -> tuple[int, int]:
-    """64 more bits of a uniform number whose first ``known`` bits are ``prefix``."""
+    """Draw 64 more bits of a uniform number whose first ``known`` bits are ``prefix``."""
     return (prefix << 64) | int(words(1)[0]), known + 64
 
 
 def bernoulli(chance: Fraction, count: int) -> Flags:
-    """Coins that show True with exactly this rational chance."""
+    """Independent Bernoulli variables with exactly this rational probability."""
     if not 0 <= chance <= 1:
-        raise BadParameter("a chance lies in 0 .. 1.")
+        raise BadParameter("a probability lies in 0 .. 1.")
     if chance.denominator <= 1 << 62:
         flags: Flags = below(chance.denominator, count) < chance.numerator
         return flags
@@ -65,14 +65,14 @@ def bernoulli(chance: Fraction, count: int) -> Flags:
 
 
 Rate = Fraction | Callable[[], tuple[Fraction, Fraction]]
-"""A rational, or two around a number of which every call reveals more."""
+"""A rational, or a function whose calls return ever closer lower and upper bounds of a number."""
 
 
 def bernoulli_exp(rates: Floats, exact: Callable[[int], Rate]) -> Flags:
-    """One coin per rate x >= 0 that shows True with chance exp(-x).
+    """One Bernoulli variable with probability exp(-x) for each rate x >= 0.
 
-    ``rates`` are floats whose exp(-x) errs by less than the margin; ``exact(i)`` gives the i-th rate and is asked for
-    only when the float cannot decide.
+    ``rates`` are floats whose exp(-x) has a relative error below the margin. ``exact(i)`` returns the exact i-th rate
+    and is called only where the float cannot decide.
     """
     prefix = _prefixes(len(rates))
     with np.errstate(under="ignore"):
@@ -96,7 +96,7 @@ def _below_exp(prefix: int, rate: Rate) -> bool:
 
 
 def _whole_exponentials(count: int) -> Ints:
-    """floor(E) for standard exponential E: the number of successes before the first failure at chance 1/e."""
+    """floor(E) for standard exponential E: the number of successes before the first failure at probability 1/e."""
     prefix = _prefixes(count)
     with np.errstate(divide="ignore"):
         low = np.floor(-np.log((prefix + 1.0) / _FULL) * (1.0 - _MARGIN))
@@ -126,8 +126,8 @@ _LARGEST = 1 << 54
 _FINEST = 1 << 20
 
 
-def coarser(scale: Fraction) -> Fraction:
-    """The scale itself, or the next larger one whose numerator and denominator fit the machine's integers.
+def round_scale_up(scale: Fraction) -> Fraction:
+    """The scale itself, or the next larger one whose numerator and denominator fit machine integers.
 
     Rounding up adds noise, never removes it, so a loss computed for ``scale`` still holds.
     """
@@ -143,30 +143,30 @@ def coarser(scale: Fraction) -> Fraction:
     return rounded
 
 
-def _collected(count: int, some: Callable[[int], Ints]) -> Ints:
-    """That many draws, out of batches that hold about as many as are asked for."""
+def _draw_until(count: int, draw_batch: Callable[[int], Ints]) -> Ints:
+    """``count`` draws, from batches of about as many as are missing."""
     parts = [np.empty(0, dtype=np.int64)]
     missing = count
     while missing > 0:
-        parts.append(some(missing)[:missing])
+        parts.append(draw_batch(missing)[:missing])
         missing -= len(parts[-1])
     return np.concatenate(parts)
 
 
 def discrete_laplace(scale: Fraction, count: int) -> Ints:
-    """Integers y with chance proportional to exp(-abs(y) / scale)."""
+    """Discrete Laplace noise: integers y with probability proportional to exp(-abs(y) / scale)."""
     if scale <= 0:
         raise BadParameter("a scale must be above 0.")
-    scale = coarser(scale)
+    scale = round_scale_up(scale)
     top, bottom = scale.numerator, scale.denominator
 
-    def some(missing: int) -> Ints:
+    def draw_batch(missing: int) -> Ints:
         unit = below(top, missing + missing * 3 // 4 + 32)
         if top > 1:
             unit = unit[bernoulli_exp(unit / top, lambda i, u=unit: Fraction(int(u[i]), top))]  # type: ignore[misc]
         whole = _whole_exponentials(len(unit))
         if len(whole) and int(whole.max()) > 400:
-            raise OverflowError("an event of chance below e**-400 happened")
+            raise OverflowError("an event of probability below e**-400 happened")
         size = unit + top * whole
         if bottom > 1:
             size //= bottom
@@ -174,11 +174,11 @@ def discrete_laplace(scale: Fraction, count: int) -> Ints:
         kept: Ints = np.where(negative, -size, size)[~(negative & (size == 0))]
         return kept
 
-    return _collected(count, some)
+    return _draw_until(count, draw_batch)
 
 
 def discrete_gaussian(variance: Fraction, count: int) -> Ints:
-    """Integers y with chance proportional to exp(-y**2 / (2 * variance))."""
+    """Discrete Gaussian noise: integers y with probability proportional to exp(-y**2 / (2 * variance))."""
     if variance <= 0:
         raise BadParameter("a variance must be above 0.")
     if variance > LARGEST_VARIANCE:
@@ -186,28 +186,28 @@ def discrete_gaussian(variance: Fraction, count: int) -> Ints:
     step, centre = _proposal(variance)
     near, spread = float(centre), float(2 * variance)
 
-    def some(missing: int) -> Ints:
+    def draw_batch(missing: int) -> Ints:
         drawn = discrete_laplace(step, missing + missing * 2 // 3 + 32)
         distance = np.abs(drawn) - near
         rates = distance * distance / spread
         return drawn[bernoulli_exp(rates, lambda i: (abs(int(drawn[i])) - centre) ** 2 / (2 * variance))]
 
-    return _collected(count, some)
+    return _draw_until(count, draw_batch)
 
 
 def _proposal(variance: Fraction) -> tuple[Fraction, Fraction]:
-    """The scale of Laplace draws out of which normal ones are kept, and the distance that is kept most often."""
+    """Scale of the Laplace proposals for rejection sampling of normal noise, and the distance accepted most often."""
     step = Fraction(isqrt(variance.numerator // variance.denominator) + 1)
     return step, variance / step
 
 
 def rounded_normal(variance: Fraction, count: int) -> Ints:
-    """Integers y: a normal variable of that variance, rounded to the nearest.
+    """Normal noise of that variance, rounded to the nearest integer.
 
-    A whole number k, proposed with chance proportional to exp(-abs(k) / step), and a uniform v in -1/2 .. 1/2 make a
-    number k ± v, which is kept with chance exp(-((abs(k) + v - c)² + c·(1 + 2v)) / (2·variance)), c = variance / step.
-    Multiplied out, its density is proportional to exp(-(abs(k) + v)² / (2·variance)), and k is what it rounds to. Of v,
-    as of all uniform numbers here, as many bits are drawn as the decision takes.
+    An integer k, proposed with probability proportional to exp(-abs(k) / step), and a uniform v in -1/2 .. 1/2 form a
+    number k ± v, which is accepted with probability exp(-((abs(k) + v - c)² + c·(1 + 2v)) / (2·variance)), where c =
+    variance / step. The density of accepted numbers is proportional to exp(-(abs(k) + v)² / (2·variance)), and k is the
+    rounded number. As many bits of v are drawn as the decision needs.
     """
     if variance < SMALLEST_NORMAL:
         raise BadParameter("the noise would be smaller than half a grid step.", fix="Use a finer grid.")
@@ -216,7 +216,7 @@ def rounded_normal(variance: Fraction, count: int) -> Ints:
     step, centre = _proposal(variance)
     near, spread = float(centre), float(2 * variance)
 
-    def some(missing: int) -> Ints:
+    def draw_batch(missing: int) -> Ints:
         drawn = discrete_laplace(step, 2 * missing + 32)
         within = _prefixes(len(drawn))
         v = within / _FULL - 0.5
@@ -224,11 +224,11 @@ def rounded_normal(variance: Fraction, count: int) -> Ints:
         rates = (distance * distance + near * (1 + 2 * v)) / spread
         return drawn[bernoulli_exp(rates, lambda i: _normal_rate(abs(int(drawn[i])), int(within[i]), centre, variance))]
 
-    return _collected(count, some)
+    return _draw_until(count, draw_batch)
 
 
 def _normal_rate(k: int, prefix: int, centre: Fraction, variance: Fraction) -> Callable[[], tuple[Fraction, Fraction]]:
-    """The rate of a number ``k`` + v of which the first bits of v + 1/2 are known; every call draws more of them."""
+    """The rate of a number ``k`` + v, given the first bits of v + 1/2; every call draws more bits."""
     known = _PRECISION
 
     def rate(v: Fraction) -> Fraction:
@@ -239,7 +239,7 @@ def _normal_rate(k: int, prefix: int, centre: Fraction, variance: Fraction) -> C
         prefix, known = _reveal(prefix, known)
         ends = [Fraction(prefix + i, 1 << known) - Fraction(1, 2) for i in (0, 1)]
         rates = [rate(v) for v in ends]
-        if k == 0 and ends[0] <= 0 <= ends[1]:  # the rate falls to v = 0 and rises from there
+        if k == 0 and ends[0] <= 0 <= ends[1]:  # the rate has its minimum at v = 0
             rates.append(rate(Fraction(0)))
         return min(rates), max(rates)
 
@@ -247,11 +247,11 @@ def _normal_rate(k: int, prefix: int, centre: Fraction, variance: Fraction) -> C
 
 
 def exponential_race(distances: Ints, rate: Fraction, sizes: Ints | None = None) -> int:
-    """Index i with chance proportional to sizes[i] * exp(-rate * distances[i]): the exponential mechanism, exactly.
+    """Exact sampling of index i with probability proportional to sizes[i] * exp(-rate * distances[i]).
 
-    A race: candidate i finishes at E_i * exp(rate * distances[i]) / sizes[i] for standard exponential E_i, and the
-    first to finish wins. Logarithms of finishing times are bracketed in floats; candidates that cannot be told from the
-    winner are refined exactly. Unlike rejection the work does not depend on the distances.
+    An exponential race: candidate i arrives at E_i * exp(rate * distances[i]) / sizes[i] for standard exponential E_i,
+    and the first arrival is the sample. Logarithms of arrival times are bounded in floats; candidates whose order is
+    undecided are refined exactly. Unlike rejection sampling, the work does not depend on the distances.
     """
     distances = np.asarray(distances)
     sizes = np.ones(len(distances), dtype=np.int64) if sizes is None else np.asarray(sizes)
@@ -269,10 +269,10 @@ def exponential_race(distances: Ints, rate: Fraction, sizes: Ints | None = None)
     contenders = np.flatnonzero((early <= late.min()) & (sizes > 0))
     if len(contenders) == 1:
         return int(contenders[0])
-    return _photo_finish([(int(i), int(prefix[i]), int(distances[i]) * rate, int(sizes[i])) for i in contenders])
+    return _refine_race([(int(i), int(prefix[i]), int(distances[i]) * rate, int(sizes[i])) for i in contenders])
 
 
-def _photo_finish(runners: list[tuple[int, int, Fraction, int]]) -> int:
+def _refine_race(runners: list[tuple[int, int, Fraction, int]]) -> int:
     known = _PRECISION
     while True:
         revealed = [(i, _reveal(prefix, known)[0], rate, size) for i, prefix, rate, size in runners]

@@ -1,4 +1,4 @@
-"""Contract of a differential-privacy mechanism: loss, error bound, receipts and sealed inputs."""
+"""Contract of a differential-privacy mechanism: loss, error bound, receipts and secret inputs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.sampler import coarser, discrete_laplace
+from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
@@ -57,7 +57,11 @@ class Laplace(Mechanism):
         return pure(bounds.groups * (bounds.change / self.scale))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """scale·ln(outputs / beta), with beta = 1 - confidence, on any grid."""
+        """scale·ln(outputs / beta) with beta = 1 - confidence: the bound of the continuous Laplace distribution.
+
+        On a grid it is exceeded with probability at most 2·beta / (1 + exp(-grid / scale)), which is close to beta if
+        the scale is many grid steps.
+        """
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
@@ -73,7 +77,7 @@ class Laplace(Mechanism):
 
     def steps(self) -> Fraction:
         """The scale in grid steps, as the sampler uses it (rounded up where necessary)."""
-        return coarser(self.scale / self.grid)
+        return round_scale_up(self.scale / self.grid)
 
     def check_drawable(self) -> None:
         self.steps()

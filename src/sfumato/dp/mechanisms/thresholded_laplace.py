@@ -16,7 +16,7 @@ from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.noise_sums import combined_error
 from sfumato.dp.rational_bounds import exp_bracket
 from sfumato.dp.receipt import Receipt
-from sfumato.dp.sampler import coarser, discrete_laplace
+from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
@@ -112,7 +112,7 @@ class ThresholdedLaplace(Laplace):
 def _chance(scale: Fraction, grid: Fraction, beyond: Fraction, parts: int) -> Fraction:
     """Upper bound on the probability that the noise of ``parts`` numbers adds up to ``beyond`` or more."""
     # The sampler may round the scale up; the tail is that of what it draws.
-    drawn, steps = coarser(scale / grid), (beyond / grid).__ceil__()
+    drawn, steps = round_scale_up(scale / grid), (beyond / grid).__ceil__()
     if steps <= 0:
         return Fraction(1)
     if parts == 1:

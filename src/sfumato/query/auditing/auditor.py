@@ -115,8 +115,8 @@ class Auditor:
         return parse_audit_query(query, columns=self.frame.columns, secrets=self.secrets)
 
     def _people(self, condition: str) -> Ints:
-        sealed = self._engine.run(f'SELECT "sfumato row" FROM asked WHERE {condition} ORDER BY 1')
-        return np.array([row[0] for row in sealed.open(Permit("auditing"))], np.int64)
+        secret = self._engine.run(f'SELECT "sfumato row" FROM asked WHERE {condition} ORDER BY 1')
+        return np.array([row[0] for row in secret.open(Permit("auditing"))], np.int64)
 
     def _decide(self, query: str, asked: AuditQuery, rows: Ints) -> Decision:
         column = asked.column or asked.secret_column
