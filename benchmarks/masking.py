@@ -119,7 +119,6 @@ def methods(rows: int, chosen: str) -> None:
 
 def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> None:
     from sfumato.masking.methods._mdav import mdav
-    from sfumato.masking.methods._mdav_plain import mdav_plain
 
     draw = np.random.default_rng(0)
     for label, points in (
@@ -137,6 +136,9 @@ def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> N
         loss = 100 * ((points - centres[groups]) ** 2).sum() / (points**2).sum()
         print(f"{label}: {rows:,} x {columns}, k = {k}: sfumato {ours:.2f} CPU s, loss {loss:.4f} %", flush=True)
         if plain:
+            sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+            from plain_mdav import mdav_plain
+
             mdav_plain(points[:1000], k)
             cpu = time.process_time()
             same = bool((mdav_plain(points, k) == groups).all())

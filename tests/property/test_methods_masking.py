@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from plain_mdav import mdav_plain
 from sfumato.data.table import Table
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._mdav import mdav, v_mdav
-from sfumato.masking.methods._mdav_plain import mdav_plain
 from sfumato.masking.methods._pram_matrix import TransitionMatrix
 from sfumato.masking.methods._univariate import optimal_univariate
 from sfumato.masking.methods.merge_rare import MergeRare

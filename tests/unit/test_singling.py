@@ -70,7 +70,7 @@ class TestPartitions:
 
     def test_keys_that_outgrow_64_bits(self, monkeypatch):
         expected = divide(self.data, [0, 1, 5])
-        monkeypatch.setattr("sfumato.profiling.partitions._LARGEST_KEY", 10)
+        monkeypatch.setattr("sfumato.data.row_codes._LARGEST_KEY", 10)
         assert (divide(self.data, [0, 1, 5]).histogram == expected.histogram).all()
 
     def test_at_most_is_the_sum_of_small_pieces(self):

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical, folded
+from sfumato.data.row_codes import number_rows, value_codes
 
 __all__ = ["Blocks", "Rule", "blocks", "keys", "soundex"]
 
@@ -94,11 +95,11 @@ def blocks(view: View, rules: Mapping[str, Rule]) -> Blocks:
             person=np.zeros(people, dtype=np.int64),
             row=np.zeros(rows, dtype=np.int64),
         )
-    label = np.zeros(people + rows, dtype=np.int64)
+    codes = []
     for name, rule in rules.items():
         both = pl.concat([keys(view.targets.get_column(name), rule), keys(view.release.table.column(name), rule)])
-        code = both.cast(pl.Categorical).to_physical().to_numpy().astype(np.int64)
-        _, label = np.unique(label * (int(code.max()) + 1) + code, return_inverse=True)
+        codes.append(value_codes(both)[0])
+    label, _ = number_rows(codes)
     known, released = label[:people], label[people:]
     order = np.argsort(released, kind="stable").astype(np.int64)
     edges = np.searchsorted(released[order], np.arange(int(label.max()) + 2))

@@ -21,6 +21,7 @@ from numba import njit
 from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_parser import ROOTS, Known, reader
+from sfumato.data.row_codes import first_rows, number_rows, value_codes
 from sfumato.errors import NotApplicable, SfumatoError
 from sfumato.masking.base import method_of
 from sfumato.schema.hierarchy import hierarchy_from_dict
@@ -232,22 +233,9 @@ def _merged(steps: Iterable[Mapping[str, Any]], name: str) -> dict[str, bool]:
 
 def _distinct(codes: list[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
     """Number the distinct combinations; per column the code of each combination."""
-    label = np.zeros(len(codes[0]), dtype=np.int64)
-    for code in codes:
-        width = int(code.max(initial=0)) + 1
-        _, label = np.unique(label * width + code, return_inverse=True)
-    count = int(label.max(initial=-1)) + 1
-    first = np.full(count, -1, dtype=np.int64)
-    first[label[::-1]] = np.arange(len(label) - 1, -1, -1)
+    label, count = number_rows(codes)
+    first = first_rows(label, count)
     return label.astype(np.int64), tuple(np.ascontiguousarray(code[first]) for code in codes)
-
-
-def _numbered(series: pl.Series) -> tuple[Ints, pl.Series]:
-    """Number of each value among the distinct ones, missing included; and the distinct ones."""
-    distinct = series.unique(maintain_order=True)
-    index = pl.DataFrame({"v": distinct, "code": np.arange(len(distinct), dtype=np.int64)})
-    codes = series.alias("v").to_frame().join(index, on="v", how="left", nulls_equal=True, maintain_order="left")
-    return codes["code"].to_numpy(), distinct
 
 
 def compare(
@@ -263,9 +251,9 @@ def compare(
     A blank target fits blanks and whatever stands for anything; with ``blanks_unknown`` it fits every value. A label
     of ``merged`` may stand for the known values that no other label names, or for every value where it is true.
     """
-    known_codes, values = _numbered(targets)
+    known_codes, values = value_codes(targets)
     values = _spelt(values, released)
-    released_codes, labels = _numbered(released)
+    released_codes, labels = value_codes(released)
     known = Known(values=values)
     text = canonical(labels)
     pairs = _equal(known, text)

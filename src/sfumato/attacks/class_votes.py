@@ -12,6 +12,7 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import Match, match
 from sfumato.attacks.counterfeit_weights import trust_in_rows
+from sfumato.data.row_codes import positions
 from sfumato.errors import NotApplicable
 
 __all__ = ["Votes", "near", "reach_of"]
@@ -40,9 +41,7 @@ class Votes:
         index = secret.drop_nulls().unique().sort()
         if len(index) == 0:
             raise NotApplicable(f"The released column `{view.secret}` is empty.")
-        table = pl.DataFrame({"v": index}).with_row_index("code")
-        joined = secret.alias("v").to_frame().join(table, on="v", how="left", maintain_order="left")["code"]
-        codes = joined.cast(pl.Int64).fill_null(-1).to_numpy()
+        codes = positions(secret, index).fill_null(-1).to_numpy()
         prior = np.bincount(codes[codes >= 0], minlength=len(index)) / max(1, int((codes >= 0).sum()))
         matched = match(view, in_release=in_release)
         sorted_codes = codes[matched.order]

@@ -15,11 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.row_codes import first_rows, number_rows
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.schema import Dataset
 from sfumato.schema.hierarchy import BoundHierarchy
 
-__all__ = ["ClassGroups", "EquivalenceClasses", "TrackedColumn", "compress", "number_rows"]
+__all__ = ["ClassGroups", "EquivalenceClasses", "TrackedColumn", "compress"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -143,8 +144,6 @@ class EquivalenceClasses:
         """The classes of the table generalized to ``levels``."""
         coarse = self._coarser(levels)
         of, count = number_rows([codes for _, codes in coarse], [size for size, _ in coarse])
-        first = np.zeros(count, dtype=np.intp)
-        first[of[::-1]] = np.arange(len(of))[::-1]
         tracked = {}
         for name, column in self.tracked.items():
             width = len(column.hierarchy.leaves)
@@ -155,7 +154,7 @@ class EquivalenceClasses:
         return replace(
             self,
             levels=tuple(levels),
-            codes=np.stack([codes for _, codes in coarse], axis=1)[first],
+            codes=np.stack([codes for _, codes in coarse], axis=1)[first_rows(of, count)],
             sizes=_sum(of, self.sizes, count),
             tracked=tracked,
             population=None if self.population is None else _sum(of, self.population, count),
@@ -227,29 +226,6 @@ def _sum(of: npt.NDArray[np.integer[Any]], counts: Ints, count: int) -> Ints:
     return np.bincount(of, weights=counts, minlength=count).astype(np.int64)
 
 
-def number_rows(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[npt.NDArray[np.intp], int]:
-    """Number the distinct combinations of code columns: the number of each row, and how many there are.
-
-    Combinations are packed into 64-bit keys in mixed radix; where the next column would not fit, the keys so far are
-    numbered densely first, so any number of columns works and nothing is ever hashed away.
-    """
-    if not columns:
-        raise NotApplicable("There is no quasi-identifier column.", fix="Give at least one column the role `quasi`.")
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    span = 1
-    for codes, size in zip(columns, sizes, strict=True):
-        if span > (1 << 62) // max(size, 1):
-            distinct, key = np.unique(key, return_inverse=True)
-            span = max(len(distinct), 1)
-        key = key * size + codes
-        span *= max(size, 1)
-    if span <= 4 * len(key) + 1024:
-        seen = np.bincount(key, minlength=span) > 0
-        return (np.cumsum(seen) - 1)[key], int(seen.sum())
-    distinct, number = np.unique(key, return_inverse=True)
-    return number, len(distinct)
-
-
 def compress(
     data: Dataset,
     *,
@@ -263,6 +239,8 @@ def compress(
     frame that has the same quasi-identifier columns) each class also knows how many people of it there are.
     """
     names = tuple(data.quasi if columns is None else columns)
+    if not names:
+        raise NotApplicable("There is no quasi-identifier column.", fix="Give at least one column the role `quasi`.")
     frame = data.table.frame
     if population is not None:
         data = _with_population(data, population, names)
@@ -270,8 +248,6 @@ def compress(
     both = data.table.frame
     codes = [hierarchy.encode(both.get_column(name)) for hierarchy, name in zip(hierarchies, names, strict=True)]
     number, count = number_rows(codes, [len(hierarchy.leaves) for hierarchy in hierarchies])
-    first = np.zeros(count, dtype=np.intp)
-    first[number[::-1]] = np.arange(len(number))[::-1]
     of_row = number[: frame.height]
     tracked = {}
     for name in data.sensitive if track is None else track:
@@ -289,7 +265,7 @@ def compress(
         columns=names,
         hierarchies=hierarchies,
         levels=(0,) * len(names),
-        codes=np.ascontiguousarray(np.stack(codes, axis=1)[first]),
+        codes=np.ascontiguousarray(np.stack(codes, axis=1)[first_rows(number, count)]),
         sizes=np.bincount(of_row, minlength=count).astype(np.int64),
         tracked=tracked,
         population=None

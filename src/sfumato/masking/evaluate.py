@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from sfumato.schema.hierarchy import ROOT, BoundHierarchy, root_only, with_missi
 if TYPE_CHECKING:
     from sfumato.masking.model import ModelRule, PrivacyModel
 
-__all__ = ["classes_as_shown", "judge", "judge_classes", "suppressed_rows", "wildcard_groups"]
+__all__ = ["classes_as_shown", "judge", "judge_classes", "rows_without_values", "suppressed_rows", "wildcard_groups"]
 
 
 def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
@@ -93,22 +93,27 @@ def _plain(value: float) -> float | int | None:
 
 
 def suppressed_rows(data: Dataset) -> npt.NDArray[np.bool_]:
-    """Rows that show nothing: ``*``, or a blank that matches everything, in every quasi-identifier.
+    """Rows without any quasi-identifier value. If all rows are such, they form one class and none is suppressed."""
+    missing = {name: data.schema.column(name).missing for name in data.quasi}
+    suppressed = rows_without_values(data.table.frame, data.quasi, missing)
+    return suppressed if not suppressed.all() else ~suppressed
 
-    Where all rows do, they are one class and none is suppressed.
+
+def rows_without_values(frame: pl.DataFrame, names: Sequence[str], missing: Mapping[str, str]) -> npt.NDArray[np.bool_]:
+    """Rows that have ``*``, or an empty cell that matches every value, in all of these columns.
+
+    ``missing`` says what an empty cell of a column means (:attr:`sfumato.schema.Column.missing`).
     """
-    frame = data.table.frame
-    starred = np.ones(frame.height, dtype=np.bool_)
-    for name in data.quasi:
+    suppressed = np.ones(frame.height, dtype=np.bool_)
+    for name in names:
         column = frame.get_column(name)
+        empty = np.zeros(frame.height, dtype=np.bool_)
         if column.dtype in (pl.String, pl.Categorical, pl.Enum):
-            shows_nothing = (column.cast(pl.String) == ROOT).fill_null(False).to_numpy()
-        else:
-            shows_nothing = np.zeros(frame.height, dtype=np.bool_)
-        if data.schema.column(name).missing != "category":
-            shows_nothing = shows_nothing | column.is_null().to_numpy()
-        starred &= shows_nothing
-    return starred if not starred.all() else ~starred
+            empty |= (column.cast(pl.String) == ROOT).fill_null(False).to_numpy()
+        if missing.get(name, "category") != "category":
+            empty |= column.is_null().to_numpy()
+        suppressed &= empty
+    return suppressed
 
 
 def classes_as_shown(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.masking.equivalence_classes import number_rows
+from sfumato.data.row_codes import number_rows
 
 __all__ = ["wildcard_sums"]
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from numba import njit
+
+from sfumato.data.row_codes import row_keys, value_codes
 
 __all__ = ["CAP", "Encoded", "Partition", "encode"]
 
@@ -21,7 +22,6 @@ CAP = 2048
 """Groups of this many rows and more are counted together: large ones say nothing about singling out."""
 
 _CELLS_PER_ROW = 4
-_LARGEST_KEY = 2**62
 
 Ints = npt.NDArray[np.int64]
 
@@ -69,11 +69,8 @@ def encode(frame: pl.DataFrame) -> Encoded:
     codes = np.empty((frame.width, frame.height), dtype=np.int32)
     sizes = np.empty(frame.width, dtype=np.int64)
     for line, series in enumerate(frame.iter_columns()):
-        values = series.alias("value")
-        distinct = values.unique()
-        index = distinct.to_frame().with_columns(pl.Series("code", np.arange(len(distinct), dtype=np.int32)))
-        found = values.to_frame().join(index, on="value", how="left", nulls_equal=True, maintain_order="left")
-        codes[line], sizes[line] = found["code"].to_numpy(), len(distinct)
+        codes[line], distinct = value_codes(series)
+        sizes[line] = len(distinct)
     return Encoded(names=tuple(frame.columns), codes=codes, sizes=sizes)
 
 
@@ -87,32 +84,8 @@ def divide(data: Encoded, columns: Sequence[int]) -> Partition:
     if cells <= max(_CELLS_PER_ROW * data.rows, 1 << 16):
         groups, histogram = _count_in_table(data.codes, chosen, sizes, cells, CAP)
     else:
-        groups, histogram = _count_in_order(np.sort(_keys(data, chosen, sizes, cells)), CAP)
+        groups, histogram = _count_in_order(np.sort(row_keys(list(data.codes[chosen]), sizes.tolist())[0]), CAP)
     return Partition(groups=int(groups), histogram=histogram.astype(np.int32))
-
-
-def _keys(data: Encoded, chosen: Ints, sizes: Ints, cells: int) -> Ints:
-    """One number per row that is equal for two rows exactly when they agree on all chosen columns."""
-    if cells < _LARGEST_KEY:
-        keys: Any = _mixed_radix(data.codes, chosen, sizes)
-        return keys  # type: ignore[no-any-return]
-    keys = data.codes[chosen[0]].astype(np.int64)
-    for column, size in zip(chosen[1:], sizes[1:], strict=True):
-        # The numbers would outgrow 64 bits: number what occurs densely before each further column.
-        keys = np.unique(keys, return_inverse=True)[1] * size + data.codes[column]
-    return keys  # type: ignore[no-any-return]
-
-
-@njit(cache=True, nogil=True)
-def _mixed_radix(codes, chosen, sizes):  # type: ignore[no-untyped-def]
-    rows = codes.shape[1]
-    keys = np.empty(rows, dtype=np.int64)
-    for row in range(rows):
-        key = 0
-        for j in range(len(chosen)):
-            key = key * sizes[j] + codes[chosen[j], row]
-        keys[row] = key
-    return keys
 
 
 @njit(cache=True, nogil=True)

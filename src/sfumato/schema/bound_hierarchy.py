@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.row_codes import positions, value_codes
 from sfumato.errors import HierarchyGap, HierarchyNotNested
 
 __all__ = ["ROOT", "BoundHierarchy", "Codes", "Level", "root_only", "with_missing"]
@@ -113,17 +114,12 @@ class BoundHierarchy:
 
     def _find(self, series: pl.Series) -> pl.Series:
         """Leaf number of each value, null where there is none."""
-        code = np.arange(len(self.leaves), dtype=np.int32)
-        leaves = pl.DataFrame({"leaf": self.leaves, "code": code})
-        values = series.alias("leaf").to_frame()
-        if series.dtype != self.leaves.dtype:
-            # Only the distinct values are turned into text; the rows are then joined in their own type.
-            distinct = series.unique().alias("leaf")
-            text = distinct.cast(pl.String).to_frame()
-            leaves = leaves.with_columns(self.leaves.cast(pl.String).alias("leaf"))
-            leaves = text.join(leaves, on="leaf", how="left", nulls_equal=True, maintain_order="left")
-            leaves = leaves.with_columns(distinct)
-        return values.join(leaves, on="leaf", how="left", nulls_equal=True, maintain_order="left")["code"]
+        if series.dtype == self.leaves.dtype:
+            return positions(series, self.leaves)
+        # only the distinct values are converted to text; the rows are then joined in their own type
+        distinct = series.unique()
+        leaf = positions(distinct.cast(pl.String), self.leaves.cast(pl.String))
+        return leaf.gather(positions(series, distinct))
 
     def encode(self, series: pl.Series) -> Codes:
         """Number of the leaf of each value; a value without a leaf is an error that names its row."""
@@ -186,11 +182,8 @@ class BoundHierarchy:
         levels = [Level(codes=np.arange(len(leaves), dtype=np.int32), labels=leaves)]
         for names in labels:
             series = pl.Series("label", names, dtype=pl.String)
-            distinct = series.unique(maintain_order=True)
-            index = pl.DataFrame({"label": distinct, "code": np.arange(len(distinct), dtype=np.int32)})
-            joined = series.to_frame().join(index, on="label", how="left", nulls_equal=True, maintain_order="left")
-            codes = joined["code"].to_numpy()
-            levels.append(Level(codes=codes, labels=distinct.alias(column)))
+            codes, distinct = value_codes(series)
+            levels.append(Level(codes=codes.astype(np.int32), labels=distinct.alias(column)))
         return cls(column=column, leaves=leaves, levels=tuple(levels))
 
 

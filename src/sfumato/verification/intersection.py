@@ -21,6 +21,7 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import match
 from sfumato.attacks.normalize import canonical
+from sfumato.data.row_codes import positions
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.release import Release, State, Verdict
@@ -158,8 +159,7 @@ def _possible(release: Release, text: pl.Series, values: pl.Series, alike: pl.Da
     if not knows:
         raise NotApplicable("A release shares no quasi-identifier with the original, so nobody can be looked up in it.")
     matched = match(View(release=release, targets=alike.select(knows), knows=knows))
-    codes = values.to_frame("v").with_row_index("code")
-    of_row = text.alias("v").to_frame().join(codes, on="v", how="left", maintain_order="left")["code"]
+    of_row = positions(text, values)
     sizes = np.diff(matched.starts)
     occurs = np.zeros((len(sizes), len(values)), dtype=np.bool_)
     row_class = np.empty(len(of_row), dtype=np.int64)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import Attack, Guesses, Inference, Stage, View
 from sfumato.attacks.features import points
+from sfumato.data.row_codes import positions
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable, OutOfTime, missing_extra
 from sfumato.progress import SILENT, Progress
@@ -132,9 +133,7 @@ def _codes(values: pl.Series) -> tuple[npt.NDArray[np.int64], pl.Series]:
         raise NotApplicable(
             f"Column `{values.name}` has {len(index)} values, too many to be guessed exactly.", fix="Set a `tolerance`."
         )
-    table = pl.DataFrame({"v": index}).with_row_index("code")
-    codes = values.alias("v").to_frame().join(table, on="v", how="left", maintain_order="left")["code"]
-    return codes.to_numpy().astype(np.int64), index
+    return positions(values, index).to_numpy().astype(np.int64), index
 
 
 def _boosted(

@@ -1,8 +1,10 @@
-"""Records in blocks of neighbours, for exact searches that skip most of them.
+"""Spatial index for MDAV: exact farthest and nearest record under deletion.
 
-Each block has a bounding box and a smallest and largest radius around the centroid; a block whose bounds cannot hold a
-better record is skipped. Nothing is approximated: the record farthest from a point and the k records nearest to one
-are those that a search of all would give (ties go to the earlier record), only most distances are never computed.
+Records lie in blocks with a bounding box and a smallest and largest radius around the centroid. A search skips blocks
+whose bounds exclude a better record. Results are exact; ties go to the earlier record.
+
+A KD-tree (``scipy.spatial.cKDTree``, used elsewhere for nearest neighbours) does not fit here: MDAV deletes records
+after each query and needs the farthest record, and a KD-tree supports neither.
 """
 
 from __future__ import annotations

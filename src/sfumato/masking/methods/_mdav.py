@@ -1,7 +1,8 @@
-"""MDAV and V-MDAV, compiled, over blocks of records.
+"""MDAV and V-MDAV microaggregation, compiled.
 
-MDAV asks, over and over, for the record farthest from a point and for the k records nearest to one. The groups are
-those of the plain algorithm (:mod:`sfumato.masking.methods._mdav_plain`), found without computing most distances.
+MDAV repeatedly needs the record farthest from a point and the k records nearest to one. Blocks of records with bounds
+(:mod:`sfumato.masking.methods._blocks`) answer both without computing most distances. The groups are those of the
+textbook algorithm; a property test compares the two.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.row_codes import number_rows
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, did_you_mean
 from sfumato.masking.base import Context, Step
-from sfumato.masking.equivalence_classes import EquivalenceClasses, compress, number_rows
+from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.metric import LossMetric, MetricName, metric_of
 from sfumato.masking.population import shared_population
 from sfumato.masking.search.lattice.level_range import LevelRange

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.row_codes import number_rows
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
-from sfumato.masking.equivalence_classes import EquivalenceClasses, TrackedColumn, compress, number_rows
+from sfumato.masking.equivalence_classes import EquivalenceClasses, TrackedColumn, compress
 from sfumato.masking.evaluate import classes_as_shown
 from sfumato.masking.model import PrivacyModel
 from sfumato.schema import ROOT, BoundHierarchy, Column, Dataset, Role, Schema

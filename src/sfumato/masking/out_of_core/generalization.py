@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.row_codes import number_rows
 from sfumato.errors import NotApplicable
-from sfumato.masking.equivalence_classes import EquivalenceClasses, number_rows
+from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.metric import metric_of
 from sfumato.masking.out_of_core.counting import coded_column, count_combinations, raise_levels
 from sfumato.masking.out_of_core.counts import CodedColumn, compressed, refuse_overlap, tracked_columns

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sfumato.masking.equivalence_classes import number_rows
+from sfumato.data.row_codes import number_rows
 from sfumato.progress import SILENT, Progress
 
 __all__ = ["cheapest_cells", "sets_by_cost"]

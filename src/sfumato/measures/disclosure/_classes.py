@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from sfumato.data.row_codes import first_rows, number_rows, value_codes
 from sfumato.errors import NotApplicable
+from sfumato.masking.evaluate import rows_without_values
 from sfumato.masking.wildcard_matching import wildcard_sums
 from sfumato.measures.base import ReleasePair
-from sfumato.schema import ROOT, Dataset
+from sfumato.schema import Dataset
 
 __all__ = ["ReleasedClasses", "classes", "quasi_of", "released_classes"]
 
@@ -79,36 +81,19 @@ def classes(
     fits.
     """
     missing = missing or {}
-    joker = [name for name in names if missing.get(name, "category") != "category" and frame[name].null_count()]
-    suppressed = np.ones(frame.height, dtype=np.bool_)
-    for name in names:
-        starred = (
-            (frame[name] == ROOT) if frame.schema[name] == pl.String else pl.repeat(False, frame.height, eager=True)
-        )
-        suppressed &= starred.fill_null(name in joker).to_numpy() | (frame[name].is_null().to_numpy() & (name in joker))
-    # Columns go by number here: a column may be called anything, "class" included.
-    keys = {f"c{number}": name for number, name in enumerate(names)}
-    cells = pl.DataFrame([frame.get_column(name).alias(key) for key, name in keys.items()])
-    held_cells = cells.filter(pl.Series(~suppressed))
-    distinct = held_cells.unique(maintain_order=True).with_row_index("class")
-    joined = held_cells.join(distinct, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    shown = ~rows_without_values(frame, names, missing)
+    codes = [value_codes(frame.get_column(name))[0][shown] for name in names]
+    number, count = number_rows(codes)
     label = np.full(frame.height, -1, dtype=np.int64)
-    label[~suppressed] = joined["class"].to_numpy()
-    held = label >= 0
-    count = np.bincount(label[held], minlength=distinct.height).astype(np.int64)
-    mass = weights[held] if weights is not None else np.ones(int(held.sum()))
-    total = np.bincount(label[held], weights=mass, minlength=distinct.height).astype(np.float64)
-    if joker:
-        count, total = _with_jokers(distinct.select(list(keys)).rename(keys), joker, count, total)
-    return ReleasedClasses(label=label, fit=count, weight=total)
-
-
-def _with_jokers(
-    distinct: pl.DataFrame, joker: list[str], count: Ints, total: npt.NDArray[np.float64]
-) -> tuple[Ints, npt.NDArray[np.float64]]:
-    """Add to each class the rows of the classes it is compatible with."""
-    codes = [column.rank("dense").fill_null(0).cast(pl.Int64).to_numpy() for column in distinct.iter_columns()]
-    blank = [distinct[name].is_null().to_numpy() & (name in joker) for name in distinct.columns]
-    widths = [int(code.max(initial=0)) + 1 for code in codes]
-    fit, mass = wildcard_sums(np.column_stack(codes), widths, np.column_stack(blank), [count, total])
-    return fit, mass
+    label[shown] = number
+    fit = np.bincount(number, minlength=count).astype(np.int64)
+    mass = weights[shown] if weights is not None else np.ones(len(number))
+    total = np.bincount(number, weights=mass, minlength=count).astype(np.float64)
+    wildcard = [name for name in names if missing.get(name, "category") != "category" and frame[name].null_count()]
+    if wildcard:
+        first = first_rows(number, count)
+        blank = [frame[name].is_null().to_numpy()[shown][first] & (name in wildcard) for name in names]
+        widths = [int(code.max(initial=0)) + 1 for code in codes]
+        matching = np.column_stack([code[first] for code in codes])
+        fit, total = wildcard_sums(matching, widths, np.column_stack(blank), [fit, total])
+    return ReleasedClasses(label=label, fit=fit, weight=total)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.row_codes import number_rows
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
 from sfumato.measures.disclosure._classes import quasi_of
@@ -130,15 +131,4 @@ def dis_scores(score: Floats, codes: list[Ints], fraction: float) -> Floats:
 
 
 def _labels(codes: list[Ints], chosen: tuple[int, ...]) -> Ints:
-    label = codes[chosen[0]].astype(np.int64)
-    span = int(label.max(initial=0)) + 1
-    for index in chosen[1:]:
-        width = int(codes[index].max(initial=0)) + 1
-        if span * width > 2**24:
-            _, label = np.unique(label, return_inverse=True)
-            span = int(label.max(initial=0)) + 1
-        label = label * width + codes[index]
-        span *= width
-    if span > 4 * len(label) + 1024:
-        _, label = np.unique(label, return_inverse=True)
-    return label.astype(np.int64)
+    return number_rows([codes[index] for index in chosen])[0].astype(np.int64)

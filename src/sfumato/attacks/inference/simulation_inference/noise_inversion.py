@@ -21,6 +21,7 @@ from sfumato.attacks.base import View
 from sfumato.attacks.likelihood import Scale, moves_of
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import like_the_release, steps_on
+from sfumato.data.row_codes import positions
 from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
@@ -87,9 +88,7 @@ class Channel:
             codes = scale.place(released)
             index = _middles(released, codes, scale.size)
         else:
-            table = pl.DataFrame({"v": index}).with_row_index("code")
-            joined = released.alias("v").to_frame().join(table, on="v", how="left", maintain_order="left")["code"]
-            codes = joined.cast(pl.Int64).fill_null(-1).to_numpy()
+            codes = positions(released, index).fill_null(-1).to_numpy()
         codes = np.where(released.is_null().to_numpy(), -1, codes)
         prior = np.bincount(codes[codes >= 0], minlength=len(index)).astype(np.float64)
         return cls(values=index, prior=prior / prior.sum(), codes=codes, forward=None)

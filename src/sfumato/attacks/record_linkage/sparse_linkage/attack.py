@@ -12,6 +12,7 @@ from pydantic import Field
 from sfumato.attacks.base import Guesses, UnitLinking, View
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.record_linkage.sparse_linkage.scores import Events, Scratch, find
+from sfumato.data.row_codes import first_rows, value_codes
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
@@ -118,13 +119,8 @@ class SparseLinkage(UnitLinking):
 
 def _codes(series: pl.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Number of each value, and the first row of each number."""
-    values = series.unique(maintain_order=True)
-    table = pl.DataFrame({"v": values}).with_row_index("code")
-    joined = series.alias("v").to_frame().join(table, on="v", how="left", nulls_equal=True, maintain_order="left")
-    codes = joined["code"].to_numpy().astype(np.int64)
-    first = np.full(len(values), -1, dtype=np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    return codes, first
+    codes, values = value_codes(series)
+    return codes, first_rows(codes, len(values)).astype(np.int64)
 
 
 def _none(rows: int) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, number_rows
+from sfumato.data.row_codes import number_rows
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.metric import ClassTotals
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice.level_range import LevelRange

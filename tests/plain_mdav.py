@@ -1,4 +1,4 @@
-"""MDAV as it is written in the literature, every distance computed: the judge of the fast one."""
+"""MDAV as written in the literature, with every distance computed: the oracle for the fast implementation."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""Integer codes for values and for combinations of values: the one coding that equivalence classes are built on.
+
+Masking, measures, profiling and attacks group rows by these functions. Only :mod:`sfumato.verification.counts` does
+not: the independent check groups rows by SQL and must share no code with what it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+__all__ = ["first_rows", "number_rows", "positions", "row_keys", "value_codes"]
+
+Ints = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.intp]
+
+_LARGEST_KEY = 1 << 62
+
+
+def value_codes(values: pl.Series) -> tuple[Ints, pl.Series]:
+    """Number the distinct values in order of first appearance: the code of each value, and the distinct values.
+
+    A missing value is a value of its own.
+
+    >>> codes, distinct = value_codes(pl.Series(["b", None, "a", "b"]))
+    >>> codes.tolist(), distinct.to_list()
+    ([0, 1, 2, 0], ['b', None, 'a'])
+    """
+    distinct = values.unique(maintain_order=True)
+    return positions(values, distinct).to_numpy().astype(np.int64), distinct
+
+
+def positions(values: pl.Series, index: pl.Series) -> pl.Series:
+    """The position of each value in ``index``, whose values are distinct; null if it is not there.
+
+    >>> positions(pl.Series([5, 7, 6]), pl.Series([7, 5])).to_list()
+    [1, 0, None]
+    """
+    table = pl.DataFrame({"value": index, "code": np.arange(len(index), dtype=np.int64)})
+    return (
+        values.alias("value")
+        .to_frame()
+        .join(table, on="value", how="left", nulls_equal=True, maintain_order="left")
+        .get_column("code")
+    )
+
+
+def row_keys(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[Ints, int]:
+    """One integer per row, equal for two rows exactly if all their codes are equal, and a bound above all keys.
+
+    ``columns`` are code columns and ``sizes`` their numbers of codes. Keys are packed in mixed radix and ordered like
+    the code combinations. Where the next column would exceed 64 bits, the keys so far are numbered densely first.
+    """
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    span = 1
+    for codes, size in zip(columns, sizes, strict=True):
+        if span > _LARGEST_KEY // max(size, 1):
+            distinct, key = np.unique(key, return_inverse=True)
+            span = max(len(distinct), 1)
+        key = key * size + codes
+        span *= max(size, 1)
+    return key, span
+
+
+def number_rows(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int] | None = None) -> tuple[Rows, int]:
+    """Number the distinct combinations of codes in lexicographic order: the number of each row, and how many.
+
+    >>> number, count = number_rows([np.array([1, 0, 1]), np.array([0, 5, 0])])
+    >>> number.tolist(), count
+    ([1, 0, 1], 2)
+    """
+    widths = [int(codes.max(initial=0)) + 1 for codes in columns] if sizes is None else sizes
+    key, span = row_keys(columns, widths)
+    if span <= 4 * len(key) + 1024:
+        occurs = np.bincount(key, minlength=span) > 0
+        return (np.cumsum(occurs) - 1)[key], int(occurs.sum())
+    distinct, number = np.unique(key, return_inverse=True)
+    return number, len(distinct)
+
+
+def first_rows(number: npt.NDArray[np.integer[Any]], count: int) -> Rows:
+    """The first row of each number.
+
+    >>> first_rows(np.array([1, 0, 1, 0]), 2).tolist()
+    [1, 0]
+    """
+    first = np.zeros(count, dtype=np.intp)
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
+    return first
