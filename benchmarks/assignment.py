@@ -1,17 +1,17 @@
 """Percent re-identified one by one (distance, simulation) and with everybody given a row at once; families too.
 
-    python benchmarks/assignment.py
+    python benchmarks/assignment.py [--record]
 
-The Census file (1080 rows), an intruder who knows its first six columns of everybody; and 2,000 people of the household
-survey, 5-anonymous in urban/rural, relation, sex and age, by an intruder who knows families.
+The Census file (1,080 rows), an adversary who knows the first six columns of all people; and 2,000 people of a
+household survey, 5-anonymous in urban/rural, relation, sex and age, by an adversary who knows families.
 """
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import polars as pl
+from record import Figures
 
 from sfumato.attacks import Attack, AttackScenario, evaluate_attack
 from sfumato.attacks.record_linkage.assignment import Assignment
@@ -39,19 +39,18 @@ def scenario(data: Dataset, step: Step, models: tuple[KAnonymity, ...] = ()) -> 
     return AttackScenario(original=data, release=release, lineage=made.lineage)
 
 
-def show(name: str, where: AttackScenario, attacks: tuple[Attack, ...]) -> None:
-    print(name)
-    for attack in attacks:
-        start = time.process_time()
-        found = 100 * evaluate_attack(attack, where, rng=Rng(1)).main.rate
-        print(f"  {attack.part_name()} {attack.setting:<14} {found:5.1f} %  {time.process_time() - start:5.1f} s CPU")
+def show(figures: Figures, masking: str, where: AttackScenario, attacks: dict[str, Attack]) -> None:
+    rates = {name: 100 * evaluate_attack(attack, where, rng=Rng(1)).main.rate for name, attack in attacks.items()}
+    figures.add(masking=masking, **rates)
 
 
 def main() -> None:
     frame = pl.read_csv(DATA / "CASCrefmicrodata.csv")
     frame = frame.select(frame.columns[:6])
     census = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
-    attacks = (DistanceLinkage(), Simulation(), *(Assignment(by=by) for by in ("values", "ranks", "likelihood")))
+    attacks: dict[str, Attack] = {"distance": DistanceLinkage(), "simulation": Simulation()}
+    attacks |= {f"assignment by {by}": Assignment(by=by) for by in ("values", "ranks", "likelihood")}
+    figures = Figures("assignment", "census", {"masking": ""} | dict.fromkeys(attacks, ".1f"))
     for step in (
         RankSwap(p=5),
         RankSwap(p=10),
@@ -59,11 +58,14 @@ def main() -> None:
         Noise(variance_ratio=0.1),
         Noise(variance_ratio=0.1, variant="correlated"),
     ):
-        show(f"{step.part_name()} {step.to_dict()}", scenario(census, step), attacks)
+        settings = ", ".join(f"{key} = {value}" for key, value in step.to_dict().items())
+        show(figures, f"{step.part_name()}, {settings}", scenario(census, step), attacks)
     survey = pl.read_csv(DATA / "testdata.csv").head(2000).select("urbrur", "relat", "sex", "age", "ori_hid")
     roles = {name: Column(role=Role.HOUSEHOLD if name == "ori_hid" else Role.QUASI) for name in survey.columns}
     people = Dataset.of(Table(frame=survey), Schema(columns=roles))
-    show("mondrian, k = 5", scenario(people, Mondrian(), (KAnonymity(k=5),)), (Linkage(), HouseholdLinkage()))
+    families: dict[str, Attack] = {"linkage": Linkage(), "household-linkage": HouseholdLinkage()}
+    figures = Figures("assignment", "households", {"masking": ""} | dict.fromkeys(families, ".1f"))
+    show(figures, "mondrian, k = 5", scenario(people, Mondrian(), (KAnonymity(k=5),)), families)
 
 
 if __name__ == "__main__":

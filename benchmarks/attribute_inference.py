@@ -1,6 +1,6 @@
 """Percent of secrets found within 5 %, by simulation and by models, on masked Census and Tarragona files.
 
-python benchmarks/attribute_inference.py
+python benchmarks/attribute_inference.py [--record]
 
 The first three columns are known of everybody, the last one is sought. One masking each.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from record import Figures
 
 from sfumato.attacks import Attack, AttackScenario, evaluate_attack
 from sfumato.attacks.inference.model_inference import ModelInference
@@ -38,7 +39,9 @@ ATTACKS: tuple[Attack, ...] = (
 
 
 def main() -> None:
-    print("file       masked  method              baseline  simulation  nearest  neighbours  boosting")
+    names = ("simulation", "nearest row", "5 neighbours", "boosting")
+    forms = {"file": "", "masked": "", "method": "", "most frequent": ".1f"} | dict.fromkeys(names, ".1f")
+    figures = Figures("attribute_inference", "shares", forms)
     for file in ("CASCrefmicrodata", "Tarragona"):
         frame = pl.read_csv(DATA / f"{file}.csv").select(pl.selectors.numeric())
         known, secret = frame.columns[:3], frame.columns[-1]
@@ -55,11 +58,10 @@ def main() -> None:
                 scenario = AttackScenario(original=data, release=release, aligned=True)
                 found = [evaluate_attack(attack, scenario, rng=Rng(5)) for attack in ATTACKS]
                 assert found[0].baseline is not None
-                shares = "  ".join(f"{100 * outcome.main.rate:9.1f}" for outcome in found)
-                name = f"{method} {next(iter(parameters.values()))}"
-                print(
-                    f"{file[:9]:9s}  {masked:6s}  {name:20s}{100 * found[0].baseline.rate:7.1f}  {shares}", flush=True
-                )
+                shares = {name: 100 * outcome.main.rate for name, outcome in zip(names, found, strict=True)}
+                setting = ", ".join(f"{key} = {value}" for key, value in parameters.items())
+                shares["most frequent"] = 100 * found[0].baseline.rate
+                figures.add(file=file, masked=masked, method=f"{method}, {setting}", **shares)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The exact auditor at scale: every question of a sequence is decided, incrementally, and timed.
 
+    python benchmarks/audit.py [--record]  all of the following
     python benchmarks/audit.py ranges      one million people, 100 ranges of one column, 10 values
     python benchmarks/audit.py boxes       one million people, 100 boxes over two columns, 10 values
     python benchmarks/audit.py crossing    1,200 people, random crossing questions: hundreds of tiny atoms, every pair
@@ -15,8 +16,16 @@ from collections import Counter
 
 import numpy as np
 import numpy.typing as npt
+from record import Figures
 
 from sfumato.query.auditing.k_assign import AssignAuditor
+
+FIGURES = Figures(
+    "audit",
+    "decisions",
+    {"problem": "", "atoms": ",", "seconds": ".1f", "slowest": ".2f", "decisions": ""},
+    {"seconds": "CPU seconds, all decisions", "slowest": "slowest decision"},
+)
 
 
 def play(name: str, auditor: AssignAuditor, questions: list[npt.NDArray[np.bool_]], *, full: bool = False) -> None:
@@ -30,11 +39,9 @@ def play(name: str, auditor: AssignAuditor, questions: list[npt.NDArray[np.bool_
             auditor.accept(judgement)
         slowest = max(slowest, time.process_time() - before)
         decided["answered" if judgement.safe else "refused" if judgement.certain else "out of effort"] += 1
-        decided[f"by {judgement.how}"] += 1
     total = time.process_time() - start
-    print(
-        f"{name}: {total:.1f} CPU s, slowest {slowest:.2f} s, {auditor.crowd.atoms} atoms, {dict(decided)}", flush=True
-    )
+    words = ", ".join(f"{count} {what}" for what, count in decided.items())
+    FIGURES.add(problem=name, atoms=auditor.crowd.atoms, seconds=total, slowest=slowest, decisions=words)
 
 
 def people(count: int, values: int, rng: np.random.Generator, skew: float = 1.0) -> npt.NDArray[np.int64]:
@@ -54,7 +61,8 @@ def ranges(columns: int, k: int, skew: float) -> None:
             low, high = np.sort(rng.integers(0, column.max() + 1, 2))
             inside &= (column >= low) & (column <= high)
         questions.append(inside)
-    play(f"{'ranges' if columns == 1 else 'boxes'}, k = {k}, skew {skew:g}", auditor, questions)
+    shape = "ranges of one column" if columns == 1 else "boxes over two columns"
+    play(f"{count:,} people, 100 {shape}, 10 values (skew {skew:g}), k = {k}", auditor, questions)
 
 
 def crossing() -> None:
@@ -62,14 +70,14 @@ def crossing() -> None:
         rng = np.random.default_rng(7)
         auditor = AssignAuditor(people(count, values, rng), values=values, k=2, effort=60)
         questions = [rng.random(count) < 0.5 for _ in range(asked)]
-        play(f"crossing, {count} people, {asked} questions, every pair", auditor, questions, full=True)
+        play(f"{count:,} people, {asked} random queries, {values} values, every pair", auditor, questions, full=True)
     for side, partitions in ((24, 2), (10, 3), (13, 3)):
         rng = np.random.default_rng(8)
         i, j = np.divmod(np.arange(side * side), side)
         lines = [i, j, (i + j) % side][:partitions]
         auditor = AssignAuditor(people(side * side, 5, rng), values=5, k=2, effort=60)
         questions = [line == number for line in lines for number in range(side)]
-        play(f"{partitions} crossing partitions of {side * side} people, k = 2", auditor, questions)
+        play(f"{side * side} people, {partitions} crossing partitions, 5 values, k = 2", auditor, questions)
 
 
 if __name__ == "__main__":

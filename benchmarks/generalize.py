@@ -1,6 +1,6 @@
 """Optimal k-anonymity on Adult: our search beside ARX's figures, or beside ARX itself.
 
-    python benchmarks/generalize.py                       # 9 quasi-identifiers, 12,960 combinations of levels
+    python benchmarks/generalize.py [--record]            # 9 quasi-identifiers, 12,960 combinations of levels
     python benchmarks/generalize.py --rows 1000000        # a bootstrap of Adult, a tenth of the cells redrawn
     python benchmarks/generalize.py --wide 20             # 20 quasi-identifiers, 20 seconds, distance to the bound
     python benchmarks/generalize.py --arx libarx-3.9.2.jar
@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from record import Figures
 
 from sfumato.data.table import Table
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
@@ -92,7 +93,9 @@ def main() -> None:
         f"{1000 * (time.process_time() - started):.0f} ms CPU"
     )
     theirs = run_arx(given.arx, rows, given.runs) if given.arx else {}
-    print("  k  limit    levels             suppressed     score  judged    CPU ms (best)   ARX CPU ms   ratio")
+    forms = {"k": "d", "suppression": ".0%", "score": ".6f", "judged": ",", "ms": ".1f", "arx": ",.0f", "ratio": ".1f"}
+    titles = {"judged": "nodes judged", "ms": "CPU ms", "arx": "ARX, CPU ms"}
+    figures = Figures("generalize", "adult" if given.rows is None else f"bootstrap_{given.rows}", forms, titles)
     for k in (2, 5, 10, 25):
         for share in (0.0, 0.05, 1.0):
             once(table, k, share)
@@ -107,10 +110,8 @@ def main() -> None:
                 peer = known if given.rows in (None, 1_000_000) else None
             elif theirs[k, share]["levels"] != ",".join(map(str, best.levels)):
                 print(f"      ARX found {theirs[k, share]['levels']} with {theirs[k, share]['loss']}")
-            levels = ",".join(map(str, best.levels))
-            line = f"{k:3}  {share:5.0%}  {levels:18} {best.shape.suppressed:10,} {best.score:11.9f}"
-            line += f" {runs[0][1].judged:6,}  {ours:8.1f} ({min(ms for ms, _ in runs):.1f})"
-            print(line + (f"  {peer:10,.0f}  {peer / ours:6.1f}" if peer else "           -       -"))
+            judged, ratio = runs[0][1].judged, peer / ours if peer else None
+            figures.add(k=k, suppression=share, score=best.score, judged=judged, ms=ours, arx=peer, ratio=ratio)
 
 
 def wide(seconds: float) -> None:

@@ -1,6 +1,6 @@
 """Learned distances on 400 microaggregated Census records: mean percent linked and seconds, per family and case.
 
-    python benchmarks/learned_distances.py [samples]
+    python benchmarks/learned_distances.py [samples] [--record]
 
 The literature reports 3 s to 169,050 s for the same families by a commercial mixed-integer solver.
 """
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from record import Figures
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "golden"))
 from test_learned_distances import CASES, extract, problem, right
@@ -46,11 +47,12 @@ def one(name: str, seed: int) -> list[float]:
 
 def main(samples: int = 10) -> None:
     one("M4-33", 0)  # compiles
+    names = ("plain", "Mahalanobis", *FAMILIES, *(f"CPU s, {name}" for name in FAMILIES))
+    figures = Figures("learned_distances", "census", {"case": ""} | dict.fromkeys(names, ".2f"))
     print(f"means over {samples} random extracts of 400 records: percent linked, then CPU seconds to learn")
-    print(f"{'':8s}{'plain':>9s}{'mahal.':>9s}" + "".join(f"{name:>9s}" for name in FAMILIES + FAMILIES))
     for name in CASES:
         rows = np.array([one(name, seed) for seed in range(samples)])
-        print(f"{name:8s}" + "".join(f"{value:9.2f}" for value in rows.mean(axis=0)), flush=True)
+        figures.add(case=name, **dict(zip(names, rows.mean(axis=0), strict=True)))
         above = [(rows[:, place] > rows[:, 2]).sum() for place in (4, 5)]
         print(f"{'':8s}above the weighted mean: Choquet in {above[0]}, bilinear in {above[1]} of {samples}", flush=True)
 

@@ -1,6 +1,6 @@
 """Local recoding and cell suppression against the figures of ARX 3.9.2 and sdcMicro 5.8.1.
 
-    python benchmarks/local_recoding.py [folder with genetic-benchmark/]
+    python benchmarks/local_recoding.py [folder with genetic-benchmark/] [--record]
 
 Granularity is 1 minus the mean loss of detail per cell (leaves under the shown value, scaled from 0 to 1); nothing is
 suppressed. Adult and testdata come with the tests; creditcard and mach2019 need the folder.
@@ -12,6 +12,8 @@ import os
 import sys
 import time
 from pathlib import Path
+
+from record import Figures
 
 from sfumato.data import read
 from sfumato.masking.base import Context
@@ -38,42 +40,49 @@ def load(path: Path) -> Dataset:
     return Dataset.of(table, Schema(columns=columns))
 
 
-def recode(path: Path) -> None:
+def recode(path: Path, figures: Figures) -> None:
     data = load(path)
     context = Context(rng=Rng(1), models=(KAnonymity(k=5),))
     name = path.name.split(".")[0]
-    wall, cpu = time.perf_counter(), time.process_time()
+    cpu = time.process_time()
     private = LocalRecode().apply(data, context).private
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    cpu = time.process_time() - cpu
     found, theirs = private["granularity"], ARX[name]
-    print(
-        f"{name:15} {data.rows:>7,} rows {len(data.quasi):>3} quasi-identifiers  granularity {found:.3f}  ARX "
-        f"{theirs:.3f}  {'better' if found > theirs else 'WORSE'}  {private['classes']:>6,} classes  "
-        f"{wall:6.1f} s wall {cpu:6.1f} s CPU",
-        flush=True,
+    figures.add(
+        data=name,
+        rows=data.rows,
+        quasi=len(data.quasi),
+        granularity=found,
+        arx=theirs,
+        classes=private["classes"],
+        cpu=cpu,
     )
 
 
 def suppress() -> None:
     table = read(TESTS / "sdcmicro" / "testdata.csv")
-    for meaning in ("wildcard", "category"):
-        columns = {name: Column(role=Role.QUASI, missing=meaning) for name in KEYS}  # type: ignore[arg-type]
-        data = Dataset.of(table, Schema(columns=columns))
-        for k, theirs in SDCMICRO.items():
-            cpu = time.process_time()
+    forms = {"k": "d", "sdcMicro 5.8.1": "d", "wildcard": "d", "category": "d"}
+    figures = Figures("local_recoding", "cells", forms, {name: f"`{name}`" for name in ("wildcard", "category")})
+    for k, theirs in SDCMICRO.items():
+        cells = {"sdcMicro 5.8.1": theirs}
+        for meaning in ("wildcard", "category"):
+            columns = {name: Column(role=Role.QUASI, missing=meaning) for name in KEYS}  # type: ignore[arg-type]
+            data = Dataset.of(table, Schema(columns=columns))
             private = SuppressCells().apply(data, Context(rng=Rng(1), models=(KAnonymity(k=k),))).private
-            cpu = time.process_time() - cpu
-            peer = f"sdcMicro {theirs}" if meaning == "wildcard" else "(a stronger promise, which sdcMicro lacks)"
-            print(f"testdata k={k} {meaning:8} {private['cells']:>5} cells  {peer}  {cpu:.3f} s CPU", flush=True)
+            cells[meaning] = private["cells"]
+        figures.add(k=k, **cells)
 
 
 def main(folder: str | None = None) -> None:
     warm = Dataset.of(read(TESTS / "adult" / "adult_subset.csv"), load(TESTS / "adult" / "adult.csv").schema)
     LocalRecode().apply(warm, Context(rng=Rng(1), models=(KAnonymity(k=5),)))
-    recode(TESTS / "adult" / "adult.csv")
+    forms = {"data": "", "rows": ",", "quasi": "d", "granularity": ".3f", "arx": ".3f", "classes": ",", "cpu": ".1f"}
+    titles = {"quasi": "quasi-identifiers", "arx": "ARX 3.9.2, local recoding", "cpu": "CPU seconds"}
+    figures = Figures("local_recoding", "granularity", forms, titles)
+    recode(TESTS / "adult" / "adult.csv", figures)
     if folder is not None:
         for name in ("creditcard_int", "mach2019_int"):
-            recode(Path(folder, "genetic-benchmark", f"{name}.csv.gz"))
+            recode(Path(folder, "genetic-benchmark", f"{name}.csv.gz"), figures)
     suppress()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
 

@@ -1,6 +1,6 @@
 """Masking methods: MDAV against sdcMicro's, and every other method on millions of rows.
 
-    python benchmarks/masking.py mdav                          # 100,000 x 10, k = 3
+    python benchmarks/masking.py mdav [--record]               # 100,000 x 10, k = 3
     python benchmarks/masking.py mdav --rscript /usr/bin/Rscript   # also runs sdcMicro, if R has it
     python benchmarks/masking.py methods --rows 10000000       # seconds and peak memory of every method
 
@@ -13,6 +13,7 @@ a file; its memory is the most the process held while masking, less what it held
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from record import Figures
 
 METHODS: dict[str, tuple[str, dict[str, object]]] = {
     "rank-swap classic": ("rank-swap", {"p": 5}),
@@ -90,7 +92,7 @@ def one_method(name: str, file: str) -> None:
     wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
     size = in_memory(data.table.frame)
     peak = _memory("VmHWM") - start
-    print(f"{name:28} {wall:8.2f} s  {cpu:8.2f} CPU s  peak {peak / size:4.1f} x the table", flush=True)
+    print(json.dumps({"method": name, "cpu": cpu, "wall": wall, "peak": peak / size}))
 
 
 def in_memory(frame: pl.DataFrame) -> int:
@@ -112,15 +114,29 @@ def methods(rows: int, chosen: str) -> None:
         frame.write_parquet(file)
         print(f"{rows:,} rows, {in_memory(frame) / 1e6:.0f} MB; the table itself counts as 1 x")
         del frame
+        forms = {"method": "", "cpu": ".1f", "wall": ".1f", "peak": ".1f"}
+        titles = {"cpu": "CPU seconds", "wall": "wall seconds", "peak": "peak memory ÷ table"}
+        figures = Figures("masking", "methods" if rows == 10_000_000 else f"methods_{rows}", forms, titles)
         for name in METHODS:
             if chosen in name:
-                subprocess.run([sys.executable, __file__, "one", name, str(file)], check=False)
+                command = [sys.executable, __file__, "one", name, str(file)]
+                done = subprocess.run(command, check=False, stdout=subprocess.PIPE)
+                if done.returncode == 0:
+                    figures.add(**json.loads(done.stdout.splitlines()[-1]))
 
 
 def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> None:
     from sfumato.masking.methods._mdav import mdav
 
     draw = np.random.default_rng(0)
+    forms = {"data": "", "ours": ".1f", "plain": ".1f", "peer": ""}
+    titles = {
+        "data": f"MDAV, {rows:,} × {columns}, k = {k}",
+        "ours": "sfumato, CPU s",
+        "plain": "the plain algorithm, compiled, CPU s",
+        "peer": "sdcMicro, CPU s",
+    }
+    figures = Figures("masking", "mdav" if rows == 100_000 else f"mdav_{rows}", forms, titles)
     for label, points in (
         ("independent normal", draw.normal(size=(rows, columns))),
         ("correlated normal", draw.normal(size=(rows, columns)) @ draw.normal(size=(columns, columns))),
@@ -130,32 +146,20 @@ def mdav(rows: int, columns: int, k: int, rscript: str | None, plain: bool) -> N
         cpu = time.process_time()
         groups = mdav(points, k)
         ours = time.process_time() - cpu
-        centres = (
-            np.stack([np.bincount(groups, points[:, j]) for j in range(columns)], 1) / np.bincount(groups)[:, None]
-        )
-        loss = 100 * ((points - centres[groups]) ** 2).sum() / (points**2).sum()
-        print(f"{label}: {rows:,} x {columns}, k = {k}: sfumato {ours:.2f} CPU s, loss {loss:.4f} %", flush=True)
+        other = None
         if plain:
             sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
             from plain_mdav import mdav_plain
 
             mdav_plain(points[:1000], k)
             cpu = time.process_time()
-            same = bool((mdav_plain(points, k) == groups).all())
+            assert (mdav_plain(points, k) == groups).all(), "the two algorithms form other groups"
             other = time.process_time() - cpu
-            print(
-                f"  plain algorithm, compiled: {other:.1f} CPU s; ratio {other / ours:.1f}; same groups: {same}",
-                flush=True,
-            )
         if rscript is not None:
-            other = sdcmicro(rscript, points, k)
-            print(f"  sdcMicro, run now: {other:.1f} CPU s; ratio {other / ours:.1f}", flush=True)
+            peer = f"{sdcmicro(rscript, points, k):.1f}"
         else:
-            guess = 0.158 * (rows / 4092) ** 2 * columns / 10 * 3 / k
-            print(
-                f"  sdcMicro, extrapolated (not run): about {guess:.0f} CPU s; ratio about {guess / ours:.0f}",
-                flush=True,
-            )
+            peer = f"about {0.158 * (rows / 4092) ** 2 * columns / 10 * 3 / k:.0f} (extrapolated, not run)"
+        figures.add(data=label, ours=ours, plain=other, peer=peer)
 
 
 def sdcmicro(rscript: str, points: np.ndarray, k: int) -> float:

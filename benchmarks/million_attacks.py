@@ -1,8 +1,8 @@
-"""The battery on a million made-up rows: what is found, with which interval, in how many CPU seconds and gigabytes.
+"""The default attacks on a million synthetic rows: risk with interval, CPU seconds and memory.
 
-python benchmarks/million_attacks.py swap|microaggregate|mondrian [people sought] [rows] [seconds]
+python benchmarks/million_attacks.py swap|microaggregate|mondrian [targets] [rows] [seconds]
 
-With seconds, the battery is run under that limit first, as `sfumato attack --seconds` does, and then without one.
+With seconds, the attacks are run under that limit first, as `sfumato attack --seconds` does, and then without one.
 """
 
 from __future__ import annotations

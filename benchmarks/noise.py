@@ -1,6 +1,6 @@
 """Exact noise per CPU second: ours, OpenDP's integer samplers, and NumPy's floats for scale (which are not private).
 
-Run: python benchmarks/noise.py (the test extra installs OpenDP)
+python benchmarks/noise.py [--record]          # the test extra installs OpenDP
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
+from record import Figures
 
 from sfumato.dp.sampler import discrete_gaussian, discrete_laplace, rounded_normal
 
@@ -50,14 +51,15 @@ def main() -> None:
             ("discrete Gaussian", scale, lambda n, v=square: discrete_gaussian(v, n), theirs("gaussian", scale))
         )
         rows.append(("rounded normal", scale, lambda n, v=square: rounded_normal(v, n), None))
-    print(f"{'noise':<20}{'scale':>12}{'sfumato /s':>14}{'OpenDP /s':>14}{'ratio':>8}")
+    forms = {"noise": "", "scale": "g", "ours": ",.0f", "theirs": ",.0f", "ratio": ".1f"}
+    titles = {"ours": "sfumato, samples per CPU second", "theirs": "OpenDP"}
+    figures = Figures("noise", "rates", forms, titles)
     for name, scale, ours, other in rows:
         mine = rate(ours, 1_000_000)
-        print(f"{name:<20}{scale:>12g}{mine:>14,.0f}", end="")
         peer = rate(other, 20_000) if other is not None else None
-        print("" if peer is None else f"{peer:>14,.0f}{mine / peer:>8.1f}")
+        figures.add(noise=name, scale=scale, ours=mine, theirs=peer, ratio=mine / peer if peer else None)
     floats = rate(lambda n: rng.laplace(0.0, 1.0, n), 1_000_000)
-    print(f"{'NumPy laplace()':<20}{1:>12g}{floats:>14,.0f}{'':>14}   (floats: leaks, for comparison only)")
+    figures.add(noise="NumPy `laplace()` (floats, not private)", scale=1, ours=floats)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Percent re-identified under rank swapping by windows (RSLD), distance (DLD), probability (PLD) and likelihood.
 
-    python benchmarks/rank_swapping.py census|eia [p ...]
+    python benchmarks/rank_swapping.py census|eia [p ...] [--record]
 
 PLD compares numbers at six levels of distance, PLD-2 at two.
 
-The protocol of Nin, Herranz and Torra (2008): the average over intruders who know the first 1 to half of the columns.
+The protocol of Nin, Herranz and Torra (2008): the average over adversaries who know the first 1 to half of the columns.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from record import Figures
 
 from sfumato.attacks import Attack, AttackScenario, evaluate_attack
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
@@ -27,6 +28,14 @@ from sfumato.release import Release
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
+PUBLISHED = {
+    2: (77.7, 73.5, 71.3),
+    6: (54.7, 43.8, 22.5),
+    10: (29.2, 23.6, 6.0),
+    14: (16.1, 15.6, 2.1),
+    20: (10.9, 10.9, 0.6),
+}
+"""Census, classic: windows, distance and probability by Nin, Herranz and Torra (2008)."""
 DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
 
 
@@ -46,20 +55,30 @@ def main(file: str, *percents: str) -> None:
         ProbabilisticLinkage(levels=2, nearest=0.09),
         Simulation(rounds=200 if file == "census" else 40),
     )
-    print("variant          p     RSLD     DLD     PLD   PLD-2  likelihood")
+    names = (
+        "windows (RSLD)",
+        "distance",
+        "probability, six levels",
+        "probability, two levels",
+        "likelihood by simulation",
+    )
+    table = "variants" if any(":" in text for text in percents) else file
+    figures = Figures("rank_swapping", table, {"variant": "", "p": "g"} | dict.fromkeys(names, ""))
     for text in percents or ("2", "6", "10", "14", "20"):
         variant, _, number = text.rpartition(":")
         step = RankSwap(p=float(number), variant=variant or "classic")
         change = step.apply(data, Context(rng=Rng(1)))
-        published = {"steps": [{"step": "rank-swap", "parameters": step.public(), **change.public}]}
-        release = Release(table=change.table, manifest=published)
+        manifest = {"steps": [{"step": "rank-swap", "parameters": step.public(), **change.public}]}
+        release = Release(table=change.table, manifest=manifest)
         shares = np.zeros(len(attacks))
         known = range(1, (len(frame.columns) + 1) // 2 + 1)
         for count in known:
             scenario = AttackScenario(original=data, release=release, aligned=True, knows=tuple(frame.columns[:count]))
             shares += [evaluate_attack(attack, scenario, rng=Rng(count)).main.rate / len(known) for attack in attacks]
-        figures = "  ".join(f"{100 * share:6.2f}" for share in shares)
-        print(f"{step.variant:14s} {step.p:4g}   {figures}", flush=True)
+        published = PUBLISHED.get(int(step.p), ()) if file == "census" and step.variant == "classic" else ()
+        printed = [*(f" ({value})" for value in published), *[""] * len(names)]
+        cells = {name: f"{100 * share:.1f}{more}" for name, share, more in zip(names, shares, printed, strict=False)}
+        figures.add(variant=step.variant, p=step.p, **cells)
 
 
 if __name__ == "__main__":

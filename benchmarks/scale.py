@@ -1,6 +1,6 @@
 """A recipe on Parquet files of growing size: seconds, peak memory, and whether cost grows no faster than rows.
 
-    python benchmarks/scale.py [rows ...]          # 1000000 10000000 by default; 100000000 needs about 20 GB of disk
+    python benchmarks/scale.py [rows ...] [--record]   # default 1000000 10000000; 100000000 needs about 20 GB of disk
     python benchmarks/scale.py --engine spark 1000000
 
 Six quasi-identifiers, k = 5, at most 1 % suppressed, an identifier replaced by its keyed pseudonym, rows reordered by a
@@ -10,7 +10,7 @@ Files go to a temporary folder and are deleted.
 
 from __future__ import annotations
 
-import os
+import json
 import resource
 import subprocess
 import sys
@@ -18,11 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-LIMIT_GB = 8.0
-
 
 def make(path: Path, rows: int) -> None:
-    """Made-up people, reproducible, by DuckDB."""
+    """Synthetic people, reproducible, by DuckDB."""
     import duckdb
 
     with duckdb.connect() as connection:
@@ -58,12 +56,7 @@ def run(rows: int, engine: str, folder: Path) -> None:
         return GroupsHierarchy.build({"order": [f"{letter}{v}" for v in range(count)], "sizes": [4]})
 
     source = folder / "people.parquet"
-    began = time.perf_counter()
     make(source, rows)
-    print(
-        f"{rows:>12,} rows made in {time.perf_counter() - began:.0f} s, {source.stat().st_size / 1e9:.2f} GB",
-        flush=True,
-    )
     schema = Schema(
         columns={
             "person": Column(role=Role.IDENTIFIER),
@@ -91,12 +84,7 @@ def run(rows: int, engine: str, folder: Path) -> None:
     wall, cpu = time.perf_counter() - wall, _cpu() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     assert done.holds
-    print(
-        f"{rows:>12,} rows  {engine}  {wall:7.1f} s wall {cpu:7.1f} s CPU "
-        f"{1e6 * cpu / rows:6.2f} s CPU per million rows  peak {peak:.1f} GB (limit {LIMIT_GB:.0f}, "
-        f"{'met' if peak <= LIMIT_GB else 'NOT MET'})  levels {done.steps[0]['levels']}  {done.rows:,} rows out",
-        flush=True,
-    )
+    print(json.dumps({"rows": rows, "cpu": cpu, "each": 1e6 * cpu / rows, "wall": wall, "peak": f"{peak:.1f} GB"}))
 
 
 def _cpu() -> float:
@@ -112,14 +100,20 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--one"]:
         run(int(arguments[1]), engine, Path(arguments[2]))
         return
+    from record import Figures  # not in the child, which does not see this folder
+
+    forms = {"rows": ",", "cpu": ".1f", "each": ".1f", "wall": ",.0f", "peak": ""}
+    titles = {"cpu": "CPU seconds", "each": "per million rows", "wall": "wall seconds", "peak": "peak memory"}
+    figures = Figures("scale", engine, forms, titles)
     for rows in arguments or ["1000000", "10000000"]:
         with tempfile.TemporaryDirectory(prefix="sfumato-scale-") as folder:
-            subprocess.run(
+            done = subprocess.run(
                 # -P: the folder of this script must not hide modules of the standard library
                 [sys.executable, "-P", __file__, "--engine", engine, "--one", rows.replace("_", ""), folder],
                 check=True,
+                stdout=subprocess.PIPE,
             )
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+            figures.add(**json.loads(done.stdout.splitlines()[-1]))
 
 
 if __name__ == "__main__":
