@@ -4,6 +4,7 @@ Each check raises AssertionError with a message that names the broken promise. E
 single checks (``STEP_CHECKS``, ``MODEL_CHECKS``, ...), so that a test can run them one by one.
 """
 
+from sfumato.testing.attacks import check_attack
 from sfumato.testing.demos import check_demo
 from sfumato.testing.engines import check_engine
 from sfumato.testing.formats import check_format
@@ -19,6 +20,7 @@ from sfumato.testing.sample import sample
 from sfumato.testing.steps import check_step
 
 __all__ = [
+    "check_attack",
     "check_demo",
     "check_engine",
     "check_format",
