@@ -91,10 +91,20 @@ def page(kind: str, cls: type[Part]) -> str:
         document: Any = {where: shown} if where else shown
         if kind == "hierarchy":
             document = {"columns": {"column": {"role": "quasi", "hierarchy": shown[0]}}}
-        text += ["## Example\n", "```yaml", yaml_text(document).rstrip(), "```\n"]
+        text += ["## Example\n", *_example(kind, cls, yaml_text(document))]
     if cls.reference:
         text += ["## Reference\n", cls.reference + "\n"]
+    if proof := getattr(cls, "proof", ""):
+        text += ["## Proof\n", proof + "\n"]
     return "\n".join(text)
+
+
+def _example(kind: str, cls: type[Part], document: str) -> list[str]:
+    """The examples of a part: a piece of a recipe, or Python for parts that no recipe holds."""
+    if kind != "mechanism":
+        return ["```yaml", document.rstrip(), "```\n"]
+    calls = [f"{cls.__name__}({', '.join(f'{key}={value!r}' for key, value in e.items())})" for e in cls.examples]
+    return ["```python", f"from sfumato.dp import {cls.__name__}\n", *calls, "```\n"]
 
 
 def _cli_page(root: click.Command) -> str:
