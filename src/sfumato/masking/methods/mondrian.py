@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,13 @@ from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.search.mondrian.axes import Axes, Axis, axes_of
 from sfumato.masking.search.mondrian.kernels import BY, cut_cells, extents
-from sfumato.masking.search.partition_check import Conditions, refuse_wildcards
+from sfumato.masking.search.partition_check import Conditions, columns_with_gaps, refuse_wildcards
 from sfumato.progress import Progress
 from sfumato.release import Change
 from sfumato.schema import Column, Dataset, Kind, Role, Schema
+
+if TYPE_CHECKING:
+    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 
 __all__ = ["Mondrian"]
 
@@ -68,7 +71,36 @@ class Mondrian(Step):
         return ((self, (*data.quasi, *data.sensitive)),)
 
     def apply(self, data: Dataset, context: Context) -> Change:
-        refuse_wildcards(data, self.part_name())
+        refuse_wildcards(data.schema, columns_with_gaps(data), self.part_name())
+        self._check_columns(data)
+        plain = _without_number_bands(data)
+        table = compress(plain)
+        if self.cuts == "relaxed":
+            table = _by_rows(table, plain)
+        kinds = tuple(data.kind(name) for name in table.columns)
+        boxes, labels, public, private = self._cut(table, kinds, context)
+        assert table.of_row is not None
+        of_row = boxes.of[table.of_row]
+        frame = data.table.frame.with_columns([column.gather(of_row) for column in labels])
+        return Change(table=data.table.with_frame(frame), public=public, private=private)
+
+    def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
+        if self.cuts == "relaxed":  # shares out rows, so it needs them
+            return super().apply_stored(table, context)
+        from sfumato.masking.out_of_core.counting import count_classes, with_class_labels
+        from sfumato.masking.out_of_core.stored_table import StoredChange
+
+        data = table.empty
+        self._check_columns(data)
+        ordered = frozenset(name for name in data.quasi if data.kind(name) in _ORDERED)
+        counts = count_classes(table, context.models, without_hierarchy=ordered)
+        missing = [column.name for column in counts.columns if column.values.null_count()]
+        refuse_wildcards(table.schema, missing, self.part_name())
+        kinds = tuple(data.kind(name) for name in counts.names)
+        boxes, labels, public, private = self._cut(counts.classes(), kinds, context)
+        return StoredChange(table=with_class_labels(table, counts, boxes.of, labels), public=public, private=private)
+
+    def _check_columns(self, data: Dataset) -> None:
         unknown = [name for name in self.weights if name not in data.quasi]
         if unknown:
             raise BadParameter(
@@ -80,25 +112,23 @@ class Mondrian(Step):
                 f"mondrian takes at most {_MOST_COLUMNS} quasi-identifiers, not {len(data.quasi)}.",
                 fix="Use `local-recode`, or give some columns another role.",
             )
-        plain = _without_number_bands(data)
-        table = compress(plain)
-        if self.cuts == "relaxed":
-            table = _by_rows(table, plain)
+
+    def _cut(
+        self, table: EquivalenceClasses, kinds: tuple[Kind, ...], context: Context
+    ) -> tuple[_Boxes, list[pl.Series], dict[str, Any], dict[str, Any]]:
+        """The boxes, what each shows of every column, and the public and the private outcome."""
         conditions = Conditions(table, context.models, method=self.part_name())
-        kinds = tuple(data.kind(name) for name in table.columns)
         weights = np.array([float(self.weights.get(name, 1.0)) for name in table.columns])
         axes = axes_of(table.hierarchies, kinds, weights)
         place = np.stack([axis.rank[table.codes[:, i]] for i, axis in enumerate(axes.axes)], axis=1)
         relaxed = self.cuts == "relaxed"
         boxes = _partition(place, table, conditions, axes, relaxed=relaxed, by=BY[self.choose], watch=context.progress)
-        assert table.of_row is not None
-        of_row = boxes.of[table.of_row]
-        columns = [self._show(axis, place[:, i], boxes, i, table).gather(of_row) for i, axis in enumerate(axes.axes)]
-        return Change(
-            table=data.table.with_frame(data.table.frame.with_columns(columns)),
-            public={"columns": list(table.columns), "truthful": self.values != "mean"},
-            private={"suppressed": 0, "classes": boxes.count, "optimal": False, "ncp": _ncp(axes, boxes, table)},
-        )
+        labels = [
+            self._show(axis, place[:, i], boxes, i, table).alias(table.columns[i]) for i, axis in enumerate(axes.axes)
+        ]
+        public = {"columns": list(table.columns), "truthful": self.values != "mean"}
+        private = {"suppressed": 0, "classes": boxes.count, "optimal": False, "ncp": _ncp(axes, boxes, table)}
+        return boxes, labels, public, private
 
     def _show(self, axis: Axis, place: Codes, boxes: _Boxes, number: int, table: EquivalenceClasses) -> pl.Series:
         if axis.ordered and self.values == "mean":

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter
+from sfumato.masking.model import PrivacyModel
 from sfumato.masking.out_of_core import sqlgen
-from sfumato.masking.out_of_core.counts import CodedColumn, Counted, packed
-from sfumato.masking.out_of_core.stored_table import StoredTable
+from sfumato.masking.out_of_core.counts import CodedColumn, Counted, pack_codes, packed, tracked_columns
+from sfumato.masking.out_of_core.stored_table import StoredTable, unique_name
 from sfumato.schema import Column, Dataset, Role, Schema
 
-__all__ = ["coded_column", "count_combinations", "raise_levels"]
+__all__ = ["coded_column", "count_classes", "count_combinations", "raise_levels", "with_class_labels"]
 
 
 def coded_column(table: StoredTable, name: str, *, level: int = 0, with_hierarchy: bool = True) -> CodedColumn:
@@ -39,6 +42,33 @@ def count_combinations(table: StoredTable, quasi: Sequence[CodedColumn], track: 
         keys = _keys(table, (*quasi, *(() if beside is None else (beside,))))
         frames[beside] = table.workspace.query(sqlgen.counted(table.sql, keys), "counting classes")
     return Counted.of(table.schema, quasi, frames)
+
+
+def count_classes(
+    table: StoredTable, models: Sequence[PrivacyModel], *, without_hierarchy: Collection[str] = ()
+) -> Counted:
+    """Count the combinations of all quasi-identifiers, with the columns that the models speak of."""
+    coded = [coded_column(table, name, with_hierarchy=name not in without_hierarchy) for name in table.empty.quasi]
+    track = tracked_columns(models, table.empty.sensitive, None)
+    return count_combinations(table, coded, [coded_column(table, name) for name in track])
+
+
+def with_class_labels(
+    table: StoredTable, counts: Counted, group: npt.NDArray[np.int64], labels: Sequence[pl.Series]
+) -> StoredTable:
+    """The table with labels in place of values. ``group`` numbers the group of each counted combination, ``labels``
+    holds a value per group for each column."""
+    keys = _keys(table, counts.columns)
+    packed = {f"k{i}": key for i, key in enumerate(pack_codes(counts.codes, counts.columns))}
+    combinations, groups = unique_name("combinations"), unique_name("groups")
+    table.workspace.store(combinations, pl.DataFrame({**packed, "g": group.astype(np.int64)}))
+    cells = [series.alias(table.cells[series.name]) for series in labels]
+    table.workspace.store(groups, pl.DataFrame(cells).with_row_index("g").cast({"g": pl.Int64}))
+    on = " AND ".join(f"{key} = k.k{i}" for i, key in enumerate(sqlgen.key_expressions(keys)))
+    return table.with_expressions(
+        {series.name: f"g.{table.cells[series.name]}" for series in labels},
+        joins=f"{sqlgen.code_joins(keys)} JOIN {combinations} AS k ON {on} JOIN {groups} AS g ON k.g = g.g",
+    )
 
 
 def raise_levels(

@@ -22,7 +22,7 @@ from sfumato.masking.evaluate import classes_as_shown
 from sfumato.masking.model import PrivacyModel
 from sfumato.schema import ROOT, BoundHierarchy, Column, Dataset, Role, Schema
 
-__all__ = ["CodedColumn", "Counted", "compressed", "packed", "shown", "tracked_columns", "unpacked"]
+__all__ = ["CodedColumn", "Counted", "compressed", "pack_codes", "packed", "shown", "tracked_columns", "unpacked"]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -106,6 +106,18 @@ def unpacked(frame: pl.DataFrame, columns: Sequence[CodedColumn]) -> Codes:
             key, rest = np.divmod(key, max(column.width, 1))
             codes[:, last] = rest
     return codes
+
+
+def pack_codes(codes: Codes, columns: Sequence[CodedColumn]) -> list[Ints]:
+    """The keys of combinations: the inverse of :func:`unpacked`."""
+    keys, first = [], 0
+    for run in packed(columns):
+        key = np.zeros(len(codes), dtype=np.int64)
+        for column in run:
+            key = key * max(column.width, 1) + codes[:, first]
+            first += 1
+        keys.append(key)
+    return keys
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,9 +18,11 @@ __all__ = [
     "KeyColumn",
     "base",
     "blanked",
+    "code_joins",
     "counted",
     "estimated",
     "failed_casts",
+    "key_expressions",
     "released",
     "row_map",
     "text",
@@ -153,14 +155,25 @@ def estimated(table: str, keys: Sequence[Sequence[KeyColumn]]) -> str:
 
 
 def _keyed(table: str, keys: Sequence[Sequence[KeyColumn]]) -> str:
-    joins, packed = [], []
-    for position, run in enumerate(keys):
+    packed = [f"{key} AS k{position}" for position, key in enumerate(key_expressions(keys))]
+    return f"SELECT {', '.join(packed)} FROM ({table}) AS t {code_joins(keys)}"
+
+
+def key_expressions(keys: Sequence[Sequence[KeyColumn]]) -> list[str]:
+    """The integer keys of a row of ``t``, in a statement with :func:`code_joins`."""
+    expressions = []
+    for run in keys:
         key = "CAST(0 AS BIGINT)"
         for column in run:
             key = f"({key} * {max(column.width, 1)} + COALESCE(n_{column.cell}.code, {column.empty}))"
-            joins.append(f"LEFT JOIN {column.codes} AS n_{column.cell} ON b.{column.cell} = n_{column.cell}.value")
-        packed.append(f"{key} AS k{position}")
-    return f"SELECT {', '.join(packed)} FROM ({table}) AS b {' '.join(joins)}"
+        expressions.append(key)
+    return expressions
+
+
+def code_joins(keys: Sequence[Sequence[KeyColumn]]) -> str:
+    """The joins that give each value of ``t`` its code."""
+    columns = [column for run in keys for column in run]
+    return " ".join(f"LEFT JOIN {c.codes} AS n_{c.cell} ON t.{c.cell} = n_{c.cell}.value" for c in columns)
 
 
 def released(table: str, cells: Mapping[str, str], *, order: str, key: str | None) -> str:

@@ -16,7 +16,7 @@ from sfumato.errors import UnknownColumn, WrongKind, did_you_mean
 from sfumato.masking.out_of_core import sqlgen
 from sfumato.schema import Dataset, Kind, Schema
 
-__all__ = ["COMBINATIONS", "ROW", "StoredChange", "StoredTable"]
+__all__ = ["COMBINATIONS", "ROW", "StoredChange", "StoredTable", "unique_name"]
 
 ROW = "rn"
 """Name of the column that holds the row number of the original."""
@@ -24,6 +24,11 @@ COMBINATIONS = 30_000_000
 """Distinct combinations of quasi-identifiers that are searched at once by default: about 3 GB."""
 
 _NUMBERS = count()
+
+
+def unique_name(prefix: str) -> str:
+    """A name for a table that statements join. Statements run late, so no name is used twice."""
+    return f"{prefix}_{next(_NUMBERS)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +120,14 @@ class StoredTable:
     def with_columns(self, frame: pl.DataFrame) -> StoredTable:
         """The rows whose numbers stand in ``frame``, with its columns in place of those of the same names."""
         cells = {name: self.cells[name] for name in frame.columns if name != ROW}
-        name = f"stage_{next(_NUMBERS)}"
+        name = unique_name("stage")
         self.workspace.store(name, frame.rename(cells))
         shown = {name: f"m.{cell}" for name, cell in cells.items()}
         return self.with_expressions(shown, joins=f"JOIN {name} AS m ON t.{ROW} = m.{ROW}")
 
     def put(self, prefix: str, frame: pl.DataFrame) -> str:
         """Register a small table that statements join; returns its name."""
-        name = f"{prefix}_{next(_NUMBERS)}"
+        name = unique_name(prefix)
         self.workspace.put(name, frame)
         return name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,9 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter, NotApplicable, Unmet
 from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.model import ModelRule, PrivacyModel
-from sfumato.schema import Dataset
+from sfumato.schema import Dataset, Schema
 
-__all__ = ["Conditions", "refuse_wildcards"]
+__all__ = ["Conditions", "columns_with_gaps", "refuse_wildcards"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -93,13 +93,18 @@ class Conditions:
         return all(rule.table_holds(groups) for rule in self.rules if rule.about_table)
 
 
-def refuse_wildcards(data: Dataset, method: str) -> None:
-    """Refuse empty cells that match everything: classes would overlap, and a partition has none that do."""
-    for name in data.quasi:
-        if data.schema.column(name).missing == "wildcard" and data.table.column(name).null_count():
+def refuse_wildcards(schema: Schema, missing: Iterable[str], method: str) -> None:
+    """Refuse columns with ``missing`` values that match every value: equivalence classes would overlap."""
+    for name in missing:
+        if schema.column(name).missing == "wildcard":
             raise NotApplicable(
                 f"{method}: column `{name}` has empty cells that match every value, so rows cannot be put into classes "
                 "that do not overlap.",
                 fix="Declare `missing: category` for it, or use `suppress-cells`.",
                 column=name,
             )
+
+
+def columns_with_gaps(data: Dataset) -> tuple[str, ...]:
+    """Quasi-identifiers with missing values."""
+    return tuple(name for name in data.quasi if data.table.column(name).null_count())
