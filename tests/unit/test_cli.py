@@ -237,7 +237,7 @@ def test_a_full_disk_leaves_nothing_behind(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("sfumato.release.folder.write", full)
+    monkeypatch.setattr("sfumato.api.protection.write", full)
     before = sorted(folder.iterdir())
     code, _, err = run(capsys, "protect", "sfumato.yaml")
     assert (code, err.split()[0]) == (2, "SFU-108")

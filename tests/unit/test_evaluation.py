@@ -12,7 +12,8 @@ import sfumato
 from sfumato.attacks import Arm, AttackScenario, Discloses, Outcome, risk
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.evaluation import Evaluation, attack_to_dict, evaluate, judge_limits, judged_risk, reference_rate
-from sfumato.evaluation.limits import limit_position
+from sfumato.evaluation.disclosures import DISCLOSURES, disclosure_of
+from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.recipe import Limits
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.text import pairings
@@ -134,3 +135,9 @@ def test_columns_are_attributed_only_beyond_a_limit() -> None:
     scenario = AttackScenario(original=done.original, release=done.release, lineage=done.lineage)  # type: ignore[arg-type]
     found = evaluate(scenario, limits=Limits(risk=1.0), rng=Rng(1), n_targets=50)
     assert not any(isinstance(item, Outcome) and item.without for item in found.attacks)
+
+
+def test_every_kind_of_disclosure_has_its_words_and_its_limit() -> None:
+    assert set(DISCLOSURES) == set(Discloses)
+    assert {limit_of(kind) for kind in Discloses} == set(Limits.names())
+    assert disclosure_of("of another version").achieves == "succeeds for"

@@ -7,10 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.release import Release
-from sfumato.release.folder import write_release
+from sfumato.release.folder import write_manifest
 from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.verification.intersection import guard_intersection
 
@@ -84,7 +85,8 @@ def test_people_who_are_in_no_earlier_release_do_not_count() -> None:
 def test_releases_are_read_from_their_folders(tmp_path: Path) -> None:
     for name, made in (("planned", PLANNED), ("earlier", HOSPITAL)):
         (tmp_path / name).mkdir()
-        write_release(made, tmp_path / name, suffix=".csv")
+        write(made.table, tmp_path / name / "data.csv")
+        write_manifest(tmp_path / name, made.manifest)
     [found] = guard_intersection(tmp_path / "planned", [tmp_path / "earlier"], original=original(), l=2)
     assert found.known == 3
 

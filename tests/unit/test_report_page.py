@@ -153,7 +153,7 @@ def test_names_of_elements_are_unique_and_links_lead_somewhere(page: str):
 def test_the_answer_comes_first(pages: dict[str, str]):
     text = read(pages["internal"]).text
     answer = text.index("found 87 of every 100 people")
-    assert answer < text.index("What was required")
+    assert answer < text.index("Requirements and results")
     assert "on the release it is 2 of every 100" in text
     assert "every released combination of “zip”, “birth” and “sex” belongs to at least 5 records" in text
     assert "Not guaranteed" in text
@@ -177,7 +177,7 @@ def test_the_planted_numbers_are_in_the_internal_report(pages: dict[str, str]):
 def test_external_report_says_what_it_leaves_out(pages: dict[str, str]):
     text = read(pages["external"]).text
     assert "What this external report leaves out" in text
-    assert "riskiest records" in text
+    assert "records at highest risk" in text
     assert "What this external report leaves out" not in read(pages["internal"]).text
 
 
@@ -229,9 +229,9 @@ def test_twin_is_the_account():
 
 def test_what_was_left_out_does_not_come_back():
     outside = sample_account().external()
-    assert outside.told_to("external") is outside
-    with pytest.raises(BadParameter, match="cannot become an internal report"):
-        outside.told_to("internal")
+    assert outside.for_audience("external") is outside
+    with pytest.raises(BadParameter, match="cannot become an internal one"):
+        outside.for_audience("internal")
 
 
 def test_public_recipe_with_a_seed_is_refused():
@@ -302,8 +302,8 @@ def test_failing_verdicts_and_limits_head_the_report():
     manifest = {**sample_account().manifest}
     manifest["verdicts"] = [{"model": "k-anonymity", "state": "fails", "worst": 1, "wanted": 5, "failing": 12}]
     text = read(report_html(sample_account(manifest=manifest), "internal")).text
-    assert text.index("Requirements not met") < text.index("What was required")
-    assert "Do not pass the release on" in text
+    assert text.index("Requirements not met") < text.index("Requirements and results")
+    assert "Do not publish the release" in text
 
 
 def test_an_attack_without_risk_gives_its_reason_and_no_zero():
@@ -374,6 +374,6 @@ def test_the_recipe_on_the_page_says_nothing_empty() -> None:
     }
     page = report_html(sample_account(recipe=seeded), "internal")
     assert "attacks: []" not in page
-    assert "keep it to yourself" in page
+    assert "which is a secret" in page
     del seeded["seed"]
     assert "keep it to yourself" not in report_html(sample_account(recipe=seeded), "internal")

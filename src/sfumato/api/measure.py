@@ -8,8 +8,8 @@ from typing import Any
 
 from sfumato.api._inputs import open_release
 from sfumato.api.results import MeasureResults
-from sfumato.evaluation import default_measures, run_measures
-from sfumato.measures.base import Measure, ReleasePair
+from sfumato.evaluation import run_measures
+from sfumato.measures import Measure, ReleasePair, default_measures
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage

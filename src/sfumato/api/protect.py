@@ -11,7 +11,8 @@ from sfumato.attacks import AttackScenario
 from sfumato.data import read, size_hint
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter
-from sfumato.evaluation import default_measures, evaluate, make_release
+from sfumato.evaluation import evaluate, make_release
+from sfumato.measures import default_measures
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.reports import build_report

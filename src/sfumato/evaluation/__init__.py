@@ -4,7 +4,7 @@ from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.evaluation import Evaluation, evaluate
 from sfumato.evaluation.limits import LimitResult, judge_limits, judged_risk, reference_rate, same_limit
 from sfumato.evaluation.make_release import make_release, release_manifest
-from sfumato.evaluation.run import attack_to_dict, default_measures, run_attacks, run_measures
+from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
 
 __all__ = [
     "Advice",
@@ -12,7 +12,6 @@ __all__ = [
     "LimitResult",
     "advice",
     "attack_to_dict",
-    "default_measures",
     "evaluate",
     "judge_limits",
     "judged_risk",

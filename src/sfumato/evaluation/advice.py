@@ -12,6 +12,7 @@ from typing import Any
 
 from sfumato.attacks import Attack
 from sfumato.errors import SfumatoError
+from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, column_weights, join_words, number, percent, readable_name
 from sfumato.evaluation.limits import limit_of
 from sfumato.masking.base import method_of
@@ -76,13 +77,8 @@ def _without_repetition(items: Sequence[Advice]) -> tuple[Advice, ...]:
 
 def _about(attack: Plain, wanted: float, manifest: Plain) -> Advice:
     kind = str(attack.get("discloses"))
-    verb = {
-        "identity": "It finds",
-        "attribute": "It learns the sensitive value of",
-        "membership": "It is right about membership for",
-    }.get(kind, "It succeeds for")
     interval = f"{percent(attack['low'])} to {percent(attack['high'])}"
-    finding = f"{verb} {percent(attack['risk'])} of the targets ({interval})"
+    finding = f"It {disclosure_of(kind).achieves} {percent(attack['risk'])} of the targets ({interval})"
     if kind != "identity":
         finding += f"; beyond the reference that is up to {percent(attack['judged'])} of what was left to learn"
     finding += f". The limit is {percent(wanted)}."

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["attack_label", "column_weights", "join_words", "number", "of_hundred", "percent", "readable_name"]
+__all__ = [
+    "attack_label",
+    "column_weights",
+    "in_words",
+    "join_words",
+    "number",
+    "of_hundred",
+    "percent",
+    "readable_name",
+]
 
 
 def percent(share: float | None, *, digits: int = 1) -> str:
@@ -69,6 +78,26 @@ def readable_name(name: str) -> str:
     ('k-anonymity', 'class sizes')
     """
     return name if name[1:2] == "-" else name.replace("-", " ").replace("_", " ")
+
+
+def in_words(value: Any, *, colon: str = ": ") -> str:
+    """Plain data as one line of text.
+
+    >>> in_words({"levels": {"zip": 2}, "optimal": True})
+    'levels: zip: 2, optimal: yes'
+    """
+    match value:
+        case Mapping():
+            return ", ".join(f"{key}{colon}{in_words(item, colon=colon)}" for key, item in value.items())
+        case bool():
+            return "yes" if value else "no"
+        case int() | float() | None:
+            return number(value)
+        case list() | tuple():
+            parts = ((isinstance(item, list | tuple), in_words(item, colon=colon)) for item in value)
+            return ", ".join(f"({text})" if nested else text for nested, text in parts)
+        case _:
+            return str(value)
 
 
 def attack_label(attack: Mapping[str, Any]) -> str:

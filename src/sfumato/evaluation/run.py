@@ -11,13 +11,9 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.evaluation.limits import judged_risk, reference_rate
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
-from sfumato.registry import registry
 from sfumato.rng import Rng
 
-__all__ = ["attack_to_dict", "default_measures", "run_attacks", "run_measures"]
-
-DEFAULT_MEASURES = ("class-sizes", "uniqueness", "prosecutor", "ncp", "marginals", "pairs")
-"""What is measured when a recipe names nothing."""
+__all__ = ["attack_to_dict", "run_attacks", "run_measures"]
 
 
 def run_attacks(
@@ -82,13 +78,3 @@ def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:
         **({"stopped": True} if isinstance(item, OutOfTime) else {}),
         "reason": str(item),
     }
-
-
-def default_measures() -> list[Measure]:
-    """The measures that are taken when none is named."""
-    measures: list[Measure] = []
-    for name in DEFAULT_MEASURES:
-        part = registry("measure").get(name).build()
-        assert isinstance(part, Measure)
-        measures.append(part)
-    return measures

@@ -26,6 +26,7 @@ from sfumato.measures.utility.mutual_information import MutualInformation as Mut
 from sfumato.measures.utility.ncp import NcpMeasure as NcpMeasure
 from sfumato.measures.disclosure.neighbour_risk import NeighbourRisk as NeighbourRisk
 from sfumato.measures.utility.pairs import Pairs as Pairs
+from sfumato.measures.base import Picture as Picture
 from sfumato.measures.disclosure.population_uniqueness import PopulationUniquenessMeasure as PopulationUniquenessMeasure
 from sfumato.measures.utility.propensity import Propensity as Propensity
 from sfumato.measures.disclosure.prosecutor import Prosecutor as Prosecutor
@@ -36,4 +37,6 @@ from sfumato.measures.utility.summary import Summary as Summary
 from sfumato.measures.disclosure.uniqueness import Uniqueness as Uniqueness
 from sfumato.measures.utility.wasserstein import Wasserstein as Wasserstein
 from sfumato.measures.utility.workload import WorkloadMeasure as WorkloadMeasure
+from sfumato.measures.base import default_measures as default_measures
 from sfumato.measures.base import judge as judge
+from sfumato.measures.base import measure_of as measure_of

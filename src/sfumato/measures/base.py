@@ -1,4 +1,4 @@
-"""The contract of a measure: one class per measure in ``measure/utility`` and ``measure/disclosure``."""
+"""The contract of a measure: one class per measure in ``measures/utility`` and ``measures/disclosure``."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import polars as pl
 
-from sfumato.errors import NotApplicable
+from sfumato.errors import NotApplicable, UnknownPart
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
-__all__ = ["About", "Measure", "MeasureResult", "ReleasePair", "judge"]
+__all__ = ["About", "Measure", "MeasureResult", "Picture", "ReleasePair", "default_measures", "judge", "measure_of"]
 
 
 class About(StrEnum):
@@ -25,6 +26,17 @@ class About(StrEnum):
 
     UTILITY = "utility"
     DISCLOSURE = "disclosure"
+
+
+class Picture(StrEnum):
+    """How a report draws a measure, besides its line in the table."""
+
+    BARS = "bars"
+    """One bar per entry of ``columns``, for values from 0 to 1."""
+    MATRIX = "matrix"
+    """One cell per pair of columns."""
+    CLASS_SIZES = "class sizes"
+    """The histogram of equivalence class sizes in ``detail``, before and after."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +59,7 @@ class ReleasePair:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureResult:
-    """One number with its meaning, its parts, and an interval where it is an estimate."""
+    """The value of a measure, its parts by column, and an interval where it is an estimate."""
 
     measure: str
     value: float | None
@@ -73,21 +85,75 @@ class MeasureResult:
 
 
 class Measure(Part):
-    """Something that can be said of a release, with or without its original."""
+    """A figure about a release, computed with or without its original.
+
+    The class variables are all that reports, studies and the command line know about a measure: a new one needs no
+    other file to be edited.
+    """
 
     suffix = "Measure"
 
     about: ClassVar[About]
-    better: ClassVar[str] = "low"
-    """Whether a "low" or a "high" value is good for the data's user (utility) or for its people (disclosure)."""
+    better: ClassVar[Literal["low", "high"]] = "low"
+    """Whether a low or a high value is good: for the user of the data (utility) or for its people (disclosure)."""
+    label: ClassVar[str] = ""
+    """Its name in reports and tables; the part name if empty."""
+    meaning: ClassVar[str] = ""
+    """One sentence for readers of a report; the first sentence of the docstring if empty."""
+    headline: ClassVar[str] = ""
+    """Words below the value at the head of a report; not shown there if empty."""
+    default_rank: ClassVar[int | None] = None
+    """Its position among the measures that are taken when none is named; None: only when named."""
+    publishable: ClassVar[bool] = False
+    """Whether an external report may show the value, rounded. Only for values that are no count of the original."""
+    publishable_detail: ClassVar[frozenset[str]] = frozenset()
+    """Keys of ``detail`` that anybody can count in the release itself."""
+    percentage: ClassVar[bool] = False
+    """Whether the value is a share of records and is shown in percent."""
+    before_key: ClassVar[str] = "before"
+    """The key of ``detail`` that holds the value of the original, where there is one."""
+    picture: ClassVar[Picture] = Picture.BARS
+
+    @classmethod
+    def explanation(cls) -> str:
+        """The meaning of the measure in one sentence."""
+        return cls.meaning or cls.summary().replace("`", "")
 
     @abstractmethod
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-        """Measure. Estimates carry an interval; what does not apply carries a reason and no value."""
+        """Compute the value. Estimates have an interval; a measure that does not apply has a reason and no value."""
+
+
+class UnknownMeasure(Measure):
+    """A measure of a package that is not installed."""
+
+    about: ClassVar[About] = About.UTILITY
+
+    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+        raise NotApplicable("The measure is not installed.")
+
+
+def measure_of(name: str) -> type[Measure]:
+    """The measure of that name, or :class:`UnknownMeasure` if it is not installed.
+
+    >>> measure_of("class-sizes").label, measure_of("of-another-package").publishable
+    ('smallest equivalence class', False)
+    """
+    try:
+        measure = registry("measure").get(name)
+    except (UnknownPart, ImportError):
+        return UnknownMeasure
+    return measure if issubclass(measure, Measure) else UnknownMeasure
+
+
+def default_measures() -> tuple[Measure, ...]:
+    """The measures that are taken when none is named."""
+    kinds = [kind for kind in registry("measure") if issubclass(kind, Measure) and kind.default_rank is not None]
+    return tuple(kind.build() for kind in sorted(kinds, key=lambda kind: kind.default_rank or 0))
 
 
 def judge(measure: Measure, pair: ReleasePair, *, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
-    """Measure; what does not apply comes back without a value and with the reason, so that others still run."""
+    """Run a measure. One that does not apply has a reason and no value, so that others still run."""
     try:
         return measure.of(pair, rng.child("measure", measure.part_name()), progress)
     except NotApplicable as refusal:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from sfumato.data import read, write
+from sfumato.data import read
 from sfumato.data.atomic import refuse_folder, sha256
 from sfumato.data.format import Format
 from sfumato.data.url import file_and_options
@@ -35,7 +35,6 @@ __all__ = [
     "release_suffix",
     "write_lineage",
     "write_manifest",
-    "write_release",
 ]
 
 MANIFEST = "release.json"
@@ -74,27 +73,6 @@ def refuse_existing(folder: Path, *, force: bool = False) -> None:
         )
     refuse_folder(folder, force=force, marker=MANIFEST)
     refuse_folder(private_folder(folder), force=force, marker=PRIVATE)
-
-
-def write_release(
-    release: Release,
-    folder: Path,
-    *,
-    suffix: str,
-    documents: Mapping[str, Callable[[Path, Mapping[str, str]], None]] | None = None,
-) -> dict[str, Any]:
-    """Fill an empty folder: data, further documents, and last the manifest that names them all with their SHA-256.
-
-    A document is written by its function, which is given its path and the digests of the files before it.
-    """
-    files: dict[str, str] = {}
-    data = folder / f"data{suffix}"
-    write(release.table, data)
-    files[data.name] = sha256(data)
-    for name, make in (documents or {}).items():
-        make(folder / name, dict(files))
-        files[name] = sha256(folder / name)
-    return write_manifest(folder, release.manifest)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:

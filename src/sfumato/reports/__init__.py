@@ -1,4 +1,4 @@
-"""The account given to a person: one offline HTML file, its JSON twin, and the pictures in both."""
+"""Reports: one offline HTML file, the JSON report, terminal output and notebook displays."""
 
 from sfumato.reports.build import build_report
 from sfumato.reports.columns import column_pictures

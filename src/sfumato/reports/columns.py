@@ -1,9 +1,9 @@
-"""Each released column before and after protection, gathered into a few bars that can be compared.
+"""Each released column before and after masking, as a few comparable bars.
 
-A generalized column cannot be laid beside its original as it is: ``02141`` never equals ``0214*``. So the original is
-lifted along the column's own hierarchy to the level on which the release lives, and further up where twenty bars would
-not be enough. Numbers and dates without a hierarchy share ranges. Which labels and ranges are shown is decided by the
-released values alone, so that the choice itself tells nothing of the original.
+A generalized column cannot be compared with its original directly: ``02141`` never equals ``0214*``. The original is
+generalized along the column's hierarchy to the level of the release, and further if there would be more than twenty
+bars. Numbers and dates without a hierarchy are binned into common ranges. Labels and ranges are chosen from the
+released values alone, so that the choice discloses nothing about the original.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From an account to its figures: what each picture shows, its specification, its words and the numbers behind it."""
+"""Figures of a report: specification, caption, text alternative and the table of numbers of each picture."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from itertools import combinations
 from typing import Any
 
 from sfumato.evaluation.formatting import number, percent
+from sfumato.measures import Picture, measure_of
 from sfumato.reports import pictures
-from sfumato.reports.glossary import measure_title
 from sfumato.reports.report_data import ColumnPicture, ReportData
-from sfumato.reports.text import pairings
+from sfumato.reports.text import measure_label, pairings
 
 __all__ = ["Figure", "class_size_figure", "column_figures", "cost_figures", "pair_figure", "risk_figure"]
 
 WIDE, NARROW = 780, 360
 MOST = 20
-"""Bars of one picture; more are in the table below it."""
+"""The largest number of bars in a picture; the table below it has all."""
 SIZES = ((1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None))
-"""Class sizes that are shown together: first and last. They are the ranges of the measure ``class-sizes``."""
+"""Ranges of class sizes, as in the measure ``class-sizes``: first and last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One picture with everything a reader needs who cannot see it."""
+    """One picture with its text alternative and its numbers."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class Figure:
     """The picture in words."""
     spec: dict[str, Any]
     narrow: dict[str, Any] | None = None
-    """The same for a narrow screen, where the wide one would shrink beyond reading."""
+    """The same for a narrow screen."""
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
@@ -69,28 +69,27 @@ def risk_figure(
     if not any(row["risk"] is not None for row in drawn):
         return None
     words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
-    caption = "Each dot is the share of people for whom an attack succeeded; the band around it is its interval."
-    caption += " The short grey tick is what guessing without the release achieves."
+    caption = "Each dot is the share of targets for whom an attack succeeds; the band is its interval."
+    caption += " The short grey tick is the baseline, which needs no release."
     if any(row["limit"] is not None for row in drawn):
-        caption += " The long thin line is the limit"
+        caption += " The long thin line is the limit: it is met if the whole band lies left of it"
         beyond = any(limit.get("limit") != "risk" for limit in limits)
-        caption += "; where a secret is guessed, it counts from the guess on." if beyond else "."
+        caption += "; limits other than on identity count from the reference rate on." if beyond else "."
     return Figure(
         name="risk",
-        title="What an intruder achieves",
-        alternative=f"Share of people for whom each attack succeeds. {words}.",
+        title="Risk of each attack",
+        alternative=f"Share of targets for whom each attack succeeds. {words}.",
         spec=pictures.risk(drawn, width=WIDE),
         narrow=pictures.risk(drawn, width=NARROW),
-        head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control")
-        + (("People tried",) if counts else ()),
+        head=("Attack", "Protection", "Risk", "Interval", "Baseline", "Control") + (("Targets",) if counts else ()),
         rows=tuple(rows),
         caption=caption,
     )
 
 
-def class_size_figure(account: ReportData) -> Figure | None:
-    """How many records look alike, before and after."""
-    measure = _measure(account, "class-sizes")
+def class_size_figure(report: ReportData) -> Figure | None:
+    """Sizes of equivalence classes, before and after."""
+    measure = _drawn_as(report, Picture.CLASS_SIZES)
     detail = measure.get("detail", {}) if measure else {}
     sides = {
         when: _shares(detail[key])
@@ -107,28 +106,27 @@ def class_size_figure(account: ReportData) -> Figure | None:
     ]
     rows = tuple((label, *(percent(shares[i]) for shares in sides.values())) for i, label in enumerate(labels))
     alone = "; ".join(
-        f"{when}: {percent(shares[0])} stand alone, {percent(sum(shares[3:]))} share their values with four or "
-        "more others"
+        f"{when}: {percent(shares[0])} are unique, {percent(sum(shares[3:]))} are in classes of five or more"
         for when, shares in sides.items()
     )
     return Figure(
         name="class-sizes",
-        title="How many records look alike",
-        alternative=f"Share of records by the size of their class. {alone}.",
+        title="Sizes of equivalence classes",
+        alternative=f"Share of records by the size of their equivalence class. {alone}.",
         spec=pictures.class_sizes(drawn, width=WIDE),
         narrow=pictures.class_sizes([{**row, "words": ""} for row in drawn], width=NARROW),
         head=("Class size", *(f"{when.capitalize()}: share of records" for when in sides)),
         rows=rows,
-        caption="Records that agree in all quasi-identifying columns form a class. A class of one is a person alone.",
+        caption="Records with the same values of all quasi-identifiers form a class. A class of one is unique.",
     )
 
 
 def _shares(histogram: Sequence[Mapping[str, int]]) -> list[float]:
     """Share of rows in each band of class sizes."""
     rows = [0] * len(SIZES)
-    for held in histogram:
-        band = next(i for i, (_, last) in enumerate(SIZES) if last is None or held["low"] <= last)
-        rows[band] += held["rows"]
+    for entry in histogram:
+        band = next(i for i, (_, last) in enumerate(SIZES) if last is None or entry["low"] <= last)
+        rows[band] += entry["rows"]
     return [count / max(1, sum(rows)) for count in rows]
 
 
@@ -136,9 +134,9 @@ def _size_label(first: int, last: int | None) -> str:
     return f"{first}+" if last is None else str(first) if first == last else f"{first}–{last}"
 
 
-def column_figures(account: ReportData) -> tuple[Figure, ...]:
+def column_figures(report: ReportData) -> tuple[Figure, ...]:
     """Every released column, its values before and after."""
-    return tuple(_column_figure(i, picture) for i, picture in enumerate(account.columns) if picture.bars)
+    return tuple(_column_figure(i, picture) for i, picture in enumerate(report.columns) if picture.bars)
 
 
 def _column_figure(place: int, picture: ColumnPicture) -> Figure:
@@ -153,10 +151,8 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     alternative = f"Column {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
     if compared:
         moved = sum(abs((bar.before or 0) - bar.after) for bar in picture.bars) / 2
-        alternative += (
-            f" (before: {percent(top.before)}). {percent(moved)} of all records would have to change to move back"
-        )
-        caption = f"{caption} Distance between the two: {moved:.3f}.".strip()
+        alternative += f" (before: {percent(top.before)}). Total variation distance: {percent(moved)}"
+        caption = f"{caption} Total variation distance: {moved:.3f}.".strip()
     return Figure(
         name=f"column-{place + 1}",
         title=picture.column,
@@ -168,13 +164,13 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     )
 
 
-def pair_figure(account: ReportData) -> Figure | None:
-    """How far each pair of columns moved."""
-    measure = _measure(account, "pairs")
+def pair_figure(report: ReportData) -> Figure | None:
+    """The distance of each pair of columns between original and release."""
+    measure = _drawn_as(report, Picture.MATRIX)
     values = measure.get("columns", {}) if measure else {}
     if not values:
         return None
-    names = [column.column for column in account.columns] or list(account.manifest.get("columns", {}))
+    names = [column.column for column in report.columns] or list(report.manifest.get("columns", {}))
     cells = [
         (one, other, values[key])
         for one, other in combinations(names, 2)
@@ -188,24 +184,25 @@ def pair_figure(account: ReportData) -> Figure | None:
     worst = max(cells, key=lambda cell: cell[2])
     return Figure(
         name="pairs",
-        title="What happened between columns",
+        title="Change of pairs of columns",
         alternative=f"Distance between original and release for {len(cells)} pairs of columns. It is largest for "
         f"{worst[0]} and {worst[1]}, {worst[2]:.2f}.",
         spec=pictures.pairs(drawn, used, width=WIDE - 180),
         narrow=pictures.pairs(drawn, used, width=NARROW - 130),
         head=("Pair", "Distance"),
         rows=tuple((f"{a} × {b}", f"{value:.3f}") for a, b, value in cells),
-        caption="Total variation distance of each pair of columns: 0 when the pair kept all its shares, 1 when none. "
-        "The further from the page's own colour, the worse.",
+        caption="Total variation distance of each pair of columns: 0 if all shares are the same, 1 if none is. "
+        "Stronger colour means a larger distance.",
     )
 
 
-def cost_figures(account: ReportData) -> tuple[Figure, ...]:
-    """Measures that speak of single columns, as bars."""
+def cost_figures(report: ReportData) -> tuple[Figure, ...]:
+    """Measures with a value per column, as bars."""
     figures: list[Figure] = []
-    for measure in account.measures:
-        name, values = str(measure.get("measure")), measure.get("columns", {})
-        if name == "pairs" or not values or not all(0 <= value <= 1 for value in values.values()):
+    for measure in report.measures:
+        title, values = measure_label(measure), measure.get("columns", {})
+        as_bars = measure_of(str(measure.get("measure"))).picture is Picture.BARS
+        if not as_bars or not values or not all(0 <= value <= 1 for value in values.values()):
             continue
         drawn = [{"label": column, "value": value, "words": number(value)} for column, value in values.items()]
         worst = max(drawn, key=lambda row: row["value"])
@@ -215,8 +212,8 @@ def cost_figures(account: ReportData) -> tuple[Figure, ...]:
         figures.append(
             Figure(
                 name=f"cost-{len(figures) + 1}",
-                title=measure_title(name),
-                alternative=f"{_capital(measure_title(name))} by {what}. The largest is {worst['label']}, "
+                title=title,
+                alternative=f"{_capital(title)} by {what}. The largest is {worst['label']}, "
                 f"{worst['words']}." + (f" The {MOST} largest of {len(drawn)} are shown." if len(drawn) > MOST else ""),
                 spec=pictures.by_column(shown),
                 head=(_capital(what), "Value"),
@@ -230,5 +227,6 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _measure(account: ReportData, name: str) -> Mapping[str, Any] | None:
-    return next((measure for measure in account.measures if measure.get("measure") == name), None)
+def _drawn_as(report: ReportData, picture: Picture) -> Mapping[str, Any] | None:
+    """The first measure of the report that is drawn in this way."""
+    return next((m for m in report.measures if measure_of(str(m.get("measure"))).picture is picture), None)

@@ -1,8 +1,8 @@
-"""The pictures of a report as Vega-Lite specifications: plain dicts, one function per picture.
+"""Pictures of a report as Vega-Lite specifications: plain dictionaries, one function per picture.
 
-The colours are those of the light theme; the report's style sheet repaints exactly these for the dark one. "Before" and
-"after" differ in shape as well as in colour (Okabe and Ito's vermilion and blue), so they are told apart in grey too.
-Names and labels of the data enter only as data values and titles, never as field names or expressions.
+The colours are those of the light theme; the style sheet replaces them for the dark theme. "Before" and "after" differ
+in shape as well as in colour (Okabe and Ito's vermilion and blue), so they can be distinguished in grey. Names and
+labels of the data enter only as data values and titles, never as field names or expressions.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ BEFORE, BEFORE_SOFT, AFTER = "#c4500a", "#f6d3bd", "#0b6aa8"
 HEAT = ("#eaf2f8", "#c3dcee", "#8dbcdc", "#2b77aa", "#0f5c93")
 """Five steps of one hue, light to dark."""
 ON_LIGHT, ON_DARK = "#1c2631", "#fffffe"
-"""Words in light and in dark cells; each a shade off the usual so that the dark theme can repaint them alone."""
+"""Text in light and dark cells; one shade off the others so that the dark theme can replace them alone."""
 HEAT_EDGES = (0.02, 0.05, 0.1, 0.2)
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
 _APART = {"labelOverlap": "greedy", "labelSeparation": 10}
-"""Numbers of an axis that would touch are left out."""
+"""Overlapping axis labels are omitted."""
 _TWO = {"domain": ["before", "after"], "range": [BEFORE, AFTER]}
 
 
 def _extent(labels: Sequence[str], limit: int) -> int:
-    """Room for the longest label in a wide typeface: the reader's own may be wider than the one it is measured with."""
+    """Room for the longest label in a wide typeface, which the reader's may be."""
     return min(round(7.4 * max(map(len, labels), default=0)), round(1.12 * limit)) + 8
 
 
@@ -99,7 +99,7 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     if width <= 500:  # long labels take two lines rather than the picture's room
         y["axis"] |= {"labelExpr": "split(datum.label, regexp('[:,] '))", "minExtent": round(1.12 * limit)}
     off: Spec = {"field": "when", "type": "nominal", "sort": ["before", "after"], "scale": {"paddingOuter": 0.1}}
-    x_axis: Spec = {"format": ".0%", "title": "share of the people looked for", "grid": True}
+    x_axis: Spec = {"format": ".0%", "title": "share of the targets", "grid": True}
     x_axis |= {"values": [0, 0.2, 0.4, 0.6, 0.8, 1] if width > 500 else [0, 0.5, 1]}
     x_scale = {"domain": [0, 1], "nice": False}
     colour: Spec = {"field": "when", "type": "nominal", "scale": _TWO} | ({} if both else {"legend": None})
@@ -134,9 +134,9 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
 
 
 _SEVERAL = 8
-"""More attacks than this stand closer to each other."""
+"""More attacks than this are drawn closer together."""
 _MARKS = ("baseline", "limit")
-"""What may stand on the axis beside a dot."""
+"""Marks that a label must not cover."""
 
 
 def _tick(field: str, **look: Any) -> Spec:
@@ -163,12 +163,12 @@ def _beside(width: int, *, near: bool) -> Spec:
 
 
 def class_sizes(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
-    """Share of records in classes of each size, before and after. ``rows``: size (a label), when, share, words."""
+    """Share of records by class size, before and after. ``rows``: size (a label), when, share, words."""
     whens = [when for when in ("before", "after") if any(row["when"] == when for row in rows)]
     sizes = list(dict.fromkeys(row["size"] for row in rows))
     x: Spec = {"field": "size", "type": "ordinal", "sort": None, "scale": {"domain": sizes, "paddingInner": 0.25}}
     x |= {
-        "title": "records that look alike (size of the class)",
+        "title": "size of the equivalence class",
         "axis": {"labelAngle": 0 if width > 500 else -40, "labelColor": INK},
     }
     off: Spec = {"field": "when", "type": "nominal", "sort": whens}
@@ -225,17 +225,17 @@ def _short(label: str, most: int = 24) -> str:
 
 
 def _distinct(labels: Sequence[str]) -> list[str]:
-    """Labels that were cut to the same text stay apart: a picture would lay their bars over one another."""
+    """Number labels that were cut to the same text: their bars would overlap otherwise."""
     seen: Counter[str] = Counter()
-    found: list[str] = []
+    numbered: list[str] = []
     for label in labels:
         seen[label] += 1
-        found.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
-    return found
+        numbered.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return numbered
 
 
 def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int = 600) -> Spec:
-    """How far each pair of columns moved, as a triangle of cells. ``rows``: one, other, value, words."""
+    """Distance of each pair of columns as a triangle of cells. ``rows``: one, other, value, words."""
     step = max(38, min(90, width // max(1, len(names) - 1)))
     x: Spec = {"field": "one", "type": "nominal", "sort": None, "title": None, "scale": {"domain": list(names[:-1])}}
     x |= {"axis": {"orient": "bottom", "labelAngle": -35, "labelColor": INK, "labelLimit": 120, "grid": False}}

@@ -1,7 +1,7 @@
-"""Everything a report says, as one value: what was done, what was tried, what was found, and who may read it.
+"""The data of a report as one value, and its external copy without private figures.
 
-The pipeline fills an :class:`ReportData`; :meth:`ReportData.external` gives the copy that strangers may read. Whatever
-draws or prints works on the copy, so a private number cannot slip into an external report further down.
+:meth:`ReportData.external` gives the copy that others may read. Pictures and text are made from the copy, so that no
+private figure can reach an external report.
 """
 
 from __future__ import annotations
@@ -14,35 +14,30 @@ from typing import Any, Literal
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Advice, advice
+from sfumato.measures import measure_of
 
-__all__ = ["PUBLIC_MEASURES", "Audience", "Bar", "ColumnPicture", "ReportData"]
+__all__ = ["Audience", "Bar", "ColumnPicture", "ReportData"]
 
 Audience = Literal["internal", "external"]
 Plain = Mapping[str, Any]
-
-PUBLIC_MEASURES = frozenset({"class-sizes", "uniqueness", "prosecutor", "ncp", "marginals", "pairs"})
-"""Measures whose headline an external report shows: shares, distances, and what anyone can count in the release.
-
-A measure that is not listed stays out, because its number might be a count of the original.
-"""
 
 _ATTACK_KEYS = (
     *("attack", "discloses", "risk", "low", "high", "baseline", "control", "reference", "level"),
     *("knows", "secret", "setting", "threat", "truth", "outside", "stopped"),
 )
 _NO_REASON = "It does not apply to this release."
-"""Stands in for a reason given to the owner, which may count rows of the original."""
+"""Replaces a reason that may contain counts of the original."""
 
 _LIMIT_KEYS = ("limit", "wanted", "value", "met")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """One category or range of a column: its share of the original's rows and of the released ones."""
+    """One category or range of a column with its share of the original and of the released rows."""
 
     label: str
     before: float | None
-    """None where the reader may not know."""
+    """None in an external report."""
     after: float
 
 
@@ -55,15 +50,14 @@ class ColumnPicture:
     kind: str
     bars: tuple[Bar, ...]
     note: str = ""
-    """How the values were gathered into bars, in words."""
+    """How the values were grouped into bars, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportData:
-    """What the pipeline found, ready to be told. All of it is plain data; fields marked *owner* never go out.
+    """The data of a report as plain data. Fields marked *owner* are dropped by :meth:`external`.
 
-    It guarantees that :meth:`external` drops every owner's field. It does not check that the manifest and the public
-    recipe are themselves free of secrets, beyond refusing a seed: that is their makers' duty.
+    The manifest and the public recipe are taken as they are; only a seed in the public recipe is refused.
     """
 
     title: str
@@ -107,29 +101,29 @@ class ReportData:
         if "seed" in self.recipe_public:
             raise BadParameter(
                 "The public recipe of a report names the seed.",
-                fix="Who knows method and seed can undo a masking: leave `seed` out of `recipe_public`.",
+                fix="Method and seed together can undo a masking: leave `seed` out of `recipe_public`.",
             )
 
     @property
     def advice(self) -> tuple[Advice, ...]:
-        """What to change about attacks beyond their limits; for the owner, and nothing for others."""
+        """What to change about attacks that exceed their limit; empty in an external report."""
         return advice(self.attacks, self.limits, self.manifest) if self.audience == "internal" else ()
 
-    def told_to(self, audience: Audience) -> ReportData:
-        """The account as that reader may see it. What was left out once cannot come back."""
+    def for_audience(self, audience: Audience) -> ReportData:
+        """The report data as that reader may see it. An external copy cannot become internal again."""
         if audience == self.audience:
             return self
         if audience == "external":
             return self.external()
         if audience == "internal":
             raise BadParameter(
-                "An external account cannot become an internal report: the owner's part is not in it.",
-                fix="Start from the internal account.",
+                "An external report cannot become an internal one: the private part is not in it.",
+                fix="Start from the internal report data.",
             )
         raise BadParameter(f"A report is for `internal` or `external` readers, not for `{audience}`.")
 
     def external(self) -> ReportData:
-        """The copy for strangers: no count, share or row number of the original, no suppressed count, no seed."""
+        """The copy for others: no count, share or row number of the original, no suppressed count, no seed."""
         return replace(
             self,
             audience="external",
@@ -141,23 +135,23 @@ class ReportData:
             verdicts=(),
             attacks_before=(),
             attacks=tuple(_public_attack(attack) for attack in self.attacks),
-            measures=tuple(_public_measure(m) for m in self.measures if m.get("measure") in PUBLIC_MEASURES),
+            measures=tuple(_public_measure(m) for m in self.measures if measure_of(str(m.get("measure"))).publishable),
             columns=tuple(_public_column(column) for column in self.columns),
             limits=tuple(_public_limit(limit) for limit in self.limits),
             riskiest=None,
         )
 
     def _public_title(self) -> str:
-        """The title that the owner gave; one made of the file's name tells what the file is called."""
+        """The title from the recipe; one made from the file name would publish that name."""
         return "Release" if self.recipe is not None and not self.recipe.get("title") else self.title
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for the JSON twin; :meth:`from_dict` is the way back."""
+        """Plain data for the JSON report; :meth:`from_dict` reads it."""
         return _plain(asdict(self))  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, value: Plain) -> ReportData:
-        """The account that a JSON twin holds; keys that it does not know (pictures, words) are skipped."""
+        """The data of a JSON report; unknown keys (pictures, words) are skipped."""
         known = {name: value[name] for name in cls.__dataclass_fields__ if name in value}
         known["attacks"] = [_with_judged_risk(attack) for attack in known.get("attacks", ())]
         for name in (
@@ -189,7 +183,7 @@ def _with_judged_risk(attack: Plain) -> Plain:
 
 
 def _plain(value: Any) -> Any:
-    """Only what JSON knows: tuples become lists, numbers that are none become null."""
+    """JSON types only: tuples become lists, NaN and infinities become null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -204,7 +198,7 @@ def _plain(value: Any) -> Any:
 
 
 def _rounded(value: float | None, digits: int, how: Literal["down", "near", "up"] = "near") -> float | None:
-    """Coarse enough that no count of the original can be worked out of it; an interval only ever grows."""
+    """Coarse enough that no count of the original follows from it; an interval only grows."""
     if value is None:
         return None
     scale = 10.0**digits
@@ -227,7 +221,7 @@ def _public_attack(attack: Plain) -> dict[str, Any]:
     if attack.get("reason"):
         kept["reason"] = _NO_REASON
     if attack.get("detail", {}).get("outsiders"):
-        kept["outside"] = True  # that there was an outside file, not how many people were in it
+        kept["outside"] = True  # whether there was an outside file, not its size
     return kept
 
 
@@ -235,9 +229,9 @@ def _public_measure(measure: Plain) -> dict[str, Any]:
     name = measure["measure"]
     kept: dict[str, Any] = {"measure": name, "value": _rounded(measure.get("value"), 2), "columns": {}}
     kept |= {"low": _rounded(measure.get("low"), 2, "down"), "high": _rounded(measure.get("high"), 2, "up")}
-    # Class sizes of the release can be counted by whoever has it; those of the original can not.
-    if name == "class-sizes" and "histogram" in measure.get("detail", {}):
-        kept["detail"] = {"histogram": measure["detail"]["histogram"]}
+    detail = {k: v for k, v in measure.get("detail", {}).items() if k in measure_of(name).publishable_detail}
+    if detail:
+        kept["detail"] = detail
     if measure.get("reason"):
         kept["reason"] = _NO_REASON
     return kept
@@ -249,6 +243,6 @@ def _public_limit(limit: Plain) -> dict[str, Any]:
 
 
 def _public_column(picture: ColumnPicture) -> ColumnPicture:
-    # A label that no released row carries exists only in the original.
+    # A label without released rows exists only in the original.
     bars = tuple(replace(bar, before=None) for bar in picture.bars if bar.after > 0)
     return replace(picture, bars=bars)

@@ -1,4 +1,4 @@
-"""Specifications drawn as SVG that stands inside an HTML page: no outside reference, no clash of names, one label."""
+"""Vega-Lite specifications as inline SVG: no outside reference, unique identifiers, one text alternative."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["inline_svg", "render"]
 
 
 def render(spec: Mapping[str, Any], *, ident: str, label: str, kind: str = "") -> str:
-    """Draw a Vega-Lite specification. Nothing is fetched: the data stands in it, and all addresses are barred."""
+    """Draw a Vega-Lite specification. Nothing is fetched: the data is inside, and all URLs are refused."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_svg(dict(spec), allowed_base_urls=[])
@@ -19,13 +19,13 @@ def render(spec: Mapping[str, Any], *, ident: str, label: str, kind: str = "") -
 
 
 def inline_svg(drawn: str, *, ident: str, label: str, kind: str = "") -> str:
-    """The drawing as one image with a text alternative, sized by the page, its inner names made the page's own."""
+    """The SVG as one image with a text alternative and identifiers that start with ``ident``."""
     head, body = re.match(r"<svg\b([^>]*)>(.*)</svg>\s*$", drawn, re.DOTALL).groups()  # type: ignore[union-attr]
     box = re.search(r'viewBox="([-\d. ]+)"', head)
     size = re.search(r'\bwidth="([\d.]+)" height="([\d.]+)"', head)
     if box is None or size is None:
         raise ValueError("the drawing has no size")
-    # The renderer counts its names through the life of the process; the same account must give the same page.
+    # The renderer numbers identifiers per process; the same report data must give the same page.
     names = {name: f"{ident}-{place}" for place, name in enumerate(re.findall(r'<[^>]*\bid="([^"]+)"', body))}
     body = re.sub(r"<[^>]+>", lambda tag: _own_names(tag[0], names), body)
     return (
@@ -35,7 +35,7 @@ def inline_svg(drawn: str, *, ident: str, label: str, kind: str = "") -> str:
 
 
 def _own_names(tag: str, names: Mapping[str, str]) -> str:
-    # One image with one label: what is said of its inner parts would be read out in vain. The page sets the typeface.
+    # One image with one label: screen readers skip its parts. The page sets the typeface.
     tag = re.sub(r' (?:class|role|aria-[a-z]+|pointer-events|font-family)="[^"]*"', "", tag)
     tag = re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), tag)
     tag = re.sub(r'\bid="([^"]+)"', lambda found: f'id="{names[found[1]]}"', tag)

@@ -1,7 +1,7 @@
-"""Short summaries for the terminal: verdicts, attacks and measures in a few lines, without colour where nobody watches.
+"""Terminal output of protect, attack and measure: verdicts, attacks and measures in a few lines.
 
-Names come from files and may hold anything: they are printed as text, never read as markup, and control characters that
-a terminal would obey are shown as a dot.
+Names come from files and may contain anything: they are printed as text and never parsed as markup, and control
+characters are replaced by a dot.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sfumato.evaluation.formatting import attack_label, column_weights, number, percent, readable_name
-from sfumato.reports.glossary import measure_title
-from sfumato.reports.text import value_words
+from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
+from sfumato.reports.text import before_of, measure_label, measure_value
 
 __all__ = [
     "advice_lines",
@@ -35,13 +34,13 @@ __all__ = [
 Plain = Mapping[str, Any]
 BAR = 20
 _FOR_EXPERTS = ("nodes", "nodes_checked", "suppressed_whole")
-"""Facts of a step that the report and the JSON document tell, but not the few lines here."""
+"""Facts of a step that only the report and the JSON document show."""
 _MARKS = {"holds": ("✓", "green"), "met": ("✓", "green"), "fails": ("✗", "bold red"), "not met": ("✗", "bold red")}
 _ASCII = str.maketrans({"✓": "+", "✗": "x", "█": "#", "░": ".", "▏": "|", "–": "-", "→": ">", "×": "x", "│": "|"})
 
 
 def print_protection(document: Plain, console: Console | None = None) -> None:
-    """What ``sfumato protect`` did: rows, steps, verdicts, attacks before and after, measures."""
+    """Print the result of ``sfumato protect``: rows, steps, verdicts, attacks before and after, measures."""
     out = _console(console)
     rows, original = document.get("rows"), document.get("original_rows")
     line = Text(
@@ -50,7 +49,7 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     for step in document.get("steps", ()):
         line.append(f"\n  {plain_text(readable_name(str(step.get('step'))))}", style="bold")
         facts = [
-            f"{readable_name(key)} {_brief(value)}"
+            f"{readable_name(key)} {in_words(value, colon=' ')}"
             for key, value in step.items()
             if key not in ("step", "parameters", "truthful", "transitions", *_FOR_EXPERTS)
         ]
@@ -77,7 +76,7 @@ def print_attacks(
     *,
     changes: Sequence[Plain] = (),
 ) -> None:
-    """What each attack achieved, whether that is within the limits, and what to change where it is not."""
+    """Print the result of ``sfumato attack``: risks, limits and advice."""
     out = _console(console)
     _print(out, attack_table(attacks, wide=out.width >= 100))
     _print(out, reason_lines(attacks))
@@ -88,11 +87,11 @@ def print_attacks(
 
 
 def print_measures(measures: Sequence[Plain], console: Console | None = None) -> None:
-    """What was measured."""
+    """Print the result of ``sfumato measure``."""
     _print(_console(console), measure_table(measures))
 
 
-# --- what they are made of ----------------------------------------------------------------------------------------
+# --- parts of the output ----------------------------------------------------------------------------------------
 
 
 def verdict_lines(verdicts: Sequence[Plain]) -> Text:
@@ -117,11 +116,11 @@ def limit_lines(limits: Sequence[Plain]) -> Text:
     text = Text()
     for limit in limits:
         state = "not checked" if limit.get("met") is None else "met" if limit["met"] else "not met"
-        judged = "nothing could be judged" if limit.get("value") is None else f"judged {percent(limit['value'])}"
+        judged = "no attack has a result" if limit.get("value") is None else f"judged {percent(limit['value'])}"
         text.append_text(_mark(state)).append(f" limit on {plain_text(str(limit.get('limit')))} {state}", style="bold")
         if limit.get("stopped"):
             names = ", ".join(plain_text(readable_name(name)) for name in limit["stopped"])
-            judged += f"; stopped without a result: {names}"
+            judged += f"; out of time without a result: {names}"
         text.append(f"  at most {percent(limit.get('wanted'))}, {judged}\n")
     text.rstrip()
     return text
@@ -132,7 +131,7 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("attack")
     table.add_column("discloses")
-    for name in (*(("before",) if before else ()), "risk", *(("",) if wide else ()), "interval", "baseline", "people"):
+    for name in (*(("before",) if before else ()), "risk", *(("",) if wide else ()), "interval", "baseline", "targets"):
         table.add_column(name, no_wrap=True, justify="right" if name not in ("", "interval") else "left")
     for place, attack in enumerate(attacks):
         cells = [
@@ -146,35 +145,35 @@ def attack_table(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), wide
         if attack.get("risk") is not None:
             cells += [risk_bar(attack)] if wide else []
             cells.append(Text(f"{percent(attack.get('low'))} to {percent(attack.get('high'))}"))
-            sought = number(attack.get("tried"))
+            targets = number(attack.get("tried"))
             if attack.get("stopped"):
-                sought += f" of {number(attack.get('planned'))}"
-            cells += [Text(percent(attack.get("baseline"))), Text(sought)]
+                targets += f" of {number(attack.get('planned'))}"
+            cells += [Text(percent(attack.get("baseline"))), Text(targets)]
         table.add_row(*cells)
     return table
 
 
 def column_weight_lines(attacks: Sequence[Plain]) -> Text:
-    """Which columns give people away, as the strongest attack that can tell has learned it."""
-    told = [
+    """The columns that contribute most, from the strongest attack that reports column weights."""
+    weighted = [
         attack
         for attack in attacks
         if attack.get("risk") and isinstance((attack.get("detail") or {}).get("columns"), Mapping)
     ]
-    strongest = max(told, key=lambda attack: float(attack["risk"]), default=None)
+    strongest = max(weighted, key=lambda attack: float(attack["risk"]), default=None)
     if strongest is None or strongest["risk"] <= (strongest.get("baseline") or 0.0):
         return Text()
     top = column_weights(strongest, 5)
     if not top:
         return Text()
     shares = ", ".join(f"{plain_text(name)} {percent(value, digits=0)}" for name, value in top)
-    return Text(f"What gives people away ({plain_text(attack_label(strongest))}), each column's share: {shares}")
+    return Text(f"Columns that contribute most ({plain_text(attack_label(strongest))}): {shares}")
 
 
-def advice_lines(found: Sequence[Plain]) -> Text:
+def advice_lines(advice: Sequence[Plain]) -> Text:
     """What to change, attack by attack."""
     text = Text()
-    for item in found:
+    for item in advice:
         text.append(f"What to change against {plain_text(str(item['attack']))}\n", style="bold")
         for sentence in item["changes"]:
             text.append(f"  - {plain_text(sentence)}\n")
@@ -183,7 +182,7 @@ def advice_lines(found: Sequence[Plain]) -> Text:
 
 
 def reason_lines(attacks: Sequence[Plain]) -> Text:
-    """Why attacks have no risk: one line for each reason."""
+    """Why attacks have no risk: one line per reason."""
     text = Text()
     reasons: dict[str, list[str]] = {}
     for attack in attacks:
@@ -197,7 +196,7 @@ def reason_lines(attacks: Sequence[Plain]) -> Text:
 
 
 def risk_bar(attack: Plain) -> Text:
-    """A bar from 0 to 100 %: solid up to the risk, a thin line where the baseline is."""
+    """A bar from 0 to 100 %: solid up to the risk, a thin line at the baseline."""
     filled = round(BAR * float(attack["risk"]))
     signs = ["█" if place < filled else "░" for place in range(BAR)]
     base = attack.get("baseline")
@@ -207,49 +206,34 @@ def risk_bar(attack: Plain) -> Text:
 
 
 def measure_table(measures: Sequence[Plain]) -> Table:
-    """One line per measure, with the worst column where it speaks of columns."""
+    """One line per measure, with the most affected column."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("measure", no_wrap=True)
     table.add_column("value", justify="right", style="bold")
     table.add_column("of the original", justify="right")
     table.add_column("most affected")
     for measure in measures:
-        columns, detail = measure.get("columns") or {}, measure.get("detail") or {}
-        earlier = detail.get("before", detail.get("smallest_before"))
+        columns, earlier = measure.get("columns") or {}, before_of(measure)
         worst = max(columns.items(), key=lambda item: item[1], default=None)
         remark = f"{worst[0]} {number(worst[1])}" if worst is not None else ""
         if measure.get("value") is None:
             remark = str(measure.get("reason") or "not applicable")
         table.add_row(
-            Text(plain_text(measure_title(str(measure.get("measure"))))),
-            Text(value_words(measure, measure.get("value"))),
-            Text(value_words(measure, earlier) if isinstance(earlier, int | float) else ""),
+            Text(plain_text(measure_label(measure))),
+            Text(measure_value(measure, measure.get("value"))),
+            Text(measure_value(measure, earlier) if earlier is not None else ""),
             Text(plain_text(remark)),
         )
     return table
 
 
 def plain_text(text: str) -> str:
-    """Text without anything a terminal would obey.
+    """Text without control characters.
 
     >>> plain_text("zip" + chr(27) + "[2J")
     'zip·[2J'
     """
     return "".join(sign if sign.isprintable() else "·" for sign in text)
-
-
-def _brief(value: Any) -> str:
-    match value:
-        case Mapping():
-            return ", ".join(f"{key} {_brief(item)}" for key, item in value.items())
-        case bool():
-            return "yes" if value else "no"
-        case int() | float():
-            return number(value)
-        case list() | tuple():
-            return ", ".join(f"({_brief(item)})" if isinstance(item, list | tuple) else _brief(item) for item in value)
-        case _:
-            return str(value)
 
 
 def _mark(state: str) -> Text:
@@ -258,21 +242,21 @@ def _mark(state: str) -> Text:
 
 
 def _console(console: Console | None) -> Console:
-    """Standard output; Rich leaves out colour by itself when that is no terminal, or when NO_COLOR is set."""
+    """Standard output. Rich omits colour if that is no terminal or NO_COLOR is set."""
     if console is not None:
         return console
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=140)  # a file has no edge to wrap at
+    return out if out.is_terminal else Console(highlight=False, width=140)  # a file has no width
 
 
-def _print(console: Console, what: Text | Table) -> None:
-    """Print; where the output cannot write the signs used here, with plain ones."""
-    if isinstance(what, Text) and not what.plain:
+def _print(console: Console, content: Text | Table) -> None:
+    """Print; with ASCII signs where the encoding lacks the others."""
+    if isinstance(content, Text) and not content.plain:
         return
     if console.encoding.lower().replace("-", "") not in ("utf8", "utf16", "utf32"):
         with console.capture() as capture:
-            console.print(what)
+            console.print(content)
         written = capture.get().translate(_ASCII).encode(console.encoding, errors="replace").decode(console.encoding)
         console.out(written, end="", highlight=False)
         return
-    console.print(what)
+    console.print(content)

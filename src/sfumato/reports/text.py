@@ -1,7 +1,4 @@
-"""The sentences of a report: what the numbers mean to somebody who has to sign.
-
-Every function is pure: from an account (already cut down to its reader) to plain words. Nothing here is HTML.
-"""
+"""The sentences of a report. Every function is pure: from report data to plain text, without HTML."""
 
 from __future__ import annotations
 
@@ -9,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
 from sfumato.evaluation.limits import limit_of, limit_position
 from sfumato.masking.model import PrivacyModel, model_of
+from sfumato.measures import measure_of
 from sfumato.reports.glossary import meaning
 
 if TYPE_CHECKING:
@@ -20,13 +19,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Pairing",
     "achieved",
-    "answer",
+    "before_of",
     "headline",
     "left_out",
+    "measure_label",
+    "measure_value",
     "pairings",
     "quasi",
     "standing",
-    "value_words",
+    "summary",
     "verdicts",
 ]
 
@@ -38,7 +39,7 @@ Plain = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Pairing:
-    """One attack on the table without protection and the same on the release; either may be missing."""
+    """One attack on the original without identifiers, and the same attack on the release; either may be missing."""
 
     attack: str
     discloses: str
@@ -52,7 +53,7 @@ class Pairing:
 
     @property
     def outside(self) -> bool:
-        """Whether the intruder held a file of somebody else's, rather than the true values of everybody."""
+        """Whether the attacker held an outside file instead of the true values of everybody."""
         attack = self.after or self.before or {}
         return bool(attack.get("outside") or attack.get("detail", {}).get("outsiders"))
 
@@ -82,91 +83,85 @@ def _key(attack: Plain) -> tuple[str, str, str]:
 
 
 def achieved(attack: Plain) -> str:
-    """What an attack achieved, in a sentence: share, interval, and how many people it was tried on where told.
+    """The result of an attack in a sentence: share, interval, and counts where they may be shown.
 
     >>> achieved({"risk": 0.031, "low": 0.022, "high": 0.043, "level": 0.95, "hits": 31, "tried": 1000})
-    'It was right about 3.1 of every 100 people (2.2% to 4.3%, 95% interval; 31 of 1,000 sought).'
+    'It was right about 3.1 of every 100 people (2.2% to 4.3%, 95% interval; 31 of 1,000 targets).'
     """
     if attack.get("risk") is None:
         return f"No risk can be given. {attack.get('reason') or ''}".rstrip()
-    counts = "" if attack.get("hits") is None else f"; {attack['hits']:,} of {attack['tried']:,} sought"
+    counts = "" if attack.get("hits") is None else f"; {attack['hits']:,} of {attack['tried']:,} targets"
     sentence = f"It was right about {of_hundred(attack['risk'])} of every 100 people{_interval(attack, counts)}."
     if attack.get("stopped"):
         planned = attack.get("planned")
-        rest = f" of {planned:,}" if isinstance(planned, int) else ""
-        sentence += f" Time was up before all{rest} had been sought; those who were are a random sample."
+        rest = f" {planned:,}" if isinstance(planned, int) else ""
+        sentence += f" Time ran out before all{rest} targets were attacked; those attacked are a random sample."
     return sentence
 
 
-def headline(account: ReportData) -> Pairing | None:
-    """The attack that stands for all: the one that finds most people in the release, identity before the rest."""
-    known = [
-        p
-        for p in pairings(account.attacks, account.attacks_before)
-        if p.after is not None and p.after.get("risk") is not None
-    ]
-    known = [p for p in known if p.discloses == "identity"] or known
-    return max(known, key=lambda p: p.after["risk"] if p.after else 0.0, default=None)
+def headline(report: ReportData) -> Pairing | None:
+    """The attack at the head of the report: the largest risk on the release, identity first."""
+    paired = pairings(report.attacks, report.attacks_before)
+    judged = [pair for pair in paired if pair.after is not None and pair.after.get("risk") is not None]
+    judged = [pair for pair in judged if pair.discloses == "identity"] or judged
+    return max(judged, key=lambda pair: pair.after["risk"] if pair.after else 0.0, default=None)
 
 
-# --- the answer ---------------------------------------------------------------------------------------------------
+# --- the summary --------------------------------------------------------------------------------------------------
 
 
-def standing(account: ReportData) -> str:
-    """``met``, ``not met`` or ``not checked``: all verdicts and limits together. Silence is never "met"."""
-    states = [str(verdict.get("state")) for verdict in verdicts(account)]
-    states += [_judged(limit, "holds", "fails") for limit in account.limits]
+def standing(report: ReportData) -> str:
+    """``met``, ``not met`` or ``not checked``, over all verdicts and limits. Without any it is "not checked"."""
+    states = [str(verdict.get("state")) for verdict in verdicts(report)]
+    states += [_limit_state(limit) for limit in report.limits]
     if "fails" in states:
         return "not met"
     return "not checked" if "not checked" in states or not states else "met"
 
 
-def _judged(limit: Plain, yes: str, no: str) -> str:
+def _limit_state(limit: Plain) -> str:
     met = limit.get("met")
-    return "not checked" if met is None else yes if met else no
+    return "not checked" if met is None else "holds" if met else "fails"
 
 
-def verdicts(account: ReportData) -> tuple[Plain, ...]:
-    return tuple(account.verdicts or account.manifest.get("verdicts", ()))
+def verdicts(report: ReportData) -> tuple[Plain, ...]:
+    """The verdicts in full for the owner, and those of the manifest for others."""
+    return tuple(report.verdicts or report.manifest.get("verdicts", ()))
 
 
-def quasi(account: ReportData) -> tuple[str, ...]:
-    """The released columns that an intruder is assumed to know."""
-    return tuple(n for n, column in account.manifest.get("columns", {}).items() if column.get("role") == "quasi")
+def quasi(report: ReportData) -> tuple[str, ...]:
+    """The released columns that an attacker is assumed to know."""
+    return tuple(n for n, column in report.manifest.get("columns", {}).items() if column.get("role") == "quasi")
 
 
-def answer(account: ReportData) -> tuple[str, ...]:
-    """The whole report in a few sentences: released, found, guaranteed, not guaranteed."""
-    return (_released(account), _found(account), _guaranteed(account), _not_guaranteed(account))
+def summary(report: ReportData) -> tuple[str, ...]:
+    """The report in four sentences: what was released, what attacks found, what is guaranteed and what is not."""
+    return (_released(report), _attacked(report), _guaranteed(report), _not_guaranteed(report))
 
 
-def _released(account: ReportData) -> str:
-    rows = account.manifest.get("rows")
+def _released(report: ReportData) -> str:
+    rows = report.manifest.get("rows")
     records = f"{rows:,} records" if isinstance(rows, int) else "The records"
-    if account.original_rows is None or not isinstance(rows, int):
+    if report.original_rows is None or not isinstance(rows, int):
         return f"{records} were released."
-    lost = account.original_rows - rows
-    share = f" ({percent(lost / account.original_rows)} left out)" if lost > 0 and account.original_rows else ""
-    return f"{records} of {account.original_rows:,} were released{share}."
+    lost = report.original_rows - rows
+    share = f" ({percent(lost / report.original_rows)} suppressed)" if lost > 0 and report.original_rows else ""
+    return f"{records} of {report.original_rows:,} were released{share}."
 
 
-def _found(account: ReportData) -> str:
-    pair = headline(account)
+def _attacked(report: ReportData) -> str:
+    pair = headline(report)
     if pair is None or pair.after is None:
-        return "No attack was run on the release, so nothing is known here about what an intruder finds in it."
+        return "No attack was run on the release, so its risk is not known."
     after, before = pair.after, pair.before
     name = f"the strongest attack that was run ({attack_label(pair.after)})"
-    found = {
-        "identity": "found {n} of every 100 people it looked for",
-        "attribute": "learned the secret of {n} of every 100 people it looked for",
-        "membership": "told rightly for {n} of every 100 people whether they are in the data",
-    }.get(pair.discloses, "succeeded for {n} of every 100 people")
+    past = disclosure_of(pair.discloses).past
     now = f"{of_hundred(after['risk'])} of every 100{_interval(after)}"
     guess = "" if after.get("baseline") is None else f"; guessing alone gets {of_hundred(after['baseline'])}"
     if before is not None and before.get("risk") is not None:
-        then = found.format(n=of_hundred(before["risk"]))
+        then = past.format(n=of_hundred(before["risk"]))
         return f"Before protection, {name} {then}; on the release it is {now}{guess}."
-    return f"On the release, {name} {found.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
+    return f"On the release, {name} {past.format(n=of_hundred(after['risk']))}{_interval(after)}{guess}."
 
 
 def _interval(attack: Plain, more: str = "") -> str:
@@ -176,48 +171,48 @@ def _interval(attack: Plain, more: str = "") -> str:
     return f" ({ends}, {percent(attack.get('level', 0.95))} interval{more})"
 
 
-def _guaranteed(account: ReportData) -> str:
-    holding = [verdict for verdict in verdicts(account) if verdict.get("state") == "holds"]
-    sure = [_promise(account, verdict) for verdict in holding if not _model(verdict).estimate]
-    likely = [_promise(account, verdict) for verdict in holding if _model(verdict).estimate]
+def _guaranteed(report: ReportData) -> str:
+    holding = [verdict for verdict in verdicts(report) if verdict.get("state") == "holds"]
+    proved = [_promise(report, verdict) for verdict in holding if not _model(verdict).estimate]
+    estimated = [_promise(report, verdict) for verdict in holding if _model(verdict).estimate]
     sentence = "No privacy model was shown to hold, so nothing is guaranteed."
-    if sure:
-        sentence = f"Guaranteed, whatever method an intruder uses on these columns: {'; '.join(sure)}."
-    return f"{sentence} Estimated, not guaranteed: {'; '.join(likely)}." if likely else sentence
+    if proved:
+        sentence = f"Guaranteed, whatever attack is used on these columns: {'; '.join(proved)}."
+    return f"{sentence} Estimated, not guaranteed: {'; '.join(estimated)}." if estimated else sentence
 
 
 def _model(verdict: Plain) -> type[PrivacyModel]:
     return model_of(str(verdict.get("model")))
 
 
-def _promise(account: ReportData, verdict: Plain) -> str:
+def _promise(report: ReportData, verdict: Plain) -> str:
     name = str(verdict.get("model"))
     worst = verdict["worst"] if verdict.get("worst") is not None else verdict.get("wanted")
     promise = _model(verdict).promise
     if promise and worst is not None:
-        known = join_words([f"“{column}”" for column in quasi(account)]) or "the known columns"
+        known = join_words([f"“{column}”" for column in quasi(report)]) or "the known columns"
         return f"{promise.format(known=known, worst=number(worst))} ({name})"
-    said = meaning("model", name).rstrip(".")
-    return f"{readable_name(name)} holds{f', that is: {said}' if said else ''}"
+    explanation = meaning("model", name).rstrip(".")
+    return f"{readable_name(name)} holds{f', that is: {explanation}' if explanation else ''}"
 
 
-def _not_guaranteed(account: ReportData) -> str:
-    failing = [readable_name(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "fails"]
-    open_ = [readable_name(str(v.get("model"))) for v in verdicts(account) if v.get("state") == "not checked"]
-    holding = [_model(v) for v in verdicts(account) if v.get("state") == "holds"]
-    secrets = tuple(n for n, c in account.manifest.get("columns", {}).items() if c.get("role") == "sensitive")
-    known = join_words(quasi(account)) or "no column at all"
+def _not_guaranteed(report: ReportData) -> str:
+    failing = [readable_name(str(v.get("model"))) for v in verdicts(report) if v.get("state") == "fails"]
+    unchecked = [readable_name(str(v.get("model"))) for v in verdicts(report) if v.get("state") == "not checked"]
+    holding = [_model(v) for v in verdicts(report) if v.get("state") == "holds"]
+    secrets = tuple(n for n, c in report.manifest.get("columns", {}).items() if c.get("role") == "sensitive")
+    known = join_words(quasi(report)) or "no column at all"
     protected = any("attribute" in model.protects for model in holding)
     shared = f"that records which look alike differ in {join_words(secrets)}; " if secrets and not protected else ""
     sentence = (
-        f"Not guaranteed: {shared}protection from an intruder who knows more of a person than {known}, from attacks "
-        "that were not run, and from conclusions about a whole group of people, which hold for those who are not in "
-        "the data too"
+        f"Not guaranteed: {shared}protection from an attacker who knows more about a person than {known}, from attacks "
+        "that were not run, and from conclusions about groups of people, which also apply to people who are not in the "
+        "data"
     )
     if failing:
         sentence = f"{_capital(join_words(failing))} {'does' if len(failing) == 1 else 'do'} not hold. {sentence}"
-    if open_:
-        sentence += f". {_capital(join_words(open_))} {'was' if len(open_) == 1 else 'were'} not checked"
+    if unchecked:
+        sentence += f". {_capital(join_words(unchecked))} {'was' if len(unchecked) == 1 else 'were'} not checked"
     return sentence + "."
 
 
@@ -229,29 +224,41 @@ def _capital(text: str) -> str:
     return text if text[1:2] == "-" else text[:1].upper() + text[1:]
 
 
-def value_words(measure: Plain, value: float | None) -> str:
-    """The number of a measure as it is best read: shares of people in percent, distances and sizes as they are."""
-    return percent(value) if measure.get("measure") in ("uniqueness", "prosecutor") else number(value)
+# --- measures -----------------------------------------------------------------------------------------------------
 
 
-def left_out(account: ReportData) -> tuple[tuple[str, str], ...]:
+def measure_label(measure: Plain) -> str:
+    """The name of a measure in a report."""
+    name = str(measure.get("measure"))
+    return measure_of(name).label or readable_name(name)
+
+
+def measure_value(measure: Plain, value: float | None) -> str:
+    """The value of a measure as it is shown: shares of records in percent, other values as numbers."""
+    return percent(value) if measure_of(str(measure.get("measure"))).percentage else number(value)
+
+
+def before_of(measure: Plain) -> float | None:
+    """The value of the same measure on the original, where the measure reports it."""
+    value = (measure.get("detail") or {}).get(measure_of(str(measure.get("measure"))).before_key)
+    return value if isinstance(value, int | float) else None
+
+
+def left_out(report: ReportData) -> tuple[tuple[str, str], ...]:
     """What an external report leaves out, and why."""
-    if account.audience != "external":
+    if report.audience != "external":
         return ()
     return (
         (
-            "How many records the original had, and how many were suppressed",
-            "Their number tells how rare the people left out are.",
+            "The number of records in the original and of suppressed records",
+            "It would show how rare the suppressed people are.",
         ),
+        ("The risk before protection, and all pictures of the original", "They describe data that is not released."),
+        ("The numbers of targets and hits of each attack", "Together with the shares they are counts of the original."),
         (
-            "Risk before protection, and every picture of the original",
-            "They describe the original, which is not released.",
+            "Losses by column and by pair of columns",
+            "Small differences from the original add up to facts about it.",
         ),
-        (
-            "How many people each attack looked for and how many it found",
-            "With the shares they would be counts of the original.",
-        ),
-        ("Losses by column and by pair of columns", "Fine differences to the original add up to facts about it."),
-        ("The riskiest records", "Their row numbers would point at people."),
-        ("The seed and the names of files in the owner's recipe", "Who knows method and seed can undo a masking."),
+        ("The records at highest risk", "Their row numbers would point at people."),
+        ("The seed and the file names in the owner's recipe", "Method and seed together can undo a masking."),
     )

@@ -10,7 +10,7 @@ import polars as pl
 
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
-from sfumato.measures import About, Measure, MeasureResult, ReleasePair, judge
+from sfumato.measures import About, Measure, MeasureResult, Picture, ReleasePair, judge
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
@@ -22,7 +22,7 @@ __all__ = ["MEASURE_CHECKS", "check_measure"]
 def check_measure(measure: Measure) -> None:
     """Raise AssertionError unless ``measure`` keeps the contract of a measure.
 
-    The result is a value or a reason, as plain JSON; the same seed gives the same result; inputs are not changed; a
+    Its class answers what reports and studies ask; the result is a value or a reason, as plain JSON; the same seed gives the same result; inputs are not changed; a
     measure of utility is best for an unchanged release; a measure of disclosure copes with releases of any shape.
     """
     run_checks(measure, MEASURE_CHECKS)
@@ -39,6 +39,17 @@ def _released() -> pl.DataFrame:
 
 def _result(measure: Measure, table: pl.DataFrame) -> MeasureResult:
     return judge(measure, _pair(table), rng=Rng(1))
+
+
+def classifies_itself(measure: Measure) -> None:
+    kind = type(measure)
+    assert isinstance(kind.about, About), "`about` says whether it measures disclosure or utility"
+    assert kind.better in ("low", "high"), '`better` is "low" or "high"'
+    assert isinstance(kind.picture, Picture), "`picture` says how a report draws it"
+    assert len(kind.explanation()) > 20, "a report has no sentence that explains the measure"
+    assert len(kind.label) <= 60, "`label` is too long for a table"
+    assert kind.default_rank is None or kind.examples[0] == {}, "a default measure needs no parameters"
+    assert kind.publishable or not kind.publishable_detail, "details are public only if the value is"
 
 
 def value_or_reason_as_plain_data(measure: Measure) -> None:
@@ -60,7 +71,6 @@ def repeatable_and_inputs_unchanged(measure: Measure) -> None:
 
 def unchanged_release_is_best(measure: Measure) -> None:
     """Utility: permuted columns, scaled numbers and cut codes never score better than the original itself."""
-    assert measure.better in ("low", "high"), '`better` is "low" or "high"'
     if measure.about is not About.UTILITY:
         return
     table = _released()
@@ -107,6 +117,7 @@ def odd_releases_are_measured_or_refused(measure: Measure) -> None:
 
 
 MEASURE_CHECKS = (
+    classifies_itself,
     value_or_reason_as_plain_data,
     repeatable_and_inputs_unchanged,
     unchanged_release_is_best,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
+from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
 from sfumato.measures.disclosure._classes import classes, quasi_of, released_classes
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -24,7 +24,15 @@ class ClassSizes(Measure):
     """
 
     about: ClassVar[About] = About.DISCLOSURE
-    better: ClassVar[str] = "high"
+    better: ClassVar[Literal["low", "high"]] = "high"
+    label: ClassVar[str] = "smallest equivalence class"
+    meaning: ClassVar[str] = "The smallest number of records that share the same values of all quasi-identifiers."
+    headline: ClassVar[str] = "records or more look alike"
+    default_rank: ClassVar[int | None] = 1
+    publishable: ClassVar[bool] = True
+    publishable_detail: ClassVar[frozenset[str]] = frozenset({"histogram"})
+    before_key: ClassVar[str] = "smallest_before"
+    picture: ClassVar[Picture] = Picture.CLASS_SIZES
 
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         released = released_classes(pair)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class Concealment(Measure):
     """
 
     about: ClassVar[About] = About.DISCLOSURE
-    better: ClassVar[str] = "high"
+    better: ClassVar[Literal["low", "high"]] = "high"
     main: ClassVar[str | None] = "k"
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"k": 5})
     reference: ClassVar[str] = (

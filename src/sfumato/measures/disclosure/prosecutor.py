@@ -31,6 +31,13 @@ class Prosecutor(Measure):
     """
 
     about: ClassVar[About] = About.DISCLOSURE
+    label: ClassVar[str] = "prosecutor risk"
+    meaning: ClassVar[str] = (
+        "Average probability of picking the right record for somebody who is known to be in the release."
+    )
+    default_rank: ClassVar[int | None] = 3
+    publishable: ClassVar[bool] = True
+    percentage: ClassVar[bool] = True
     main: ClassVar[str] = "limit"
     reference: ClassVar[str] = (
         "El Emam, K. (2013). Guide to the De-Identification of Personal Health Information. doi:10.1201/b14764"

@@ -20,6 +20,10 @@ class Uniqueness(Measure):
     """
 
     about: ClassVar[About] = About.DISCLOSURE
+    meaning: ClassVar[str] = "Share of records whose values of the quasi-identifiers no other record has."
+    default_rank: ClassVar[int | None] = 2
+    publishable: ClassVar[bool] = True
+    percentage: ClassVar[bool] = True
 
     def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
         released = released_classes(pair)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -27,7 +27,7 @@ class Clustering(Measure):
     """
 
     about: ClassVar[About] = About.UTILITY
-    better: ClassVar[str] = "high"
+    better: ClassVar[Literal["low", "high"]] = "high"
     main: ClassVar[str | None] = "clusters"
     reference: ClassVar[str] = "Hubert, Arabie: Comparing partitions (1985), doi:10.1007/BF01908075"
 

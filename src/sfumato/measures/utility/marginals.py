@@ -25,6 +25,12 @@ class Marginals(Measure):
     """
 
     about: ClassVar[About] = About.UTILITY
+    label: ClassVar[str] = "change of columns (marginals)"
+    meaning: ClassVar[str] = (
+        "Mean total variation distance of single columns: 0 if all shares are the same, 1 if none is."
+    )
+    default_rank: ClassVar[int | None] = 5
+    publishable: ClassVar[bool] = True
     main: ClassVar[str] = "cells"
 
     cells: Annotated[int, Field(ge=2, le=10_000)] = 100

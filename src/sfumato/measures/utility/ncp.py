@@ -32,6 +32,12 @@ class NcpMeasure(Measure):
     """
 
     about: ClassVar[About] = About.UTILITY
+    label: ClassVar[str] = "information loss (NCP)"
+    meaning: ClassVar[str] = (
+        "Normalized certainty penalty: 0 if all values are as detailed as before, 1 if nothing is left of them."
+    )
+    default_rank: ClassVar[int | None] = 4
+    publishable: ClassVar[bool] = True
     reference: ClassVar[str] = (
         "Xu, J. et al. (2006). Utility-based anonymization using local recoding. KDD. doi:10.1145/1150402.1150504"
     )

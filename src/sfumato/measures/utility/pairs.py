@@ -9,7 +9,7 @@ from pydantic import Field
 from scipy import sparse
 
 from sfumato.errors import NotApplicable
-from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
+from sfumato.measures.base import About, Measure, MeasureResult, Picture, ReleasePair
 from sfumato.measures.utility._dependence import couples, over_couples
 from sfumato.measures.utility._spread import Spread, comparable, spread
 from sfumato.progress import SILENT, Progress
@@ -27,6 +27,13 @@ class Pairs(Measure):
     """
 
     about: ClassVar[About] = About.UTILITY
+    label: ClassVar[str] = "change of pairs of columns"
+    meaning: ClassVar[str] = (
+        "Mean total variation distance of pairs of columns: 0 if all shares are the same, 1 if none is."
+    )
+    default_rank: ClassVar[int | None] = 6
+    publishable: ClassVar[bool] = True
+    picture: ClassVar[Picture] = Picture.MATRIX
     main: ClassVar[str] = "cells"
 
     cells: Annotated[int, Field(ge=2, le=1000)] = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -28,7 +28,7 @@ class Summary(Measure):
     """
 
     about: ClassVar[About] = About.UTILITY
-    better: ClassVar[str] = "high"
+    better: ClassVar[Literal["low", "high"]] = "high"
     reference: ClassVar[str] = (
         "Karr, Kohnen, Oganian, Reiter, Sanil: A framework for evaluating the utility of data altered to protect "
         "confidentiality (2006), doi:10.1198/000313006X124640"
