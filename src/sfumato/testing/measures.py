@@ -22,8 +22,9 @@ __all__ = ["MEASURE_CHECKS", "check_measure"]
 def check_measure(measure: Measure) -> None:
     """Raise AssertionError unless ``measure`` keeps the contract of a measure.
 
-    Its class answers what reports and studies ask; the result is a value or a reason, as plain JSON; the same seed gives the same result; inputs are not changed; a
-    measure of utility is best for an unchanged release; a measure of disclosure copes with releases of any shape.
+    Its class answers what reports and studies ask; the result is a value or a reason, as plain JSON; the same seed
+    gives the same result; inputs are not changed; a measure of utility is best for an unchanged release; a measure of
+    disclosure copes with releases of any shape.
     """
     run_checks(measure, MEASURE_CHECKS)
 
