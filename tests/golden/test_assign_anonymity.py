@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from sfumato.query.auditing.delta2 import Delta2Auditor
 from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.swaps import SwapAuditor
 
 SECRETS = [0, 1, 2, 1, 3, 1]
 FIRST, SECOND = [0, 1, 2], [0, 3, 4, 5]
@@ -25,8 +25,8 @@ def exact(k: int) -> AssignAuditor:
     return auditor
 
 
-def swaps() -> SwapAuditor:
-    auditor = SwapAuditor(SECRETS, values=4)
+def swaps() -> Delta2Auditor:
+    auditor = Delta2Auditor(SECRETS, values=4)
     auditor.accept(FIRST)
     return auditor
 

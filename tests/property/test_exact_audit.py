@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from audit_instances import enumerate_possible, instance
 
+from sfumato.query.auditing.delta2 import Delta2Auditor
 from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.linear_system import CountSystem, closed
 from sfumato.query.auditing.possibilities import Possibilities
-from sfumato.query.auditing.swaps import SwapAuditor
 
 pytest.importorskip("ortools")
 
@@ -69,7 +69,7 @@ def test_swaps_never_promise_what_is_not_so() -> None:
     fewer = 0
     for _ in range(250):
         secrets, values, asked = instance(rng, people=6, questions=5)
-        auditor, given = SwapAuditor(secrets, values=values), []
+        auditor, given = Delta2Auditor(secrets, values=values), []
         for people, _, _ in asked:
             fakes = tuple(rng.integers(0, values, 1).tolist()) if rng.random() < 0.3 else ()
             auditor.accept(people, fakes)

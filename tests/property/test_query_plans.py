@@ -360,12 +360,12 @@ def test_loss_by_two_routes_on_thousands_of_queries() -> None:
 
 @pytest.mark.parametrize("wrong", ["rows", "groups"])
 def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = choosing._pure_draw
+    honest = choosing._pure_measurement
 
     def forgetful(measurement: Any, index: int, epsilon: Fraction, r: int, g: int, *more: Any) -> Any:
         return honest(measurement, index, epsilon, r - (wrong == "rows"), g - (wrong == "groups"), *more)
 
-    monkeypatch.setattr(choosing, "_pure_draw", forgetful)
+    monkeypatch.setattr(choosing, "_pure_measurement", forgetful)
     known = catalog("person", 3, 3)
     for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)"):
         with pytest.raises(AnswerFailed, match="disagree"):

@@ -16,10 +16,11 @@ import pytest
 
 from sfumato.cli import main
 from sfumato.dp.stores.sqlite import SqliteStore
-from sfumato.errors import BadParameter, LedgerBroken
+from sfumato.errors import LedgerBroken
 from sfumato.query.auditing.audit_log import DurableAuditor
-from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.query_log import read_log
+from sfumato.query.auditing.rules import AuditRules
 
 pytest.importorskip("ortools")
 
@@ -35,7 +36,7 @@ SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND zip = 12000
 
 
 def desk(**rules: object) -> Auditor:
-    return Auditor(pl.read_csv(PATIENTS), secrets=["disease"], rules=Rules(**{"k": 2, **rules}))  # type: ignore[arg-type]
+    return Auditor(pl.read_csv(PATIENTS), secrets=["disease"], rules=AuditRules(**{"k": 2, **rules}))  # type: ignore[arg-type]
 
 
 def test_the_seven_patients() -> None:
@@ -63,14 +64,14 @@ def test_a_question_asked_again_is_answered_again() -> None:
 
 def test_numbers() -> None:
     frame = pl.DataFrame({"id": range(6), "pay": [3, 9, 4, 9, 1, 7], "team": ["a", "a", "b", "b", "b", "b"]})
-    stand = Auditor(frame, secrets=["pay"], rules=Rules(k=2))
+    stand = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2))
     assert stand.ask("SELECT SUM(pay) FROM t").answer == 33
     assert stand.ask("SELECT AVG(pay) FROM t WHERE team = 'a'").answer == 6.0
     fixed = stand.ask("SELECT SUM(pay) FROM t WHERE id <> 3")
     assert fixed.verdict == "refused"
     assert fixed.exposed == (3,)
     assert stand.ask("SELECT MAX(pay) FROM t").verdict == "refused"  # sums and extremes together are not audited
-    other = Auditor(frame, secrets=["pay"], rules=Rules(k=2))
+    other = Auditor(frame, secrets=["pay"], rules=AuditRules(k=2))
     assert other.ask("SELECT MAX(pay) FROM t").answer == 9
     assert other.ask("SELECT MAX(pay) FROM t WHERE team = 'a'").answer == 9  # either of the two may have it
     assert other.ask("SELECT MIN(pay) FROM t WHERE id = 1").verdict == "refused"
@@ -104,13 +105,39 @@ def test_simulatable_decisions_do_not_depend_on_the_answer() -> None:
     seen = set()
     for order in ([0, 1, 2, 3, 4, 5, 6], [3, 5, 0, 6, 2, 1, 4]):
         shuffled = frame.with_columns(frame["disease"].gather(order))
-        stand = Auditor(shuffled, secrets=["disease"], rules=Rules(k=2, simulatable=True, allow=0.3))
+        stand = Auditor(shuffled, secrets=["disease"], rules=AuditRules(k=2, simulatable=True, allow=0.3))
         whole = stand.ask("SELECT disease FROM t WHERE zip > 0")
         pairs = [stand.ask(f"SELECT disease FROM t WHERE age < {age}").verdict for age in (19, 20, 21, 22)]
         seen.add((whole.verdict, *pairs))
     assert len(seen) == 1
-    with pytest.raises(BadParameter, match="does not look"):
-        Rules(k=2, simulatable=True, counterfeits=1)
+    with pytest.raises(ValueError, match="do not look"):
+        AuditRules(k=2, simulatable=True, counterfeits=1)
+    with pytest.raises(ValueError, match="set simulatable"):
+        AuditRules(k=2, every_answer=True)
+    with pytest.raises(ValueError, match="neither adds counterfeits"):
+        AuditRules(k=2, auditor="delta2", counterfeits=1)
+
+
+def test_every_answer_refuses_what_a_sample_of_answers_lets_pass() -> None:
+    """Three people, two values: the answers v0 v0 v0 and v1 v1 v1 expose all three; 40 sampled worlds may miss them."""
+    frame = pl.DataFrame({"id": range(30), "s": ["a", "b"] * 15})
+    question = "SELECT s FROM t WHERE id < 10"
+    sampled = Auditor(frame, secrets=["s"], rules=AuditRules(k=2, simulatable=True, allow=0.3))
+    assert sampled.ask(question).verdict == "answered"
+    every = Auditor(frame, secrets=["s"], rules=AuditRules(k=2, simulatable=True, every_answer=True))
+    decision = every.ask(question)
+    assert (decision.verdict, decision.reason) == ("refused", "too many possible answers would break the rule")
+
+
+def test_delta2_answers_nothing_that_exact_search_refuses() -> None:
+    questions = [q for q in read_log(LOG) if q.upper().startswith("SELECT DISEASE")]
+    exact, approximate = desk(), desk(auditor="delta2")
+    for question in questions:
+        decision = approximate.ask(question)
+        if decision.verdict == "answered":
+            assert exact.ask(question).answer == decision.answer
+    with_count = approximate.ask("SELECT COUNT(*) FROM t WHERE disease = 'Flu'")
+    assert (with_count.verdict, "delta2 auditor decides lists" in with_count.reason) == ("refused", True)
 
 
 def test_decisions_survive_and_belong_to_their_data(tmp_path: Path) -> None:
@@ -135,11 +162,12 @@ def test_decisions_survive_and_belong_to_their_data(tmp_path: Path) -> None:
 
 _CHILD = """
 import sys, polars as pl
-from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.auditor import Auditor
+from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.query_log import read_log
 from sfumato.dp.stores.sqlite import SqliteStore
-inner = Auditor(pl.read_csv(sys.argv[1]), secrets=["value"], rules=Rules(k=2))
+inner = Auditor(pl.read_csv(sys.argv[1]), secrets=["value"], rules=AuditRules(k=2))
 desk = DurableAuditor(inner, SqliteStore(sys.argv[2]), dataset="d")
 print("ready", flush=True)
 for question in read_log(open(sys.argv[3]).read()):
@@ -161,7 +189,7 @@ def test_killed_in_mid_decision_and_restarted(tmp_path: Path) -> None:
         chosen = np.flatnonzero(rng.random(30) < 0.5).tolist()
         questions.append(f"SELECT value FROM t WHERE id IN ({', '.join(map(str, chosen))})")
     log.write_text("\n".join(questions))
-    rules = Rules(k=2)
+    rules = AuditRules(k=2)
     expected = [
         (m.verdict, m.answer) for d in [Auditor(frame, secrets=["value"], rules=rules)] for m in map(d.ask, questions)
     ]

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
-from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.query_log import read_log
+from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.sums import intervals
 from sfumato.query.metadata import load
 
@@ -23,7 +24,7 @@ TABLE = pl.DataFrame(
 
 
 def desk(**rules: Any) -> Auditor:
-    return Auditor(TABLE, secrets=["flu", "wage"], rules=Rules(k=2, **rules))
+    return Auditor(TABLE, secrets=["flu", "wage"], rules=AuditRules(k=2, **rules))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
     truth = [draw.randint(0, 1) for _ in range(people)]
     truth[:2] = [0, 1]
     frame = pl.DataFrame({"id": range(people), "has": truth})
-    asked = Auditor(frame, secrets=["has"], rules=Rules(k=2))
+    asked = Auditor(frame, secrets=["has"], rules=AuditRules(k=2))
     worlds = list(product((0, 1), repeat=people))
     for _ in range(8):
         chosen = draw.sample(range(people), draw.randint(1, people))
@@ -92,19 +93,19 @@ def test_no_sequence_about_yes_and_no_leaves_one_possibility(seed: int) -> None:
 def test_whatever_the_column_holds_a_question_is_decided(values: list[Any]) -> None:
     frame = pl.DataFrame({"id": range(4), "s": values})
     for item in ("s", "SUM(s)", "AVG(s)", "MAX(s)", "COUNT(*)"):
-        made = Auditor(frame, secrets=["s"], rules=Rules(k=2)).ask(f"SELECT {item} FROM t WHERE id < 3")
+        made = Auditor(frame, secrets=["s"], rules=AuditRules(k=2)).ask(f"SELECT {item} FROM t WHERE id < 3")
         assert made.verdict in ("answered", "refused")
 
 
 def test_sums_of_fractions_are_still_told() -> None:
     frame = pl.DataFrame({"id": range(3), "s": [0.5, 1.0, 0.25]})
-    made = Auditor(frame, secrets=["s"], rules=Rules(k=2)).ask("SELECT SUM(s) FROM t")
+    made = Auditor(frame, secrets=["s"], rules=AuditRules(k=2)).ask("SELECT SUM(s) FROM t")
     assert made.answer == 1.75
 
 
 def test_lists_are_no_secret_values() -> None:
     with pytest.raises(BadParameter, match="lists"):
-        Auditor(pl.DataFrame({"s": [[1]]}), secrets=["s"], rules=Rules(k=2))
+        Auditor(pl.DataFrame({"s": [[1]]}), secrets=["s"], rules=AuditRules(k=2))
 
 
 def test_a_log_is_read_as_it_was_written() -> None:
@@ -129,7 +130,7 @@ def test_no_sequence_of_sums_fixes_a_bounded_value(seed: int) -> None:
     draw = Random(seed)
     people = draw.randint(2, 5)
     truth = [draw.choice([0.0, 0.0, 0.5, 1.25, 2.0, 2.0]) for _ in range(people)]
-    asked = Bounded(pl.DataFrame({"id": range(people), "v": truth}), secrets=["v"], rules=Rules(k=2))
+    asked = Bounded(pl.DataFrame({"id": range(people), "v": truth}), secrets=["v"], rules=AuditRules(k=2))
     sets: list[Any] = []
     sums: list[float] = []
     for _ in range(6):
@@ -144,7 +145,9 @@ def test_no_sequence_of_sums_fixes_a_bounded_value(seed: int) -> None:
 
 
 def test_extremes_know_the_bounds() -> None:
-    asked = Bounded(pl.DataFrame({"id": range(5), "v": [0.0, 0.0, 1.0, 1.5, 2.0]}), secrets=["v"], rules=Rules(k=2))
+    asked = Bounded(
+        pl.DataFrame({"id": range(5), "v": [0.0, 0.0, 1.0, 1.5, 2.0]}), secrets=["v"], rules=AuditRules(k=2)
+    )
     assert asked.ask("SELECT MAX(v) FROM t WHERE id < 2").verdict == "refused"  # both have 0
     assert asked.ask("SELECT MAX(v) FROM t WHERE id < 4").answer == 1.5
     assert asked.ask("SELECT MIN(v) FROM t WHERE id > 1").answer == 1.0
@@ -168,7 +171,7 @@ tables:
 def test_declared_bounds_count_behind_the_front(tmp_path: Path) -> None:
     (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,70\n")
     (tmp_path / "w.yaml").write_text(WAGES)
-    session = load(tmp_path / "w.yaml").policy_session(base=tmp_path)
+    session = load(tmp_path / "w.yaml").session(base=tmp_path, analyst="ann")
     with pytest.raises(AnswerDenied, match="within its bounds"):
         session.ask("SELECT SUM(wage) FROM t WHERE id < 2")
     assert session.ask("SELECT SUM(wage) FROM t WHERE id > 0").value == 120
@@ -178,5 +181,5 @@ def test_bounds_that_do_not_hold_are_refused_when_the_desk_opens(tmp_path: Path)
     (tmp_path / "w.csv").write_text("id,wage\n0,0\n1,0\n2,50\n3,170\n")
     (tmp_path / "w.yaml").write_text(WAGES)
     with pytest.raises(MetadataMissing, match="bounds") as caught:
-        load(tmp_path / "w.yaml").policy_session(base=tmp_path)
+        load(tmp_path / "w.yaml").session(base=tmp_path, analyst="ann")
     assert "170" not in str(caught.value)

@@ -19,9 +19,10 @@ import pytest
 
 from sfumato.cli import main
 from sfumato.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
-from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.auditor import Auditor
+from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.metadata import load
-from sfumato.query.policy.session import PolicySession
+from sfumato.query.session import Session
 
 PATIENTS = """\
 name,zip,age,disease,bill
@@ -61,9 +62,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(folder: Path, policy: str) -> PolicySession:
+def opened(folder: Path, policy: str) -> Session:
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy))
-    return load(folder / "m.yaml").policy_session(base=folder)
+    return load(folder / "m.yaml").session(base=folder, analyst="ann")
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
@@ -86,7 +87,7 @@ def test_policies_at_their_most_open_tell_the_truth(folder: Path, policy: str) -
     told = session.ask(shady)
     assert told.value == 3
     assert type(told.value) is int
-    assert told.notes[0].endswith("no promise of differential privacy.")
+    assert told.notes[0].endswith("does not provide differential privacy.")
     assert told.to_dict()["differential_privacy"] is False
 
 
@@ -116,7 +117,7 @@ def test_samples_and_copies(folder: Path) -> None:
     assert first == again  # another process, another phrase, the same people
     rounded = opened(folder, "{rounding: 300}").ask(count)
     assert rounded.value == 2100
-    assert rounded.notes[0] == "Policy `rounding` (base 300.0) carries no promise of differential privacy."
+    assert rounded.notes[0] == "Policy `rounding` (base 300.0) does not provide differential privacy."
     flu = "SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill = 5"
     swapped = opened(folder, "{perturbed: 1}")
     assert swapped.ask(flu).value == 1000  # exchanged among all: totals stay
@@ -140,7 +141,7 @@ def test_policies_that_say_no(folder: Path) -> None:
     sized = opened(folder, "{size-control: 2}")
     assert sized.ask("SELECT COUNT(*) FROM patients WHERE zip = 1301").value == 3
     for sql in ("SELECT COUNT(*) FROM patients WHERE age = 21", "SELECT SUM(bill) FROM patients WHERE age > 21"):
-        with pytest.raises(AnswerDenied, match=r"`size-control` says no.*refused; others are exact") as no:
+        with pytest.raises(AnswerDenied, match=r"`size-control` refuses.*refused; others are exact") as no:
             sized.ask(sql)
         assert (no.value.code, no.value.status) == ("SFU-708", 1)
         assert "21" not in str(no.value)
@@ -178,7 +179,7 @@ def test_refusals_come_from_the_text(folder: Path, sql: str, reason: str) -> Non
 def test_audit_decides_and_remembers_across_processes(folder: Path) -> None:
     told = opened(folder, "{audit: {k: 2}}").ask("SELECT disease FROM patients WHERE zip = 1301")
     assert told.values == ("Cold", "Flu", "Flu")
-    with pytest.raises(AnswerDenied, match=r"`audit` says no: somebody would keep fewer than 2 values") as no:
+    with pytest.raises(AnswerDenied, match=r"`audit` refuses: somebody would keep fewer than 2 values") as no:
         opened(folder, "{audit: {k: 2}}").ask("SELECT disease FROM patients WHERE zip = 1301 AND NOT age <= 21")
     assert not {"Flu", "Cold", "Ann"} & set(str(no.value).replace(".", " ").split())
     session = opened(folder, "{audit: {k: 2}}")
@@ -224,7 +225,7 @@ def test_audit_refuses_from_the_text_and_keeps_no_record(folder: Path, sql: str,
 
 def test_answers_and_refusals_keep_the_pace(folder: Path) -> None:
     opened(folder, "{size-control: 2}")
-    session = load(folder / "m.yaml").policy_session(base=folder, pace=0.3)
+    session = load(folder / "m.yaml").session(base=folder, analyst="ann", pace=0.3)
     for condition in ("zip = 1301", "age = 21"):
         started = time.monotonic()
         with contextlib.suppress(AnswerDenied):
@@ -250,7 +251,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meta = folder / "m.yaml"
     status, out, err = run(capsys, "query", meta, "SELECT disease FROM patients WHERE zip = 1301")
     assert (status, out.split()) == (0, ["disease", "Cold", "Flu", "Flu"])
-    assert "no promise of differential privacy" in err
+    assert "does not provide differential privacy" in err
     status, out, _ = run(capsys, "query", meta, "SELECT disease FROM patients WHERE age < 22", "--json")
     assert (status, json.loads(out)["error"]["code"]) == (1, "SFU-708")
     status, out, _ = run(capsys, "query", meta, "EXPLAIN SELECT COUNT(*) FROM patients", "--json")
@@ -260,7 +261,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for option in (("--epsilon", "1"), ("--rho", "1"), ("--delta", "1e-6"), ("--rows", "2")):
         status, _, err = run(capsys, "query", meta, "SELECT COUNT(*) FROM patients", *option)
         assert status == 2
-        assert f"{option[0]} belongs to differential privacy" in err
+        assert f"`{option[0].removeprefix('--')}` belongs to differential privacy" in err
         assert "no budget" in err
 
 
@@ -273,7 +274,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("{audit: {k: 2, simulatable: true, counterfeits: 1}}", "do not look"),
         ("rounding", "rounding.base: is required"),
         ("{rounding: {bass: 5}}", "unknown field"),
-        ("{differential-privacy: {epsilon: 1, budget: 2}}", "no parameters here"),
+        ("{differential-privacy: {epsilon: 1, budget: 2}}", "leave out parameters"),
         ("{size-control: {smallest: 3, overlap: 1}}", "needs a memory"),
         ("perturbed", "give a `file`, or a share to `swap`"),
         ("{perturbed: {file: patients.csv, column: age}}", "leave out `column`"),
@@ -304,11 +305,12 @@ def test_the_default_is_differential_privacy(folder: Path) -> None:
         (folder / "m.yaml").write_text(text)
         loaded = load(folder / "m.yaml")
         assert loaded.policy is None
-        with pytest.raises(BadParameter, match="with differential privacy"):
-            loaded.policy_session(base=folder)
+        session = loaded.session(base=folder, analyst="ann")
+        assert session.policy is None
+        assert session.explain("SELECT COUNT(*) FROM patients", epsilon=1).differential_privacy
     (folder / "m.yaml").write_text(METADATA.replace("POLICY", "exact"))
     with pytest.raises(BadParameter, match="policy `exact`"):
-        load(folder / "m.yaml").session(base=folder, analyst="ana")
+        load(folder / "m.yaml").session(base=folder, analyst="ana", engine="duckdb")
 
 
 _CHILD = """
@@ -316,7 +318,7 @@ import sys
 from pathlib import Path
 from sfumato.query.metadata import load
 from sfumato.errors import AnswerDenied
-session = load(Path(sys.argv[1])).policy_session(base=Path(sys.argv[1]).parent)
+session = load(Path(sys.argv[1])).session(base=Path(sys.argv[1]).parent, analyst="ann")
 print("ready", flush=True)
 for sql in Path(sys.argv[2]).read_text().splitlines():
     try:
@@ -326,7 +328,7 @@ for sql in Path(sys.argv[2]).read_text().splitlines():
 """
 
 
-def _decided(session: PolicySession, questions: list[str]) -> list[tuple[Any, ...] | None]:
+def _decided(session: Session, questions: list[str]) -> list[tuple[Any, ...] | None]:
     found: list[tuple[Any, ...] | None] = []
     for question in questions:
         try:
@@ -374,7 +376,7 @@ def test_the_front_decides_as_the_desk_does(folder: Path, rules: dict[str, Any])
         frame.write_csv(folder / "patients.csv")
         (folder / "ledger.db").unlink(missing_ok=True)
         front = opened(folder, json.dumps({"audit": rules}))
-        desk = Auditor(frame, secrets=["disease", "bill"], rules=Rules(**rules))
+        desk = Auditor(frame, secrets=["disease", "bill"], rules=AuditRules(**rules))
         asked = ("disease", "disease", "SUM(bill)", "AVG(bill)", "COUNT(*)")
         for item in rng.choice(asked, 10):
             low, high = sorted(rng.integers(20, 40, 2).tolist())

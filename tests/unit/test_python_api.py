@@ -9,6 +9,10 @@ import pytest
 
 import sfumato
 from sfumato.errors import BadParameter, InvalidRecipe, OverBudget
+from sfumato.query import SizeControl
+from sfumato.query.policy import Policy
+from sfumato.query.session import QueryOptions
+from sfumato.registry import registry
 
 draw = np.random.default_rng(5)
 PEOPLE = pl.DataFrame(
@@ -116,3 +120,36 @@ def test_what_is_wrong_with_a_session_is_told():
         )
     with pytest.raises(InvalidRecipe, match=r"tables.people.data"):
         sfumato.session(DESCRIBED, epsilon=1)
+
+
+def test_a_session_takes_every_policy() -> None:
+    """`sfumato.session` opens a data set with any policy; ask and explain have one shape."""
+    frame = pl.DataFrame({"zip": [1, 1, 2, 2], "ill": [1, 0, 1, 0]})
+    columns = {"zip": {"kind": "integer"}, "ill": {"kind": "integer", "role": "sensitive"}}
+    described = {"dataset": "trial", "tables": {"t": {"unit": "row", "columns": columns}}}
+    opened = 0
+    for kind in registry("policy"):
+        assert issubclass(kind, Policy)
+        policy = kind.build(kind.examples[0])
+        if policy.table_problem():
+            continue
+        key = kind.part_name() if kind.spends_budget else {kind.part_name(): policy.to_dict()}
+        session = sfumato.session({**described, "policy": key}, {"t": frame}, epsilon=1 if kind.spends_budget else None)
+        options: QueryOptions = {"epsilon": "0.5"} if kind.spends_budget else {}
+        explanation = session.explain("SELECT COUNT(*) FROM t", **options)
+        assert explanation.policy == kind.part_name()
+        assert explanation.differential_privacy is kind.spends_budget
+        opened += 1
+        if not kind.spends_budget:
+            with pytest.raises(BadParameter, match="belongs to differential privacy"):
+                session.ask("SELECT COUNT(*) FROM t", epsilon=1)
+            with pytest.raises(BadParameter, match="has no budget"):
+                sfumato.session({**described, "policy": key}, {"t": frame}, epsilon=1)
+            with pytest.raises(BadParameter, match="workloads need"):
+                session.workload(["SELECT COUNT(*) FROM t"], epsilon=1)
+        answer = session.ask("SELECT COUNT(*) FROM t", **options) if kind is not SizeControl else None
+        if answer is not None:
+            assert answer.columns == ("COUNT(*)",)
+            assert (answer.loss is None) is not kind.spends_budget
+            assert answer.to_dict()["rows"][0]["COUNT(*)"]["value"] == answer.value
+    assert opened >= 9

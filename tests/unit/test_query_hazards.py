@@ -154,7 +154,7 @@ def test_whatever_goes_wrong_has_one_message_and_is_charged(monkeypatch: pytest.
     def broken(*_: Any) -> str:
         return f"SELECT error('{CANARY}') FROM t"
 
-    monkeypatch.setattr("sfumato.query.execute.executor.additive", broken)
+    monkeypatch.setattr("sfumato.query.execute.executor.additive_sql", broken)
     messages = set()
     for sql in ("SELECT COUNT(*) FROM t", "SELECT SUM(n) FROM t"):
         with pytest.raises(AnswerFailed) as failure:

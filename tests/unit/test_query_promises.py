@@ -376,7 +376,7 @@ def test_a_workload_draws_its_own_secret(monkeypatch: pytest.MonkeyPatch, tmp_pa
         secrets.append(secret)
         return additive_totals(strategy, engine, secret)
 
-    monkeypatch.setattr("sfumato.query.results.workload.add_up", noted)
+    monkeypatch.setattr("sfumato.query.results.workload.additive_totals", noted)
     pl.DataFrame({"person": [1, 1, 2], "k": ["a", "b", "a"]}).write_parquet(tmp_path / "t.parquet")
     columns = {"person": column("integer"), "k": column("category", values=("a", "b"))}
     for _ in range(2):
@@ -455,7 +455,7 @@ def test_a_kept_answer_is_not_shown_with_the_interval_of_other_noise() -> None:
     plan = plan_query(parse_query("SELECT COUNT(*) FROM t", asked.catalog), pure(1))
     [draw] = plan.measurements
     assert isinstance(draw.mechanism, Laplace)
-    other = replace(plan, draws=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
+    other = replace(plan, measurements=(replace(draw, mechanism=Laplace(scale=2 * draw.mechanism.scale)),))
     assert asked._key(plan) == asked._key(plan_query(parse_query("select count(*) from t", asked.catalog), pure(1)))
     assert asked._key(plan) != asked._key(other)
 

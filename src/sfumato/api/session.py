@@ -1,4 +1,4 @@
-"""A private session on one's own tables, without a metadata file if need be."""
+"""Open a data set for queries, from a metadata file or from tables in memory."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def session(
     delta: Number = 0,
     engine: Engine | str | None = None,
 ) -> Session:
-    """Open a data set for private questions, which its ``ask`` and ``explain`` take in SQL.
+    """Open a data set for SQL queries: a session with ``ask`` and ``explain``.
 
-    ``metadata`` is the file that the owner wrote, or the same as a mapping. ``tables`` are frames (pandas, Polars,
-    Arrow) or files to be asked about instead of the tables' ``data``, which a mapping may then leave out. Budgets are
-    those of the ledger that the metadata name. Without one, the ledger lives as long as the session and has the budget
-    ``epsilon`` (and ``delta``): enough to try things, and no protection across sessions.
+    ``metadata`` is the owner's metadata file, or the same as a mapping. ``tables`` are frames (pandas, Polars, Arrow)
+    or files to query instead of the ``data`` of each table, which a mapping may then leave out. Queries are answered by
+    the ``policy`` of the metadata: differential privacy unless it names another one. Budgets are those of the ledger
+    named in the metadata. Without a ledger, the session keeps its own until it ends, with the budget ``epsilon`` (and
+    ``delta``): enough to try things, and no protection across sessions.
 
     >>> import polars as pl
     >>> people = pl.DataFrame({"ward": ["east", "west"] * 500})
@@ -46,7 +47,6 @@ def session(
     """
     from sfumato.dp.ledger import Ledger
     from sfumato.dp.loss import approximate, pure
-    from sfumato.engines.choice import is_address
     from sfumato.query import Session
 
     given = dict(tables or {})
@@ -54,29 +54,25 @@ def session(
     unknown = [name for name in given if name not in loaded.tables]
     if unknown:
         raise BadParameter(f"The metadata have no table `{unknown[0]}`.", fix=f"Known: {', '.join(loaded.tables)}.")
-    sources = {
-        name: given[name] if name in given else table.data if is_address(table.data) else base / table.data
-        for name, table in loaded.tables.items()
-    }
-    if loaded.policy is not None:
-        raise BadParameter(
-            f"This data set is answered by policy `{loaded.policy.name}`.",
-            fix="Open it with sfumato.query.metadata.load(path).policy_session(base=folder).",
-        )
     trial = loaded.ledger == _MEMORY
-    if trial == (epsilon is None):
+    if loaded.policy is not None and epsilon is not None:
+        raise BadParameter(
+            f"Policy `{loaded.policy.part_name()}` has no budget.", fix="Leave out epsilon, or change the policy."
+        )
+    if loaded.policy is None and trial == (epsilon is None):
         raise BadParameter(
             "A session without a ledger needs a budget." if trial else "The budget is that of the ledger.",
             fix="Pass epsilon, or name a ledger in the metadata." if trial else "Set it with `sfumato ledger cap`.",
         )
-    book = Ledger.open(_MEMORY if trial else loaded.ledger_place(base))
+    ledger = Ledger.open(_MEMORY if trial else loaded.ledger_place(base))
     if epsilon is not None:
-        book.set_cap(approximate(epsilon, delta) if delta else pure(epsilon), dataset=loaded.dataset)
+        ledger.set_cap(approximate(epsilon, delta) if delta else pure(epsilon), dataset=loaded.dataset)
     return Session(
         loaded.catalog(base),
-        sources,
-        ledger=book,
+        {**loaded.sources(base), **given},
+        ledger=ledger,
         analyst=analyst or getpass.getuser(),
+        policy=loaded.policy,
         engine=engine,
         version=loaded.version,
     )

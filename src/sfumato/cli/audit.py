@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -32,6 +33,14 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
     help="Simulatable: share of possible answers that may break the rule.",
 )  # fmt: skip
 @click.option(
+    "--every-answer", is_flag=True,
+    help="Simulatable: check every possible answer instead of a sample; refuse if any breaks the rule.",
+)  # fmt: skip
+@click.option(
+    "--auditor", type=click.Choice(["exact", "delta2"]), default="exact", show_default=True,
+    help="How lists of values are decided: exact search, or the polynomial delta-2 approximation, which refuses more.",
+)  # fmt: skip
+@click.option(
     "--effort", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
     help="Bound on the search of one decision, in the solver's own seconds; running out is a no.",
 )  # fmt: skip
@@ -46,6 +55,8 @@ def command(
     counterfeits: int,
     simulatable: bool,
     allow: float,
+    every_answer: bool,
+    auditor: Literal["exact", "delta2"],
     effort: float,
     ledger: Path | None,
     as_json: bool,
@@ -58,11 +69,15 @@ def command(
 
     A question is SELECT of a sensitive column, of SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE.
     """
+    from pydantic import ValidationError
+
     from sfumato.data import read
     from sfumato.errors import BadParameter, FileMissing
+    from sfumato.params import plain_message
     from sfumato.query.auditing.audit_log import DurableAuditor
-    from sfumato.query.auditing.auditor import Auditor, Rules
+    from sfumato.query.auditing.auditor import Auditor
     from sfumato.query.auditing.query_log import read_log
+    from sfumato.query.auditing.rules import AuditRules
     from sfumato.recipe import Recipe
 
     made = Recipe.load(recipe) if recipe is not None else None
@@ -75,7 +90,13 @@ def command(
         raise BadParameter("no column is sensitive.", fix="Name one with --secret, or give it that role in the recipe.")
     table = read(source, **(made.source.options if made and made.source and data is None else {}))
     table.require(list(secrets))
-    rules = Rules(k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, effort=effort)
+    try:
+        rules = AuditRules(
+            k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, every_answer=every_answer,
+            auditor=auditor, effort=effort,
+        )  # fmt: skip
+    except ValidationError as failure:
+        raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
     desk: Auditor | DurableAuditor = Auditor(table.frame, secrets=secrets, rules=rules)
     if ledger is not None:
         from sfumato.dp.stores.sqlite import SqliteStore

@@ -62,30 +62,28 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
                 fix="`sfumato init FILE --query` writes the metadata; a recipe is for `sfumato protect`.",
             ) from None
         raise
-    if loaded.policy is not None:
-        from sfumato.cli._policy import answer_by_policy
-
-        answer_by_policy(loaded, metadata.parent, text, explain=explain, as_json=as_json, options=options)
-        return
     analyst = options.pop("analyst") or getpass.getuser()
     session = loaded.session(
         base=metadata.parent, analyst=analyst, engine=options.pop("engine"), pace=options.pop("pace")
     )
     if explain:
-        told = session.explain(text, **options)
+        explanation = session.explain(text, **options)
         if as_json:
-            emit_json({"explanation": told.to_dict()})
+            emit_json({"explanation": explanation.to_dict()})
         else:
-            click.echo(str(told))
+            click.echo(str(explanation))
         return
     answer = session.ask(text, **options)
     if as_json:
         emit_json(answer.to_dict())
+    elif answer.loss is None:
+        _print_values(answer)
     else:
-        _show(answer)
+        _print_table(answer)
 
 
-def _show(answer: Answer) -> None:
+def _print_table(answer: Answer) -> None:
+    """Noisy numbers with their intervals, the cost and what is left."""
     from rich.console import Console
     from rich.table import Table
 
@@ -98,6 +96,16 @@ def _show(answer: Answer) -> None:
     left = "" if answer.remaining is None else f" Left: {answer.remaining}."
     note(("Answered before, so it is free." if answer.cached else f"Cost {answer.loss}.") + left)
     note(str(answer.explanation).split("\n", 1)[1])
+
+
+def _print_values(answer: Answer) -> None:
+    """The single column that a policy without differential privacy answers, one value a line."""
+    click.echo(answer.columns[0])
+    for value in answer.values:
+        text = f"{value:,.12g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+        click.echo("none" if value is None else text)
+    for line in answer.notes:
+        note(line)
 
 
 def _cell(value: Any, low: float | None, high: float | None) -> str:

@@ -1,5 +1,5 @@
 # Made by `make docs`.
-from sfumato.query.session import Answer as Answer
+from sfumato.query.results.answer import Answer as Answer
 from sfumato.query.policies.audit import Audit as Audit
 from sfumato.query.policies.bounded_noise import BoundedNoise as BoundedNoise
 from sfumato.query.catalog import Catalog as Catalog
@@ -11,6 +11,7 @@ from sfumato.query.policies.fresh_sample import FreshSample as FreshSample
 from sfumato.query.policies.perturbed import Perturbed as Perturbed
 from sfumato.query.catalog import PrivateTable as PrivateTable
 from sfumato.query.catalog import PublicTable as PublicTable
+from sfumato.query.session import QueryOptions as QueryOptions
 from sfumato.query.policies.rounding import Rounding as Rounding
 from sfumato.query.session import Session as Session
 from sfumato.query.policies.size_control import SizeControl as SizeControl

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from sfumato.errors import BadParameter
 
 if TYPE_CHECKING:
     from sfumato.query.results.explain import Explanation
-    from sfumato.query.session import Answer, Session
+    from sfumato.query.session import Answer, QueryOptions, Session
 
 __all__ = ["Builder"]
 
@@ -76,10 +76,10 @@ class Builder:
             text += " WHERE " + " AND ".join(f"({condition})" for condition in self.conditions)
         return text + (f" GROUP BY {', '.join(map(_name, self.keys))}" if self.keys else "")
 
-    def explain(self, **options: Any) -> Explanation:
+    def explain(self, **options: Unpack[QueryOptions]) -> Explanation:
         """Cost and expected error, as :meth:`Session.explain`."""
         return self.session.explain(self.sql, **options)
 
-    def ask(self, **options: Any) -> Answer:
+    def ask(self, **options: Unpack[QueryOptions]) -> Answer:
         """The private answer, as :meth:`Session.ask`."""
         return self.session.ask(self.sql, **options)

@@ -34,7 +34,7 @@ from sfumato.data.yaml_documents import accept_old_version_key, parse_yaml, read
 from sfumato.dp.ledger import Ledger
 from sfumato.engines.choice import is_address
 from sfumato.engines.engine import Engine
-from sfumato.errors import BadParameter, FileMissing, InvalidRecipe, UnknownColumn, did_you_mean
+from sfumato.errors import FileMissing, InvalidRecipe, UnknownColumn, did_you_mean
 from sfumato.params import plain_message
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.policy.choice import ChosenPolicy
@@ -42,7 +42,7 @@ from sfumato.query.session import Session
 from sfumato.schema import Column, Kind, Role, Schema
 
 if TYPE_CHECKING:
-    from sfumato.query.policy.session import PolicySession
+    pass
 
 __all__ = ["Metadata", "load", "propose"]
 
@@ -120,25 +120,21 @@ class Metadata(_Declared):
     def session(
         self, *, base: Path, analyst: str, engine: Engine | str | None = None, pace: float | None = None
     ) -> Session:
-        """Open the tables and the ledger for one analyst."""
-        if self.policy is not None:
-            raise BadParameter(
-                f"this data set is answered by policy `{self.policy.name}`.", fix="Use policy_session()."
-            )
-        catalog = self.catalog(base)
-        sources = {name: t.data if is_address(t.data) else base / t.data for name, t in self.tables.items()}
-        book = Ledger.open(self.ledger_place(base))
-        return Session(catalog, sources, ledger=book, analyst=analyst, engine=engine, pace=pace, version=self.version)
+        """Open the tables and the ledger for one analyst, under the policy of this file."""
+        return Session(
+            self.catalog(base),
+            self.sources(base),
+            ledger=Ledger.open(self.ledger_place(base)),
+            analyst=analyst,
+            policy=self.policy,
+            engine=engine,
+            pace=pace,
+            version=self.version,
+        )
 
-    def policy_session(self, *, base: Path, pace: float | None = None) -> PolicySession:
-        """Open the table for questions by another policy than differential privacy."""
-        from sfumato.query.policy.session import PolicySession
-
-        if self.policy is None:
-            raise BadParameter("this data set is answered with differential privacy.", fix="Use session().")
-        [table] = self.tables.values()
-        store = Ledger.open(self.ledger_place(base)).store
-        return PolicySession(self.catalog(base), base / table.data, choice=self.policy, store=store, pace=pace)
+    def sources(self, base: Path) -> dict[str, str | Path]:
+        """Where the data of each private table is."""
+        return {name: t.data if is_address(t.data) else base / t.data for name, t in self.tables.items()}
 
     def catalog(self, base: Path) -> Catalog:
         """What analysts may know."""
@@ -161,13 +157,13 @@ class Metadata(_Declared):
     @field_validator("tables", mode="after")
     @classmethod
     def _fits_policy(cls, tables: dict[str, TableMetadata], info: ValidationInfo) -> dict[str, TableMetadata]:
-        choice = info.data.get("policy")
-        if choice is not None:
+        policy = info.data.get("policy")
+        if policy is not None:
             if len(tables) != 1 or any(t.unit != "row" or is_address(t.data) for t in tables.values()):
-                raise ValueError(f"policy {choice.name} answers about one table in a file, with `unit: row`")
+                raise ValueError(f"policy {policy.part_name()} answers about one table in a file, with `unit: row`")
             columns = [column for table in tables.values() for column in table.columns.values()]
-            if choice.needs_sensitive and not any(column.role is Role.SENSITIVE for column in columns):
-                raise ValueError(f"policy {choice.name} needs a column with `role: sensitive`")
+            if policy.needs_sensitive and not any(column.role is Role.SENSITIVE for column in columns):
+                raise ValueError(f"policy {policy.part_name()} needs a column with `role: sensitive`")
         return tables
 
     def ledger_place(self, base: Path) -> str | Path:

@@ -6,6 +6,7 @@ import numpy as np
 
 from sfumato.query.policy import Policy
 from sfumato.query.policy.subsets import random_subsets
+from sfumato.registry import registry
 from sfumato.rng import Rng
 from sfumato.testing.parts import run_checks
 
@@ -44,4 +45,18 @@ def leaves_the_values_as_they_are(policy: Policy) -> None:
     assert np.array_equal(values, _secrets()), "the values were changed"
 
 
-POLICY_CHECKS = (answers_one_as_it_answers_many, leaves_the_values_as_they_are)
+def says_what_it_promises_and_what_breaks_it(policy: Policy) -> None:
+    text = policy.promise_text()
+    assert len(text) > 20, "promise does not tell analysts what the policy does"
+    assert text.endswith("."), "promise is not a sentence"
+    known = registry("query-attack").names()
+    unknown = [name for name in policy.broken_by if name not in known]
+    assert not unknown, f"broken_by names attacks that are not registered: {unknown}"
+    assert not (policy.keeps_randomness and policy.fresh_noise), "randomness is either kept or fresh"
+
+
+POLICY_CHECKS = (
+    answers_one_as_it_answers_many,
+    leaves_the_values_as_they_are,
+    says_what_it_promises_and_what_breaks_it,
+)

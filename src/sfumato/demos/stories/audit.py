@@ -11,8 +11,9 @@ from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.story import Say, Story
 from sfumato.progress import SILENT, Progress
-from sfumato.query.auditing.auditor import Auditor, Decision, Rules
+from sfumato.query.auditing.auditor import Auditor, Decision
 from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.simulatable import SimulatableAuditor
 
 __all__ = ["AuditDemo"]
@@ -42,7 +43,7 @@ class AuditDemo(Story):
     def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
         write(Table(frame=PATIENTS), folder / "patients.csv", force=True)
         (folder / "log.sql").write_text("\n".join([FIRST, SECOND, THIRD]) + "\n", encoding="utf-8")
-        desk = Auditor(PATIENTS, secrets=["disease"], rules=Rules(k=2))
+        desk = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2))
         say(
             "\n[bold]1. A clinic answers exactly, but as lists without names.[/bold] Its seven patients' names, ZIP "
             "codes, ages and sexes are known in town. The rule: whatever is told, everyone must keep at least "
@@ -62,7 +63,7 @@ class AuditDemo(Story):
             f"\n[bold]4.[/bold] {_shown(third)}\n   Clark is the only man of ZIP 12000; "
             "the difference would be his Cold."
         )
-        repaired = Auditor(PATIENTS, secrets=["disease"], rules=Rules(k=2, counterfeits=2))
+        repaired = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2, counterfeits=2))
         repaired.ask(FIRST)
         fake = repaired.ask(THIRD)
         say(

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
 from typing import Any
 
 from sfumato.dp.ledger import Store, Transaction
 from sfumato.errors import LedgerBroken
 from sfumato.query.auditing.auditor import Auditor, Decision
+from sfumato.query.auditing.rules import AuditRules
 
 __all__ = ["DurableAuditor"]
 
 _START = "0" * 64
+_ALWAYS = {"k", "counterfeits", "simulatable", "allow", "effort"}
 
 
 class DurableAuditor:
@@ -36,7 +37,7 @@ class DurableAuditor:
             seen.update(json.dumps([name, *map(str, desk.frame.get_column(name).to_list())]).encode())
         seen.update(desk.beside.encode())
         self._rules = json.dumps(
-            {**asdict(desk.rules), "secrets": desk.secrets, "data": seen.hexdigest()}, sort_keys=True
+            {**_recorded(desk.rules), "secrets": desk.secrets, "data": seen.hexdigest()}, sort_keys=True
         )
         self._stopped = False
         self._last = 0
@@ -91,3 +92,8 @@ class DurableAuditor:
 
 def _digest(body: list[Any]) -> str:
     return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
+
+
+def _recorded(rules: AuditRules) -> dict[str, Any]:
+    """The rules as stored with each decision: the five of version 0.1 always, later ones where they are not default."""
+    return {**rules.model_dump(exclude_defaults=True), **rules.model_dump(include=_ALWAYS)}

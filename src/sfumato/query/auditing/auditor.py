@@ -16,35 +16,17 @@ import polars as pl
 
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
 from sfumato.query.auditing.atoms import Ints
+from sfumato.query.auditing.delta2 import Delta2Auditor
 from sfumato.query.auditing.extremes import ExtremeAnswer, ExtremeAuditor
 from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.query_log import AuditQuery, parse_audit_query
 from sfumato.query.auditing.repair import counterfeits
+from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.simulatable import SimulatableAuditor
 from sfumato.query.auditing.sums import SumAuditor, pinned
 from sfumato.secret import Permit
 
-__all__ = ["Auditor", "Decision", "Rules"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rules:
-    """By what the auditor decides."""
-
-    k: int
-    """Fewest possible values everyone must keep."""
-    counterfeits: int = 0
-    """Most counterfeit values added to an answer to keep the rule."""
-    simulatable: bool = False
-    """Decide about values before looking at the answer, so that a refusal tells nothing; adds no counterfeits."""
-    allow: float = 0.05
-    """Simulatable: share of possible worlds whose answer may break the rule."""
-    effort: float = 30.0
-    """Bound on the search of one decision, in the solver's deterministic seconds."""
-
-    def __post_init__(self) -> None:
-        if self.simulatable and self.counterfeits:
-            raise BadParameter("counterfeits are chosen by looking at the answer; the simulatable mode does not look.")
+__all__ = ["Auditor", "Decision"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +60,7 @@ class Auditor:
     beside: str = ""
     """A fingerprint of what else decides who is asked about; a memory of decisions belongs to it as to the table."""
 
-    def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: Rules) -> None:
+    def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules) -> None:
         from sfumato.engines.backends.duckdb.engine import Duckdb
 
         missing = [name for name in secrets if name not in frame.columns]
@@ -94,6 +76,7 @@ class Auditor:
         self._labels: dict[str, list[Any]] = {}
         self._values: dict[str, AssignAuditor] = {}
         self._public: dict[str, SimulatableAuditor] = {}
+        self._delta2: dict[str, Delta2Auditor] = {}
         self._sums: dict[str, SumAuditor] = {}
         self._extremes: dict[str, ExtremeAuditor] = {}
         self._totals: dict[str, list[float]] = {}
@@ -161,11 +144,17 @@ class Auditor:
         labels, rules = self._labels[column], self.rules
         groups = self._groups(asked, column)
         assessment = auditor.judge(rows, groups=groups)
-        safe, public = assessment.safe, self._public.get(column)
+        safe, public, delta2 = assessment.safe, self._public.get(column), self._delta2.get(column)
+        reason = f"everyone keeps {rules.k} values"
+        # In both cases the assessment above is for the owner's list only; the decision does not depend on it.
         if public is not None:
-            # The judgement above is for the owner's list only; the decision does not depend on it.
-            safe = groups is None and public.allows(rows)
-        reason = f"everyone keeps {rules.k} values" if public is None else "most possible answers keep the rule"
+            decide = public.every_answer if rules.every_answer else public.allows
+            safe = groups is None and decide(rows)
+            reason = f"{'all' if rules.every_answer else 'most'} possible answers keep the rule"
+        elif delta2 is not None:
+            if asked.kind != "values":
+                raise QueryRefused("The delta2 auditor decides lists of values.", fix=f"Use SELECT {column}.")
+            safe = delta2.safe(rows.tolist(), rules.k)
         exposed = assessment.exposed
         if not assessment.safe and assessment.certain:
             exposed = auditor.judge(rows, groups=groups, full=True).exposed
@@ -182,8 +171,10 @@ class Auditor:
             reason = f"somebody would keep fewer than {rules.k} values"
             if public is not None:
                 reason = "too many possible answers would break the rule"
+            elif delta2 is not None:
+                reason = f"delta-2 matchings do not show that everyone keeps {rules.k} values"
             elif not assessment.certain:
-                reason = "the search ran out of effort, which is a no"
+                reason = "the search ran out of effort before it was certain that the rule holds"
             return Decision(
                 query=query, verdict="refused", reason=reason, people=len(rows),
                 exposed=tuple(exposed.tolist()),
@@ -191,6 +182,8 @@ class Auditor:
         auditor.accept(assessment)
         if public is not None:
             public.learn(rows, assessment.answer)
+        if delta2 is not None:
+            delta2.accept(rows.tolist())
         counts = assessment.answer.counts
         answer: Any = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
         if asked.kind in ("sum", "avg"):
@@ -213,6 +206,8 @@ class Auditor:
             self._public[column] = SimulatableAuditor(
                 people=len(codes), values=len(labels), k=self.rules.k, allow=self.rules.allow
             )
+        if self.rules.auditor == "delta2":
+            self._delta2[column] = Delta2Auditor(codes, values=len(labels))
         return auditor
 
     def _yes_or_no(self, column: str) -> bool:

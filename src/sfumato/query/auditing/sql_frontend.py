@@ -9,15 +9,18 @@ import numpy as np
 import polars as pl
 
 from sfumato.engines.engine import Running
-from sfumato.errors import MetadataMissing
+from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.query.auditing.atoms import Ints
-from sfumato.query.auditing.auditor import Auditor, Rules
+from sfumato.query.auditing.audit_log import DurableAuditor
+from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.query_log import AuditQuery
+from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.catalog import Catalog
-from sfumato.query.policy.policy_query import parse_policy_query
+from sfumato.query.policy.policy_query import PolicyQuery, parse_policy_query
+from sfumato.query.policy.table import PolicyTable, TableAnswer
 from sfumato.secret import Permit
 
-__all__ = ["SqlAuditor"]
+__all__ = ["AuditTableResponder", "SqlAuditor"]
 
 
 class SqlAuditor(Auditor):
@@ -25,7 +28,7 @@ class SqlAuditor(Auditor):
     sensitive; a count may have conditions on one sensitive column as well."""
 
     def __init__(
-        self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: Rules, catalog: Catalog, engine: Running
+        self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules, catalog: Catalog, engine: Running
     ) -> None:
         super().__init__(frame, secrets=secrets, rules=rules)
         self._catalog, self._engine = catalog, engine
@@ -104,3 +107,31 @@ class SqlAuditor(Auditor):
     def _people(self, condition: str) -> Ints:
         """The people whom a statement names."""
         return np.array([row[0] for row in self._engine.run(condition).open(Permit("auditing"))], np.int64)
+
+
+class AuditTableResponder:
+    """Answers SQL about a table by an auditor whose decisions are stored in the ledger's database."""
+
+    def __init__(self, table: PolicyTable, *, rules: AuditRules) -> None:
+        self._auditor = SqlAuditor(
+            table.frame, secrets=table.sensitive, rules=rules, catalog=table.catalog, engine=table.engine
+        )
+        self._catalog = table.catalog
+        self._durable = DurableAuditor(self._auditor, table.store, dataset=table.catalog.dataset)
+
+    def parse(self, sql: str) -> PolicyQuery:
+        query = parse_policy_query(sql, self._catalog)
+        self._auditor.read(sql)
+        return query
+
+    def ask(self, sql: str) -> TableAnswer:
+        query = self.parse(sql)
+        decision = self._durable.ask(sql)
+        if decision.verdict == "refused":
+            raise AnswerDenied(
+                f"Policy `audit` refuses: {decision.reason.rstrip('.')}.",
+                fix="The decision is final for these people. Ask about other people.",
+            )
+        answer = decision.answer
+        values = tuple(answer) if isinstance(answer, list) else (answer.item() if hasattr(answer, "item") else answer,)
+        return TableAnswer(title=query.title, values=values, counterfeits=len(decision.fakes))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
 from itertools import product
 from math import isnan, nan
 from typing import Any
@@ -39,7 +41,32 @@ class NoisyTable:
 
     keys: tuple[Key, ...]
     values: dict[int, tuple[float | int, ...]]
-    """Per measurement, one number per key."""
+    """Per aggregate, one number per key."""
+
+    def to_json(self) -> str:
+        """As text, for storage beside the ledger."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, datetime):
+                return {"datetime": value.isoformat()}
+            return {"date": value.isoformat()} if isinstance(value, date) else value
+
+        keys = [[plain(value) for value in key] for key in self.keys]
+        return json.dumps({"keys": keys, "values": {str(i): list(v) for i, v in self.values.items()}})
+
+    @classmethod
+    def from_json(cls, text: str) -> NoisyTable:
+        """The inverse of :meth:`to_json`."""
+
+        def parse(value: Any) -> Any:
+            if isinstance(value, dict):
+                [(kind, written)] = value.items()
+                return (datetime if kind == "datetime" else date).fromisoformat(written)
+            return value
+
+        data = json.loads(text)
+        keys = tuple(tuple([parse(value) for value in key]) for key in data["keys"])
+        return cls(keys=keys, values={int(i): tuple(v) for i, v in data["values"].items()})
 
 
 def check_plan(plan: NoisePlan, engine: Running) -> None:

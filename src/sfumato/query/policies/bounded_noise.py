@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
@@ -26,16 +26,18 @@ class BoundedNoise(Policy):
     main = "bound"
     fresh_noise = True
     examples = ({"bound": 2},)
+    promise = "Answers are wrong by at most {bound:g}, with new noise for each query."
+    broken_by = ("averaging", "reconstruction")
     reference = "Dinur, Nissim (2003), doi:10.1145/773153.773173"
 
     bound: Annotated[float, Field(ge=0)]
     """The largest error E of an answer."""
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values), self.bound, rng.child("bounded-noise").generator)
+        return _Responder(np.asarray(values), self.bound, rng.child("bounded-noise").generator)
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.float64], bound: float, generator: np.random.Generator) -> None:
         super().__init__(values)
         self._bound, self._generator = bound, generator

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
@@ -26,17 +26,22 @@ class ConsistentSample(Policy):
 
     main = "share"
     examples = ({"share": 0.9},)
-    kept = True
+    keeps_randomness = True
+    promise = (
+        "Each set of people has one secret random sample ({share:g} of the people); the same people "
+        "give the same answer however the query is written."
+    )
+    broken_by = ("averaging",)
     reference = "Denning (1980), Secure statistical databases with random sample queries, doi:10.1145/320613.320616"
 
     share: Annotated[float, Field(gt=0, le=1)]
     """Chance of each person to be in the sample."""
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values), self.share, rng.child("consistent-sample").generator.bytes(32))
+        return _Responder(np.asarray(values), self.share, rng.child("consistent-sample").generator.bytes(32))
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.float64], share: float, key: bytes) -> None:
         super().__init__(values)
         self._share, self._key = share, key

@@ -14,7 +14,7 @@ from sfumato.dp.mechanism import Positive
 from sfumato.dp.mechanisms.geometric import Geometric
 from sfumato.errors import BadParameter, OverBudget
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 from sfumato.secret import SecretValue
@@ -32,6 +32,10 @@ class DifferentialPrivacy(Policy):
 
     fresh_noise = True
     examples = ({"epsilon": 0.1, "budget": 1},)
+    spends_budget = True
+    promise = (
+        "Each answer is differentially private with epsilon {epsilon}; all answers together cost at most {budget}."
+    )
     reference = "Dwork, McSherry, Nissim, Smith (2006), doi:10.1007/11681878_14"
 
     epsilon: Positive
@@ -46,10 +50,10 @@ class DifferentialPrivacy(Policy):
         return self
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values), self)
+        return _Responder(np.asarray(values), self)
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.int64], policy: DifferentialPrivacy) -> None:
         if not np.isin(values, (0, 1)).all():
             raise BadParameter("this policy counts: every value is 0 or 1.")

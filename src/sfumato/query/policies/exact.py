@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.query.policy import Policy, Responder, SubsetResponder, Values
+from sfumato.query.policy.base import Policy, Responder, SubsetResponder, Values
 from sfumato.query.policy.subsets import Bits, subset_sums
 from sfumato.rng import Rng
 
@@ -14,6 +14,9 @@ __all__ = ["Exact", "ExactResponder"]
 
 class Exact(Policy):
     """The true answer to every question: no protection, the yardstick for all others."""
+
+    promise = "Every query gets its true answer; nothing is protected."
+    broken_by = ("differencing", "reconstruction")
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return ExactResponder(np.asarray(values))

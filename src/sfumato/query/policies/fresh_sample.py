@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits, unpack
 from sfumato.rng import Rng
 
@@ -26,15 +26,19 @@ class FreshSample(Policy):
     main = "share"
     fresh_noise = True
     examples = ({"share": 0.9},)
+    promise = (
+        "Each query is answered from a new random sample of the people it is about ({share:g} of them), scaled up."
+    )
+    broken_by = ("averaging",)
 
     share: Annotated[float, Field(gt=0, le=1)]
     """Chance of each person to be in the sample."""
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values), self.share, rng.child("fresh-sample").generator)
+        return _Responder(np.asarray(values), self.share, rng.child("fresh-sample").generator)
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.float64], share: float, generator: np.random.Generator) -> None:
         super().__init__(values)
         self._share, self._generator = share, generator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,11 @@ from sfumato.data import read
 from sfumato.errors import BadParameter
 from sfumato.params import InputFile
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["Perturbed"]
 
@@ -28,7 +31,9 @@ class Perturbed(Policy):
 
     main = "swap"
     examples = ({"swap": 0.4},)
-    kept = True
+    keeps_randomness = True
+    masks_table = True
+    promise = "Queries are answered exactly from a masked copy of the table."
     reference = "Traub, Yemini, Wozniakowski (1984), doi:10.1145/1994.383392"
 
     swap: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -37,6 +42,28 @@ class Perturbed(Policy):
     """A masked copy of the table, rows in the original's order."""
     column: str | None = None
     """The column of the copy to answer from."""
+
+    @property
+    def needs_sensitive(self) -> bool:
+        return self.file is None
+
+    def table_problem(self) -> str:
+        if (self.file is None) == (self.swap is None):
+            return "give a `file`, or a share to `swap`"
+        return "" if self.column is None else "the query names the columns of the copy; leave out `column`"
+
+    def source(self, data: Any) -> Any:
+        return data if self.file is None else self.file
+
+    def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:
+        """The table with the values of each sensitive column exchanged among some people."""
+        if self.file is not None:
+            return frame
+        for name in sensitive:
+            responder = self.open(np.arange(frame.height), rng.child(name))
+            assert isinstance(responder, ExactResponder)
+            frame = frame.with_columns(frame[name].gather(responder.values.tolist()))
+        return frame
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         true = np.asarray(values)

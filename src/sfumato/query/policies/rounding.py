@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
@@ -25,15 +25,17 @@ class Rounding(Policy):
 
     main = "base"
     examples = ({"base": 5},)
+    promise = "Answers are rounded to the nearest multiple of {base:g}."
+    broken_by = ("averaging",)
 
     base: Annotated[float, Field(gt=0)]
     """Answers are multiples of this."""
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values), self.base)
+        return _Responder(np.asarray(values), self.base)
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.float64], base: float) -> None:
         super().__init__(values)
         self._base = base

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
@@ -26,6 +26,11 @@ class SizeControl(Policy):
 
     main = "smallest"
     examples = ({"smallest": 5}, {"smallest": 5, "overlap": 2})
+    promise = (
+        "Queries about fewer than {smallest} people, or about all but fewer than {smallest}, are "
+        "refused; others are exact."
+    )
+    broken_by = ("tracker",)
     reference = "Denning, Denning, Schwartz (1979), The tracker, doi:10.1145/320064.320069; Dobkin, Jones, Lipton (1979), doi:10.1145/320064.320068"  # noqa: E501
 
     smallest: Annotated[int, Field(ge=1)]
@@ -33,11 +38,16 @@ class SizeControl(Policy):
     overlap: Annotated[int, Field(ge=0)] | None = None
     """Most people that two answered questions may share; no limit when left out."""
 
+    def table_problem(self) -> str:
+        if self.overlap is None:
+            return ""
+        return "overlap needs a memory of all queries, which this policy does not keep; use audit"
+
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values), self.smallest, self.overlap)
+        return _Responder(np.asarray(values), self.smallest, self.overlap)
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def __init__(self, values: npt.NDArray[np.float64], smallest: int, overlap: int | None) -> None:
         super().__init__(values)
         self._smallest, self._overlap = smallest, overlap

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.base import Policy, Responder
 from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
 
@@ -19,11 +19,13 @@ class SummaryOnly(Policy):
     One number about all tells next to nothing of one person, unless the asker knows all the others.
     """
 
+    promise = "Only totals over everybody are answered; queries about fewer people are refused."
+
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Desk(np.asarray(values))
+        return _Responder(np.asarray(values))
 
 
-class _Desk(ExactResponder):
+class _Responder(ExactResponder):
     def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
         everybody = pack(np.ones((1, self.people), np.bool_))[0]
         return np.where((queries == everybody).all(axis=1), float(np.sum(self.values)), np.nan)

@@ -1,14 +1,14 @@
-"""The contract of an answering policy: one class per policy in ``answer/policies``.
+"""The contract of a query answering policy: one class per policy in ``sfumato.query.policies``.
 
-A policy is opened over a column of numbers, one per person, and then answers one kind of question: the sum (of a 0/1
-column: the count) over a set of people that the asker can name. That is the whole interface, ``ask(query) -> answer``,
-so that every attack runs against every policy, ours or somebody else's.
+A policy is opened over a column of numbers, one per person, and answers one kind of query: the sum (of a 0/1 column:
+the count) over a set of people. Attacks on query answers see this interface only, so every attack runs against every
+policy. Behind SQL, the same policy answers COUNT, SUM and AVG about one table (:meth:`Policy.open_table`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,11 @@ from sfumato.params import Part
 from sfumato.query.policy.subsets import Bits
 from sfumato.rng import Rng
 
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sfumato.query.policy.table import PolicyTable, TableResponder
+
 __all__ = ["Policy", "Responder", "SubsetResponder", "Values"]
 
 Values = npt.NDArray[Any]
@@ -24,7 +29,7 @@ Values = npt.NDArray[Any]
 
 
 class Responder(Protocol):
-    """Somebody who answers: all that an attacker sees."""
+    """Answers subset queries: all that an adversary sees."""
 
     people: int
     """How many people the data is about; public."""
@@ -39,7 +44,7 @@ class Responder(Protocol):
 
 
 class SubsetResponder:
-    """Base of desks: answers one by one; a policy that can answer many at once overrides :meth:`ask_all`, or both."""
+    """Base of responders: implement :meth:`ask` or :meth:`ask_all`; each is defined by the other."""
 
     def __init__(self, people: int) -> None:
         self.people = people
@@ -54,14 +59,48 @@ class SubsetResponder:
 
 
 class Policy(Part):
-    """How an owner answers. The docstring of each subclass says what it promises and which attack breaks it."""
+    """How an owner answers queries. Everything another module must know about a policy is a field or method of it."""
 
-    kept: ClassVar[bool] = False
-    """Whether all questions must meet the same randomness; it is then drawn once and kept beside the ledger."""
-
+    promise: ClassVar[str] = ""
+    """What analysts are told that the policy does; fields in braces are filled in."""
+    broken_by: ClassVar[tuple[str, ...]] = ()
+    """Registered query attacks that recover secret bits from this policy better than blind guessing."""
+    keeps_randomness: ClassVar[bool] = False
+    """Whether all queries must use the same randomness. It is then drawn once and stored beside the ledger."""
     fresh_noise: ClassVar[bool] = False
-    """Whether every answer draws new randomness, so that the same question may be answered differently."""
+    """Whether the same query may be answered with new noise each time it is asked."""
+    spends_budget: ClassVar[bool] = False
+    """Whether each query brings its own cost and the ledger holds the budget (differential privacy)."""
+    masks_table: ClassVar[bool] = False
+    """Whether a masked copy of the table is made once, from which all queries are answered exactly."""
 
     @abstractmethod
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         """Start answering over these numbers. Policies with differential privacy ignore ``rng``."""
+
+    def promise_text(self) -> str:
+        """The promise with this policy's parameters."""
+        return self.promise.format(**dict(self))
+
+    @property
+    def needs_sensitive(self) -> bool:
+        """Whether the owner must declare sensitive columns."""
+        return False
+
+    def table_problem(self) -> str:
+        """Why these parameters cannot be used in a metadata file; empty if they can."""
+        return ""
+
+    def source(self, data: Any) -> Any:
+        """The data that SQL queries are answered from."""
+        return data
+
+    def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:
+        """The masked copy, for policies with ``masks_table``."""
+        raise NotImplementedError
+
+    def open_table(self, table: PolicyTable) -> TableResponder:
+        """Start answering SQL about a table."""
+        from sfumato.query.policy.table import SubsetTableResponder
+
+        return SubsetTableResponder(self, table)

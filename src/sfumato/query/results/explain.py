@@ -34,23 +34,34 @@ class NoiseSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """The strategy, told."""
+    """How a query is answered. What concerns noise is empty for policies without differential privacy."""
 
-    cost: str
-    groups: int | None
+    policy: str = "differential-privacy"
+    cost: str = ""
+    groups: int | None = None
     """How many groups the answer will have; None where keys are private and chosen."""
-    bounding: str
-    noises: tuple[NoiseSummary, ...]
+    bounding: str = ""
+    """How the contributions of one unit are bounded."""
+    noises: tuple[NoiseSummary, ...] = ()
     needed: float | None = None
-    """Where keys are private: the count (or number of units) with which a key is named 95 times out of 100."""
+    """With private keys: the count (or number of units) at which a key is reported with probability 0.95."""
     notes: tuple[str, ...]
 
+    @property
+    def differential_privacy(self) -> bool:
+        """Whether the answer is differentially private."""
+        return bool(self.cost)
+
     def __str__(self) -> str:
-        lines = [f"Costs {self.cost}.", self.bounding]
+        lines = [f"Costs {self.cost}.", self.bounding] if self.differential_privacy else ["Costs no budget."]
         lines += [f"{noise.what}: {noise.mechanism} noise, ±{digits(noise.error, 4)} (95 %)." for noise in self.noises]
         return "\n".join([*lines, *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data, ready for JSON."""
+        if not self.differential_privacy:
+            notes = [*str(self).split("\n", 1)[:1], *self.notes]
+            return {"policy": self.policy, "differential_privacy": False, "notes": notes}
         noises = [{"what": n.what, "mechanism": n.mechanism, "error": n.error} for n in self.noises]
         return {"cost": self.cost, "groups": self.groups, "bounding": self.bounding, "noise": noises,
                 "needed": self.needed, "notes": list(self.notes)}  # fmt: skip

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Matching", "SwapAuditor"]
+__all__ = ["Delta2Auditor", "Matching"]
 
 Matching = frozenset[tuple[int, int]]
 """Changed people, each with the value taken instead of the true one."""
@@ -30,7 +30,7 @@ class _Question:
     fakes: Mapping[int, int]
 
 
-class SwapAuditor:
+class Delta2Auditor:
     """k-assign anonymity by Δ2-matchings. For tables of hundreds of people; ``most`` bounds what is stored.
 
     Matchings beyond ``most`` for one pair of person and value are not kept, which can only make it refuse more.

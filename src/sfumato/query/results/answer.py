@@ -1,0 +1,153 @@
+"""The answer to a query: values with intervals, what they cost, and how they were made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cmp_to_key
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from sfumato.dp.loss import PrivacyLoss
+from sfumato.errors import BadParameter
+from sfumato.query.results.explain import Explanation
+from sfumato.query.results.intervals import OutputEvaluator
+from sfumato.query.results.postprocess import NoisyValue
+
+if TYPE_CHECKING:
+    from sfumato.query.execute.executor import NoisyTable
+    from sfumato.query.plan.noise import NoisePlan
+    from sfumato.query.sql.parse import Query
+
+__all__ = ["Answer", "answer_rows", "column_titles"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """The released values of a query, under any policy: all of it may be shown to the analyst."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[NoisyValue, ...], ...]
+    explanation: Explanation
+    loss: PrivacyLoss | None = None
+    """The cost; when ``cached``, the cost of the first time. None for policies without differential privacy."""
+    cached: bool = False
+    """Whether the same query was answered before; it is then free."""
+    remaining: PrivacyLoss | None = None
+    """The smallest remaining budget that applies to this analyst."""
+    counterfeits: int = 0
+    """How many of the values are false, added by an auditor."""
+
+    @property
+    def policy(self) -> str:
+        """Name of the policy that answered."""
+        return self.explanation.policy
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the analyst should know about the answer."""
+        return self.explanation.notes
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The values, for an answer of a single column."""
+        if len(self.columns) != 1:
+            raise BadParameter("this answer has more than one column.", fix="Use `answer.frame`.")
+        return tuple(row[0].value for row in self.rows)
+
+    @property
+    def value(self) -> Any:
+        """The number, for an answer of one row and one column."""
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise BadParameter("this answer has more than one value.", fix="Use `answer.frame`.")
+        return self.rows[0][0].value
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The values as a Polars frame."""
+        data = {name: [row[i].value for row in self.rows] for i, name in enumerate(self.columns)}
+        return pl.DataFrame(data, strict=False)  # a column may mix whole numbers and floats
+
+    @property
+    def intervals(self) -> pl.DataFrame:
+        """Values with ``_low`` and ``_high`` beside each number that has a 95 % interval."""
+        data: dict[str, list[Any]] = {}
+        for i, name in enumerate(self.columns):
+            data[name] = [row[i].value for row in self.rows]
+            if any(row[i].low is not None for row in self.rows):
+                data[f"{name}_low"] = [row[i].low for row in self.rows]
+                data[f"{name}_high"] = [row[i].high for row in self.rows]
+        return pl.DataFrame(data, strict=False)
+
+    def __repr__(self) -> str:
+        if self.loss is None:
+            return "\n".join([str(self.intervals), *self.notes])
+        left = "" if self.remaining is None else f" Left: {self.remaining}."
+        return f"{self.intervals}\n{'Answered before, so it is free' if self.cached else f'Cost {self.loss}'}.{left}"
+
+    def to_frame(self) -> pl.DataFrame:
+        """The values with their intervals as a Polars frame."""
+        return self.intervals
+
+    def to_arrow(self) -> Any:
+        """The values with their intervals as an Arrow table."""
+        return self.intervals.to_arrow()
+
+    def to_pandas(self) -> Any:
+        """The values with their intervals as a pandas frame."""
+        return self.intervals.to_pandas()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+        rows = [
+            {name: {"value": _plain(cell.value), "low": cell.low, "high": cell.high}
+             for name, cell in zip(self.columns, row, strict=True)}
+            for row in self.rows
+        ]  # fmt: skip
+        if self.loss is None:
+            return {
+                "columns": list(self.columns), "rows": rows, "policy": self.policy, "differential_privacy": False,
+                "counterfeits": self.counterfeits, "notes": list(self.notes),
+            }  # fmt: skip
+        return {
+            "columns": list(self.columns), "rows": rows, "loss": self.loss.to_dict(), "cached": self.cached,
+            "remaining": None if self.remaining is None else self.remaining.to_dict(),
+            "explanation": self.explanation.to_dict(),
+        }  # fmt: skip
+
+
+def answer_rows(plan: NoisePlan, table: NoisyTable) -> tuple[tuple[NoisyValue, ...], ...]:
+    """The rows of an answer: HAVING, ORDER BY, LIMIT and SELECT, computed from noisy numbers."""
+    query, outputs = plan.query, OutputEvaluator(plan, table)
+    groups = list(range(len(table.keys)))
+    if query.having is not None:
+        holds = outputs.column(query.having)
+        groups = [group for group in groups if holds[group].value]
+    for output, descending in reversed(query.order):
+        by = outputs.column(output)
+        sortable = [(by[group].value, group) for group in groups]
+        # Missing values come last in both directions.
+        present = sorted((item for item in sortable if item[0] is not None), key=_by_value, reverse=descending)
+        groups = [group for _, group in present] + [group for value, group in sortable if value is None]
+    if query.limit is not None:
+        groups = groups[: query.limit]
+    columns = [outputs.column(output) for _, output in query.outputs]
+    return tuple(tuple([column[group] for column in columns]) for group in groups)
+
+
+def column_titles(query: Query) -> tuple[str, ...]:
+    """Names of the answer's columns; a repeated name gets a number."""
+    seen: dict[str, int] = {}
+    titles = []
+    for name, _ in query.outputs:
+        seen[name] = seen.get(name, 0) + 1
+        titles.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return tuple(titles)
+
+
+_by_value = cmp_to_key(lambda a, b: int(a[0] > b[0]) - int(a[0] < b[0]))  # type: ignore[index]
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date | datetime) else value
