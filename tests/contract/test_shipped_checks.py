@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 
+import sfumato.testing
+from sfumato.attacks import Linkage, Tracker
+from sfumato.attacks.base import Guesses, View
+from sfumato.attacks.query_attack import Recovered
+from sfumato.data import Csv, Table
+from sfumato.demos.story import Say, Story
+from sfumato.dp import Laplace, PrivacyLoss, pure
+from sfumato.engines import Duckdb
+from sfumato.engines.engine import Running
+from sfumato.errors import AnswerFailed
+from sfumato.masking import Discernibility, KAnonymity
 from sfumato.masking.base import Context, Step
+from sfumato.masking.metric import CellLosses, ClassTotals, Floats
+from sfumato.measures import Hellinger, MeasureResult, ReleasePair
+from sfumato.params import Part
+from sfumato.progress import SILENT, Progress
+from sfumato.query import Exact
+from sfumato.query.policies.exact import ExactResponder
+from sfumato.query.policy import Responder
+from sfumato.registry import KINDS
 from sfumato.release import Change
-from sfumato.schema import Dataset
-from sfumato.testing import check_step
+from sfumato.release.class_counts import ConditionResult, ReleaseCounts
+from sfumato.rng import Rng
+from sfumato.schema import Dataset, MaskHierarchy
+from sfumato.schema.hierarchy import BoundHierarchy
 
 
 class Unseeded(Step):
@@ -23,7 +49,9 @@ class Unseeded(Step):
 
 
 class Loses(Step):
-    """Breaks the contract: drops rows without saying which."""
+    """Breaks the contract: drops rows without a row map."""
+
+    simulable = False
 
     def apply(self, data: Dataset, context: Context) -> Change:
         return Change(table=data.table.with_frame(data.table.frame.head(data.rows // 2)))
@@ -32,14 +60,153 @@ class Loses(Step):
 class Tells(Step):
     """Breaks the contract: publishes a name."""
 
+    simulable = False
+
     def apply(self, data: Dataset, context: Context) -> Change:
         return Change(table=data.table, public={"first": data.table.column("name")[0]})
 
 
-@pytest.mark.parametrize(
-    ("bad", "words"),
-    [(Unseeded, "same seed"), (Loses, "rows were added or dropped"), (Tells, "values of name|names a person")],
-)
-def test_broken_methods_are_caught(bad: type[Step], words: str) -> None:
-    with pytest.raises(AssertionError, match=words):
-        check_step(bad())
+class Boasts(Step):
+    """Breaks the contract: claims that values are true and alters them."""
+
+    truthful, simulable = True, False
+
+    def apply(self, data: Dataset, context: Context) -> Change:
+        return Change(table=data.table.with_frame(data.table.frame.with_columns(pl.col("age") + 1)))
+
+
+class Lenient(KAnonymity):
+    """Breaks the contract: the independent check allows one row fewer."""
+
+    @staticmethod
+    def independent_check(parameters: Mapping[str, Any], counts: ReleaseCounts) -> ConditionResult:
+        k = parameters["k"] - 1
+        return ConditionResult(worst=min(counts.sizes), wanted=k, passes=[size >= k for size in counts.sizes])
+
+
+class Overestimates(Discernibility):
+    """Breaks the contract: the lower bound for coarser tables is no lower bound."""
+
+    def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
+        return columns + finer.rows**2 + 1
+
+
+class Unsorted(MaskHierarchy):
+    """Breaks the contract: the order of the values matters."""
+
+    def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
+        leaves = values.unique(maintain_order=True)
+        return BoundHierarchy.from_labels(column, leaves, [["*"] * len(leaves)])
+
+
+class Blind(Linkage):
+    """Breaks the contract: guesses the same row for everybody, whatever the release shows."""
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        return Guesses.of_rows(np.zeros(view.targets.height, np.int64), np.ones(view.targets.height))
+
+
+class Sleepy(Tracker):
+    """Breaks the contract: recovers the opposite of every secret, exact answers or not."""
+
+    def run(self, desk: Responder, rng: Rng) -> Recovered:
+        recovered = super().run(desk, rng)
+        return Recovered(people=recovered.people, bits=1 - recovered.bits, made=recovered.made)
+
+
+class Moody(Hellinger):
+    """Breaks the contract: another value in every run."""
+
+    def of(self, pair: ReleasePair, rng: Rng, progress: Progress = SILENT) -> MeasureResult:
+        return MeasureResult(measure=self.part_name(), value=float(np.random.default_rng().random()))
+
+
+class Cheap(Laplace):
+    """Breaks the contract: states half of the loss."""
+
+    def loss(self, sensitivity: Any = 1) -> PrivacyLoss:
+        return pure(super().loss(sensitivity).size / 2)
+
+
+class Greedy(Exact):
+    """Breaks the contract: changes the values it answers about."""
+
+    def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
+        own = np.asarray(values)
+        own[0] = 1 - own[0]
+        return ExactResponder(own)
+
+
+class Talkative(Duckdb):
+    """Breaks the contract: failures show the statement."""
+
+    def start(self, tables: Mapping[str, Any]) -> Running:
+        running = super().start(tables)
+        run = running.run
+
+        def talk(sql: str) -> Any:
+            try:
+                return run(sql)
+            except AnswerFailed:
+                raise AnswerFailed(f"This failed: {sql}") from None
+
+        running.run = talk  # type: ignore[method-assign]
+        return running
+
+
+class Shortens(Csv):
+    """Breaks the contract: writes half of the rows."""
+
+    def write(self, table: Table, path: Path) -> None:
+        super().write(table.with_frame(table.frame.head(table.rows // 2)), path)
+
+
+class SilentDemo(Story):
+    """Breaks the contract: prints nothing."""
+
+    def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+        return {"figure": 1}
+
+
+BROKEN: list[tuple[str, Part, str]] = [
+    ("step", Unseeded(), "same seed"),
+    ("step", Loses(), "rows were added or dropped"),
+    ("step", Tells(), "values of name|names a person"),
+    ("step", Boasts(), "`truthful` is wrong"),
+    ("model", Lenient(k=2), "independent check"),
+    ("metric", Overestimates(), "`above` exceeds"),
+    ("hierarchy", Unsorted(direction="right"), "order of the values"),
+    ("attack", Blind(), "hardly disclosed"),
+    ("query_attack", Sleepy(), "leave a secret unknown"),
+    ("measure", Moody(), "another result"),
+    ("mechanism", Cheap(scale=1), "differs from `loss`|draws another loss"),
+    ("policy", Greedy(), "values were changed"),
+    ("engine", Talkative(), "its own message"),
+    ("format", Shortens(), "values differ"),
+    ("demo", SilentDemo(), "prints nothing"),
+]
+
+
+@pytest.mark.parametrize(("kind", "part", "message"), BROKEN, ids=[type(part).__name__ for _, part, _ in BROKEN])
+def test_a_broken_part_is_caught(kind: str, part: Part, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        getattr(sfumato.testing, f"check_{kind}")(part)
+
+
+def test_every_kind_of_part_has_a_check_and_a_broken_part() -> None:
+    kinds = {"step" if kind == "method" else kind.replace("-", "_") for kind in KINDS}
+    assert {kind for kind, _, _ in BROKEN} == kinds
+    assert {f"check_{kind}" for kind in kinds} <= set(sfumato.testing.__all__)
+
+
+def test_parameters_need_a_description() -> None:
+    class Bare(Step):
+        """A step with a parameter that nobody explains."""
+
+        share: float = 0.5
+
+        def apply(self, data: Dataset, context: Context) -> Change:
+            return Change(table=data.table)
+
+    with pytest.raises(AssertionError, match=r"Bare\.share has no docstring"):
+        sfumato.testing.check_part(Bare())

@@ -31,7 +31,7 @@ PAGES = {
     if page.relative_to(DOCS).parts[0] != "reference"
 }
 ELSEWHERE = {
-    "add-a-method": "followed to the letter by test_add_a_method.py",
+    "add-a-part": "followed to the letter by test_add_a_part.py",
     "query-utility": "needs the other libraries, and a quarter of an hour",
     "tutorial": "run by test_tutorial.py, with the files that its own commands write",
 }
@@ -182,7 +182,7 @@ def test_no_command_is_hidden_from_this_test() -> None:
 RECIPES = [
     (page, number, text)
     for page in PAGES
-    if page not in ("query", "audit", "add-a-method", "tutorial")
+    if page not in ("query", "audit", "add-a-part", "tutorial")
     for number, text in enumerate(blocks(page, "yaml"))
     if not text.startswith("#")
 ]
