@@ -161,7 +161,7 @@ def test_a_release_may_lie_in_a_database(tmp_path: Path) -> None:
 def test_a_release_does_not_take_the_place_of_where_you_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = sfumato.protect(RECIPE, PEOPLE)
-    with pytest.raises(BadParameter, match="the folder you are in"):
+    with pytest.raises(BadParameter, match="the current folder"):
         done.save(".")
     assert not list(tmp_path.iterdir())
 

@@ -1,7 +1,7 @@
-"""The compressed table: distinct combinations of quasi-identifier values, how often each occurs, and with what.
+"""Equivalence classes: distinct combinations of quasi-identifier values with counts (the compressed table).
 
-Every search works on this instead of on rows. It is made by one GROUP BY, here or in a database, and rolls up: the
-classes of a coarser table are sums of the classes of a finer one, so rows are read once however many tables are tried.
+Searches work on this table instead of on rows. It is built by one GROUP BY, here or in a database, and can be rolled
+up: the classes of a coarser table are sums of the classes of a finer one, so the rows are read once.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ Codes = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 22
-"""Cells of a histogram matrix held at once; larger sets of classes are judged block by block."""
+"""Maximum cells of a histogram matrix in memory; larger sets of classes are evaluated in blocks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassGroups:
-    """Any partition of the rows, as a privacy model sees it: a size per class, and what occurs in it how often."""
+    """A partition of the rows as privacy models see it: the size and the value histograms of each class."""
 
     sizes: Ints
-    """Rows per class. Zero only where a population was given: people who are not in the table."""
+    """Rows per class. Zero is possible only with a population: people who are not in the table."""
     histograms: Mapping[str, Ints] = field(default_factory=dict)
-    """By tracked column a matrix (class, value): how many rows of the class hold that value."""
+    """By tracked column, a matrix (class, value): the number of rows of the class with that value."""
     population: Ints | None = None
-    """People of the population per class, where a population was given."""
+    """People of the population per class, if a population is given."""
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     def take(self, chosen: Any) -> ClassGroups:
-        """Some of the classes, by mask or by number."""
+        """Select classes by mask or index."""
         return ClassGroups(
             sizes=self.sizes[chosen],
             histograms={name: matrix[chosen] for name, matrix in self.histograms.items()},
@@ -55,10 +55,10 @@ class ClassGroups:
 
 @dataclass(frozen=True, kw_only=True)
 class TrackedColumn:
-    """A column whose values are counted inside the classes: a sensitive one, or the target of a metric."""
+    """A column whose values are counted per class: a sensitive column, or the target of a metric."""
 
     hierarchy: BoundHierarchy
-    """Its values (the leaves, in order) and their taxonomy."""
+    """Its values (the leaves) and their hierarchy."""
     cells: Codes
     """Class of each (class, value) pair that occurs."""
     values: Codes
@@ -66,11 +66,11 @@ class TrackedColumn:
     counts: Ints
     """Rows with that pair."""
     reference: Ints | None = None
-    """Rows per value of the table that models compare with, where it is not this one."""
+    """Rows per value of the reference table, if that is not this table."""
 
     @cached_property
     def totals(self) -> Ints:
-        """Rows per value, over the table that models compare with."""
+        """Rows per value of the reference table."""
         if self.reference is not None:
             return self.reference
         return np.bincount(self.values, weights=self.counts, minlength=len(self.hierarchy.leaves)).astype(np.int64)
@@ -80,7 +80,7 @@ class TrackedColumn:
 class EquivalenceClasses:
     """Distinct combinations of the quasi-identifiers at given levels, with counts.
 
-    The compressed table itself has level 0 everywhere; :meth:`roll_up` gives the same at coarser levels.
+    The compressed table has level 0 in every column; :meth:`roll_up` returns the classes at coarser levels.
     """
 
     columns: tuple[str, ...]
@@ -92,9 +92,9 @@ class EquivalenceClasses:
     """Rows per class."""
     tracked: Mapping[str, TrackedColumn] = field(default_factory=dict)
     population: Ints | None = None
-    """People of the population per class, where one was given; then classes of size 0 may occur."""
+    """People of the population per class, if a population is given; classes of size 0 may then occur."""
     of_row: npt.NDArray[np.intp] | None = None
-    """Class of each row of the table, where the rows are at hand."""
+    """Class of each row of the table, if the rows are in memory."""
 
     @property
     def rows(self) -> int:
@@ -126,7 +126,7 @@ class EquivalenceClasses:
         return self.tracked[name]
 
     def partition(self, levels: Sequence[int]) -> tuple[npt.NDArray[np.intp], int]:
-        """Number of the coarser class that each class falls into at ``levels``, and how many there are."""
+        """The coarser class of each class at ``levels``, and the number of coarser classes."""
         coarse = self._coarser(levels)
         return number_rows([codes for _, codes in coarse], [size for size, _ in coarse])
 
@@ -169,10 +169,10 @@ class EquivalenceClasses:
         columns: Iterable[str] | None = None,
         chosen: Mask | None = None,
     ) -> ClassGroups:
-        """What models see of a partition ``of`` these classes into ``count`` sets (None: each class alone).
+        """Sizes and histograms of a partition ``of`` these classes into ``count`` sets (None: each class by itself).
 
-        ``columns`` are the tracked columns to count, all when left out. ``chosen`` picks some of the sets, so that no
-        histogram is made for the others.
+        ``columns`` are the tracked columns to count (default: all). ``chosen`` selects sets, so that no histogram is
+        built for the others.
         """
         of = np.arange(len(self)) if of is None else of
         count = len(self) if count is None else count
@@ -207,7 +207,8 @@ class EquivalenceClasses:
     def in_blocks(
         self, of: npt.NDArray[np.integer[Any]], chosen: Mask, columns: Sequence[str]
     ) -> Iterator[tuple[npt.NDArray[np.intp], ClassGroups]]:
-        """The chosen sets of a partition a block at a time, with their numbers, so that histograms stay small."""
+        """Iterate over the chosen sets of a partition in blocks, with their numbers, to limit the size of
+        histograms."""
         numbers = np.flatnonzero(chosen)
         step = self.blocks(len(numbers), columns)
         for start in range(0, len(numbers), step):
@@ -216,7 +217,7 @@ class EquivalenceClasses:
             yield numbers[start : start + step], self.groups(of, len(chosen), columns=columns, chosen=block)
 
     def blocks(self, count: int, columns: Iterable[str]) -> int:
-        """How many classes may be judged at once so that their histograms stay small."""
+        """Number of classes per block, so that histograms stay small."""
         widest = max((len(self.track(name).hierarchy.leaves) for name in columns), default=1)
         return max(1, min(count, _BLOCK // max(widest, 1)))
 
@@ -235,8 +236,8 @@ def compress(
 ) -> EquivalenceClasses:
     """Group the rows of a table by its quasi-identifiers (or by ``columns``) and count.
 
-    ``track`` are the columns counted inside the classes, the sensitive ones when left out. With a ``population`` (a
-    frame that has the same quasi-identifier columns) each class also knows how many people of it there are.
+    ``track`` are the columns counted per class (default: the sensitive ones). With a ``population`` (a frame with the
+    same quasi-identifier columns), people of the population are counted per class too.
     """
     names = tuple(data.quasi if columns is None else columns)
     if not names:
@@ -276,7 +277,7 @@ def compress(
 
 
 def _with_population(data: Dataset, population: pl.DataFrame, names: tuple[str, ...]) -> Dataset:
-    """Both tables in one, the rows of the release first, so that both share leaves and codes."""
+    """Concatenate both tables, the data first, so that they share leaves and codes."""
     missing = [name for name in names if name not in population.columns]
     if missing:
         raise BadParameter(

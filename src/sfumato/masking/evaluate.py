@@ -1,4 +1,4 @@
-"""How a model judges a table as it stands: classes are rows that show the same values, whatever those are."""
+"""Evaluate privacy models on a table as released: equivalence classes are rows with equal released values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["classes_as_shown", "judge", "judge_classes", "rows_without_values", 
 
 
 def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
-    """The verdict of a model on a table; what cannot be judged is "not checked" with its reason."""
+    """The verdict of a model on a table. A model that cannot be evaluated is "not checked", with a reason."""
     name = model.part_name()
     if not data.quasi:
         return Verdict(model=name, state=State.NOT_CHECKED, reason="The table has no quasi-identifier column.")
@@ -37,22 +37,24 @@ def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None
 
 
 def judge_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset) -> Verdict:
-    """The verdict on classes that are counted already; ``data`` says what empty cells mean."""
+    """The verdict on counted classes; ``data`` defines the meaning of empty cells."""
     name = model.part_name()
     try:
         rule = model.bind(table)
     except NotApplicable as refusal:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
     if table.rows == 0:
-        return Verdict(model=name, state=State.NOT_CHECKED, reason="Every row is suppressed; there is no class.")
+        return Verdict(
+            model=name, state=State.NOT_CHECKED, reason="Every row is suppressed, so there is no equivalence class."
+        )
     try:
         passed, worst, rows, holds = _judged(rule, table, data)
     except NotApplicable as refusal:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
     failing = int(rows[~passed].sum())
-    reason = "" if holds else f"{int((~passed).sum())} of {len(passed)} classes fail."
+    reason = "" if holds else f"{int((~passed).sum())} of {len(passed)} equivalence classes fail."
     if not holds and passed.all():
-        failing, reason = int(rows.sum()), "Every class passes, but not all of them together."
+        failing, reason = int(rows.sum()), "Every equivalence class passes, but not all of them together."
     return Verdict(
         model=name,
         state=State.HOLDS if holds else State.FAILS,
@@ -66,7 +68,7 @@ def judge_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset)
 def _judged(
     rule: ModelRule, table: EquivalenceClasses, data: Dataset
 ) -> tuple[npt.NDArray[np.bool_], float, npt.NDArray[np.int64], bool]:
-    """Which classes pass, the worst value, the rows of each class, and whether the whole table holds."""
+    """Which classes pass, the worst value, the rows per class, and whether the whole table holds."""
     chosen = np.ones(len(table), dtype=np.bool_) if rule.about_absent else table.sizes > 0
     if not rule.columns or _overlaps(table, data).any():
         groups = wildcard_groups(table, data, columns=rule.columns).take(chosen)
@@ -119,7 +121,7 @@ def rows_without_values(frame: pl.DataFrame, names: Sequence[str], missing: Mapp
 def classes_as_shown(
     data: Dataset, *, original: Dataset | None = None, population: pl.DataFrame | None = None
 ) -> EquivalenceClasses:
-    """The classes of a table by the values it shows; hierarchies of the quasi-identifiers play no part."""
+    """The equivalence classes of a table by its released values; hierarchies of quasi-identifiers are not used."""
     quasi = data.quasi
     frame = data.table.frame
     frame = frame.filter(pl.Series(~suppressed_rows(data), dtype=pl.Boolean))
@@ -138,9 +140,9 @@ def classes_as_shown(
 
 
 def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[BoundHierarchy, npt.NDArray[np.int64]]:
-    """A sensitive column's values and how often each occurs in the table to compare with.
+    """The values of a sensitive column and their frequencies in the reference table.
 
-    That is the original where its values are still those of the release, else (they were altered) the release itself.
+    The reference is the original if it has all values of the release; else values were altered and it is the release.
     """
     for whole in (original, data):
         if whole is None or name not in whole.table.columns:
@@ -160,7 +162,7 @@ def _reference(name: str, data: Dataset, original: Dataset | None) -> tuple[Boun
 def _generalized_like(
     population: pl.DataFrame, frame: pl.DataFrame, data: Dataset, quasi: tuple[str, ...]
 ) -> pl.DataFrame:
-    """The population's quasi-identifiers at the levels that the table shows."""
+    """Generalize the population's quasi-identifiers to the levels of the table."""
     missing = [name for name in quasi if name not in population.columns]
     if missing:
         raise NotApplicable(f"The population table has no column `{missing[0]}`.", columns=tuple(missing))
@@ -176,8 +178,8 @@ def _generalized_like(
         number = next(fits, None)
         if number is None:
             raise NotApplicable(
-                f"Column `{name}` shows values that are on no single level of its hierarchy over the population.",
-                fix="A population can be compared with full-domain generalizations only.",
+                f"Column `{name}` has values that do not belong to one level of its hierarchy over the population.",
+                fix="Use a full-domain generalization to compare with a population.",
                 column=name,
             )
         out.append(hierarchy.generalize(people.table.column(name), number).cast(pl.String).alias(name))
@@ -185,7 +187,7 @@ def _generalized_like(
 
 
 def _overlaps(table: EquivalenceClasses, data: Dataset) -> npt.NDArray[np.bool_]:
-    """(class, column): whether the cell is empty and matches everything."""
+    """(class, column): whether the cell is a wildcard, that is, empty and matching every value."""
     empty = np.zeros(table.codes.shape, dtype=np.bool_)
     for position, hierarchy in enumerate(table.hierarchies):
         if data.schema.column(hierarchy.column).missing != "category" and hierarchy.leaves.null_count():
@@ -194,15 +196,17 @@ def _overlaps(table: EquivalenceClasses, data: Dataset) -> npt.NDArray[np.bool_]
 
 
 def wildcard_groups(table: EquivalenceClasses, data: Dataset, *, columns: Iterable[str]) -> ClassGroups:
-    """What each class hides in. With empty cells that match everything, crowds overlap and are larger than classes.
+    """Sizes and histograms over all rows that match each class, where empty cells are wildcards.
 
-    A row with an empty cell that is a wildcard, or was suppressed before, could be anybody who agrees with it in the
-    other columns. The crowd of a class are all rows that agree with it wherever neither has such a cell.
+    Two classes match if they agree in every column in which neither has a wildcard. Matching sets overlap and are at
+    least as large as the classes.
     """
     columns = tuple(columns)
     empty = _overlaps(table, data)
     if empty.any() and table.blocks(len(table), columns) < len(table):
-        raise NotApplicable("Crowds overlap, and the sensitive column has too many values to count them in each.")
+        raise NotApplicable(
+            "Empty cells match every value, and the sensitive column has too many values to count in each class."
+        )
     own = table.groups(columns=columns)
     if not empty.any():
         return own

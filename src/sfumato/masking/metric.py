@@ -1,8 +1,7 @@
-"""The contract of an information-loss metric: one class per metric in ``protect/metrics``.
+"""Base class of information-loss metrics. A metric is one class in one file of ``masking/metrics``.
 
-Every metric of the literature that searches use is a sum over cells, a sum over classes, or both: what it costs a row
-to show a coarser value in a column, what it costs to stand in a class of some size, and what a suppressed row costs.
-A metric says these losses; whoever transforms the table adds them up.
+Metrics for search are sums over cells, sums over equivalence classes, or both: the loss of a generalized cell, the loss
+by class size, and the loss of a suppressed row. A metric defines these losses; the search adds them up.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class ClassTerm(IntEnum):
-    """What is summed over the kept classes (over all of them where it says so)."""
+    """The term that is summed over equivalence classes."""
 
     NONE = 0
     SQUARES = 1
@@ -39,14 +38,14 @@ class ClassTerm(IntEnum):
     XLOGX = 2
     """size times the binary logarithm of size"""
     MINORITY = 3
-    """rows that do not hold the class's most frequent value of the target column"""
+    """rows without the most frequent target value of their class"""
     ALL_SQUARES = 4
     """size squared, over suppressed classes too"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnFacts:
-    """What a loss may depend on: the column's hierarchy and how its values occur in the original."""
+    """The facts that a cell loss may depend on: the column's hierarchy and its value frequencies."""
 
     name: str
     rows: int
@@ -58,12 +57,12 @@ class ColumnFacts:
     frequency: Ints
     """Rows of the original per leaf."""
     numeric: bool
-    """Whether its values are numbers, so that ranges have widths."""
+    """Whether its values are numbers, so that groups have widths."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassTotals:
-    """The classes of a transformed table in sums."""
+    """Totals over the equivalence classes of a transformed table."""
 
     rows: int
     """Rows of the original."""
@@ -71,74 +70,75 @@ class ClassTotals:
     classes: int
     """Kept classes."""
     term: float
-    """The sum over the kept classes that the metric's :attr:`LossMetric.class_term` asks for."""
+    """The sum of :attr:`LossMetric.class_term` over the kept classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellLosses:
-    """A metric laid over a table."""
+    """A metric bound to a table: the loss of every cell value."""
 
     cells: tuple[tuple[Floats, ...], ...]
-    """By column, level and code: what one kept row pays that shows it."""
+    """By column, level and code: the loss of one kept row with that value."""
     weights: Floats
-    """By column, how much it counts; 1 when the user said nothing."""
+    """Weight of each column. Default: 1."""
     star: Floats
-    """By column: what a suppressed row pays. Never less than any loss of the column."""
+    """By column: the loss of a suppressed row, at least as large as any other loss of the column."""
     constant: float = 0.0
 
 
 class LossMetric(Part):
-    """How much a transformation loses: lower is better."""
+    """An information-loss metric. Lower is better."""
 
     class_term: ClassVar[ClassTerm] = ClassTerm.NONE
     grows: ClassVar[bool] = True
     """Without suppression, a coarser table never scores lower than a finer one."""
     by_width: ClassVar[bool] = False
-    """CellLosses of numbers depend on the width of their range."""
+    """Losses of numbers depend on the width of their range."""
 
     @property
     def target(self) -> str | None:
-        """A column that must be tracked beside the sensitive ones."""
+        """A column that must be tracked in addition to the sensitive ones."""
         return None
 
     @abstractmethod
     def loss(
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
-        """What one row pays for a value that covers ``leaves`` leaves and ``rows`` rows of the original.
+        """The loss of one row for a value that covers ``leaves`` leaves and ``rows`` rows of the original.
 
         Vectorized over values. ``level`` is the level of all of them, or None for a partition without levels.
         ``widths`` are their widths as shares of the column's range, for columns of numbers.
         """
 
     def star(self, facts: ColumnFacts) -> float:
-        """What a suppressed row pays in the column; as much as the root unless the metric says otherwise."""
+        """The loss of a suppressed row in the column. Default: that of the root."""
         leaves, rows, widths = np.array([facts.leaves]), np.array([facts.rows]), np.array([1.0])
         return float(self.loss(facts, leaves, rows, facts.height, widths if facts.numeric else None)[0])
 
     def columns(self, cells: Floats, losses: CellLosses) -> Floats:
-        """The columns' parts of the score, from the sums of losses over all rows, suppressed ones included.
+        """The score of each column from its sum of losses over all rows, including suppressed ones.
 
-        The last axis of ``cells`` are the columns. A part must not fall when its sum rises. All parts are added.
+        The last axis of ``cells`` are the columns. Scores must be non-decreasing in the sums; they are added up.
         """
         return losses.weights * cells
 
     @abstractmethod
     def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:
-        """The score from the sum of the columns' parts; it must not fall when that sum rises."""
+        """The total score from the sum of column scores; it must be non-decreasing in that sum."""
 
     def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
         """A lower bound of the score of every table at or above ``finer``, whatever it suppresses.
 
-        ``columns`` are lower bounds of the sums of columns' parts there. No class has fewer than ``least`` rows. With
-        ``stay``, rows that ``finer`` keeps are kept by the coarser tables too. A metric with a class term says more.
+        ``columns`` are lower bounds of the sums of column scores there. No class has fewer than ``least`` rows. With
+        ``stay``, rows that ``finer`` keeps are kept by the coarser tables too. Metrics with a class term give a tighter
+        bound.
         """
         return self.total(columns, losses, finer)
 
     def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:
         """A lower bound of the score of every table below ``coarser`` that suppresses at least the same rows.
 
-        ``columns`` are lower bounds of the sums of columns' parts there, with those rows suppressed.
+        ``columns`` are lower bounds of the sums of column scores there, with those rows suppressed.
         """
         return self.total(columns, losses, coarser)
 
@@ -148,7 +148,7 @@ class LossMetric(Part):
         return float(self.total(self.columns(everyone, losses).sum(), losses, shape))
 
     def bind(self, table: EquivalenceClasses, weights: Mapping[str, float] | None = None) -> CellLosses:
-        """All losses of a table, ready for a search."""
+        """Bind the metric to a table: compute the losses of all cell values."""
         weights = dict(weights or {})
         unknown = [name for name in weights if name not in table.columns]
         chosen = np.array([float(weights.get(name, 1.0)) for name in table.columns])
@@ -169,7 +169,7 @@ class LossMetric(Part):
         return CellLosses(cells=tuple(cells), weights=chosen, star=star, constant=self.constant(table))
 
     def constant(self, table: EquivalenceClasses) -> float:
-        """A number of the whole table that :meth:`total` needs."""
+        """A constant of the table that :meth:`total` needs."""
         return 0.0
 
 
@@ -189,7 +189,7 @@ def column_facts(table: EquivalenceClasses) -> tuple[ColumnFacts, ...]:
 
 
 def _widths(hierarchy: BoundHierarchy, number: int) -> Floats:
-    """Width of each group of a level as a share of the range of all leaves; an empty cell has none."""
+    """Width of each group of a level as a share of the range of all leaves; 0 for the missing value."""
     level = hierarchy.levels[number]
     values = hierarchy.leaves.cast(pl.Float64).fill_null(np.nan).to_numpy()
     known = ~np.isnan(values)
@@ -207,7 +207,7 @@ def _widths(hierarchy: BoundHierarchy, number: int) -> Floats:
 
 
 def metric_of(written: str | Mapping[str, Any]) -> LossMetric:
-    """A metric written as its name, or as one name with its parameters: ``{classification: {column: risk}}``."""
+    """Build a metric from its name, or from a name with parameters: ``{classification: {column: risk}}``."""
     if not isinstance(written, str) and len(written) != 1:
         raise BadParameter("a metric is a name, or one name with its parameters: {classification: {column: risk}}")
     name, parameters = (written, None) if isinstance(written, str) else next(iter(written.items()))
@@ -225,4 +225,4 @@ def _buildable(written: str | dict[str, Any]) -> str | dict[str, Any]:
 
 
 MetricName = Annotated[str | dict[str, Any], AfterValidator(_buildable), Field(json_schema_extra={"part": "metric"})]
-"""A field that names a metric, which is refused at once if there is none of that name with such parameters."""
+"""A field that names a metric, validated when the recipe is read."""

@@ -36,12 +36,13 @@ Counts = npt.NDArray[np.int64]
 
 
 class Monotonicity(IntEnum):
-    """What happens to a class that passes when it is merged with another: what a search may assume.
+    """Monotonicity under generalization: what merging does to a class that passes. A search prunes by it.
 
-    - ``NONE``: nothing.
-    - ``PASSING``: passing with passing passes. Without suppression, every table coarser than one that holds holds.
-    - ``ANY``: passing with anything passes. The rows that must be suppressed can then only become fewer as the table
-      becomes coarser, so a search may prune with suppression too.
+    - ``NONE``: unknown.
+    - ``PASSING``: merging two passing classes gives a passing class. Without suppression, every table coarser than one
+      that holds also holds.
+    - ``ANY``: merging a passing class with any class gives a passing class. The number of rows to suppress then never
+      grows in coarser tables, so a search may prune with suppression too.
     """
 
     NONE = 0
@@ -50,43 +51,43 @@ class Monotonicity(IntEnum):
 
 
 class ModelRule(ABC):
-    """A model laid over one table. All judgements are vectorized over classes."""
+    """A model bound to one table. All methods are vectorized over equivalence classes."""
 
     name: str
     """Name of the model, for messages."""
     columns: tuple[str, ...] = ()
-    """TrackedColumn columns whose histograms :attr:`ClassGroups.histograms` must hold."""
+    """Tracked columns whose histograms the rule needs."""
     closure: Monotonicity = Monotonicity.NONE
     """Monotonicity under generalization."""
     shrinks: bool = True
-    """Monotonicity under suppression: dropping a whole class never makes another class fail."""
+    """Monotonicity under suppression: suppressing a whole class never makes another class fail."""
     least: int = 1
-    """Every class of fewer rows fails; a search uses it before it looks at any histogram."""
+    """Minimum class size: smaller classes fail. A search tests it before it builds histograms."""
     sizes_only: bool = False
-    """The whole rule is "at least ``least`` rows": no further test is needed."""
+    """Whether the minimum class size ``least`` is the whole rule."""
     about_absent: bool = False
-    """It also judges classes of the population that have no row in the table."""
+    """Whether the rule also applies to classes of the population without rows in the table."""
     wanted: float = 0.0
-    """The value the model's quantity must reach."""
+    """The required value."""
     smaller_is_better: bool = True
-    """Whether the quantity must stay at or below ``wanted`` (a distance) or at or above it (a size)."""
+    """Whether values must be at most ``wanted`` (a distance) or at least ``wanted`` (a size)."""
 
     @abstractmethod
     def values(self, groups: ClassGroups) -> Floats:
-        """The model's own quantity for each class: its size, its number of values, its distance, ..."""
+        """The value of the model for each class: a size, a number of distinct values, a distance, ..."""
 
     def passes(self, groups: ClassGroups) -> Mask:
         """Which classes meet the condition."""
         values = self.values(groups)
-        # a hair of slack, because a quotient such as 0.2 is not exact in binary
+        # a small tolerance, because a quotient such as 0.2 is not exact in binary
         slack = 1e-9 * max(1.0, abs(self.wanted))
         return values <= self.wanted + slack if self.smaller_is_better else values >= self.wanted - slack
 
     def due(self, groups: ClassGroups, passed: Mask) -> Counts:
-        """For each class, how many of its rows every finer table must suppress at least; 0 where it passed.
+        """For each class, the minimum number of its rows that every finer table must suppress; 0 if it passed.
 
-        What a finer table keeps of a class is a union of classes that pass. With closure under such unions, some row
-        of a class that fails must go; models that know more say more.
+        The rows that a finer table keeps of a class are a union of passing classes. If unions of passing classes pass,
+        a failing class loses at least one row. Models override this with tighter bounds.
         """
         match self.closure:
             case Monotonicity.ANY:
@@ -97,11 +98,11 @@ class ModelRule(ABC):
                 return np.zeros(len(groups), dtype=np.int64)
 
     def table_holds(self, groups: ClassGroups) -> bool:
-        """A condition on all classes together, such as an average. Asked only of classes that pass."""
+        """A condition on all passing classes together, such as an average."""
         return True
 
     about_table: bool = False
-    """Whether :meth:`table_holds` says anything. If it fails, a search suppresses the smallest classes first."""
+    """Whether :meth:`table_holds` is a condition. If it fails, a search suppresses the smallest classes first."""
 
     def worst(self, groups: ClassGroups) -> float:
         """The worst value over all classes."""
@@ -111,7 +112,7 @@ class ModelRule(ABC):
         return float(values.max() if self.smaller_is_better else values.min())
 
     def worst_of(self, values: Sequence[float]) -> float:
-        """The worst of several blocks of classes; those that say nothing are left out."""
+        """The worst of several blocks of classes, ignoring NaN."""
         known = [value for value in values if not np.isnan(value)]
         if not known:
             return float("nan")
@@ -156,15 +157,15 @@ class PrivacyModel(Part):
         raise CannotCheck("No independent check of it exists.")
 
     def population_frame(self, data: Dataset) -> Any:
-        """The population's frame for models that need one, else None."""
+        """The population's frame for models that need one. Default: None."""
         return None
 
     def check(self, data: Dataset, *, original: Dataset | None = None) -> Verdict:
-        """Judge the table as it stands, over its quasi-identifier columns.
+        """Evaluate the model on a table over its quasi-identifier columns.
 
-        Models that compare with the distribution of the whole table take it from ``original`` when that is given,
-        else from ``data`` itself. Rows that show ``*`` in every quasi-identifier are suppressed: they form no class.
-        Empty cells mean what the column says (:attr:`sfumato.schema.Column.missing`).
+        Models that compare with the distribution of the whole table use ``original`` if it is given, else ``data``.
+        Rows with ``*`` in every quasi-identifier are suppressed and belong to no class. The meaning of empty cells is
+        declared by the column (:attr:`sfumato.schema.Column.missing`).
         """
         from sfumato.masking.evaluate import judge
 
@@ -192,13 +193,13 @@ def model_of(name: str) -> type[PrivacyModel]:
 
 
 def whole_rows(least: Floats, passed: Mask, sizes: Counts) -> Counts:
-    """At least so many rows, in whole ones, at least one and at most all, where a class failed."""
+    """Round a lower bound of rows up, to between 1 and the class size where the class failed; 0 where it passed."""
     rows = np.ceil(np.minimum(least, sizes) - 1e-6).astype(np.int64)
     return np.where(passed, 0, np.clip(rows, 1, np.maximum(sizes, 1)))
 
 
 def sensitive_column(model: str, table: EquivalenceClasses, column: str | None) -> str:
-    """The sensitive column a model is about: the one named, or the only one there is."""
+    """The sensitive column of a model: the one named, or the only one."""
     if column is not None:
         table.track(column)
         return column

@@ -1,4 +1,4 @@
-"""From a data set to a release: run the steps, remove what identifies, judge by the models, keep the row map secret."""
+"""The masking pipeline: run the steps, remove identifiers, evaluate the privacy models, keep the row map."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = ["MaskingResult", "StepResult", "protect"]
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """A step that has run: its name, and what may be said of it to whom."""
+    """A completed step with its public and private outcome."""
 
     step: Step
     change: Change
 
     def public(self) -> dict[str, Any]:
-        """For the release: parameters and public outcome."""
+        """Parameters and public outcome, for the manifest."""
         name, truthful = self.step.part_name(), self.step.truthful
         return {"step": name, "parameters": self.step.public(), "truthful": truthful, **self.change.public}
 
     def private(self) -> dict[str, Any]:
-        """For the owner: everything."""
+        """Public and private outcome, for the data owner."""
         return {"step": self.step.part_name(), **self.change.public, **self.change.private}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaskingResult:
-    """The masked data set with the account of how it came about."""
+    """The masked data set with its row map, step results and verdicts."""
 
     data: Dataset
     lineage: Lineage
@@ -48,7 +48,7 @@ class MaskingResult:
 
     @property
     def holds(self) -> bool:
-        """Every model was checked and holds."""
+        """Whether every model was checked and holds."""
         return all(verdict.holds for verdict in self.verdicts)
 
 
@@ -61,10 +61,10 @@ def protect(
     order: str = "shuffled",
     progress: Progress = SILENT,
 ) -> MaskingResult:
-    """Run the steps in order, remove the identifiers that are left, and judge the outcome by every model.
+    """Run the steps in order, remove remaining identifiers, and evaluate every model.
 
-    Rows are shuffled at the end unless ``order`` is "kept": two releases in the order of the same original could be
-    linked row by row, whatever was done to their values.
+    Rows are shuffled at the end unless ``order`` is "kept": releases in the row order of the original could be linked
+    to each other row by row.
     """
     original, lineage = data, Lineage.identity(data.rows)
     results: list[StepResult] = []
@@ -94,7 +94,7 @@ def protect(
 
 
 def _used_categories(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with lists of categories cut down to what its rows show: such a list names suppressed values too."""
+    """Drop unused categories: the category list would reveal suppressed values."""
     used = []
     for series in frame:
         if isinstance(series.dtype, pl.Enum):

@@ -1,4 +1,4 @@
-"""The population that a table is a part of, for models that count people who are not in it."""
+"""Population tables, for models that count people who are not in the data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _read(path: Path, changed: float) -> pl.DataFrame:
 
 
 def read_population(path: Path, data: Dataset) -> pl.DataFrame:
-    """The quasi-identifiers of a population file, in the kinds that the schema declares."""
+    """Read the quasi-identifiers of a population file, cast to their declared kinds."""
     frame = _read(path, path.stat().st_mtime if path.exists() else 0.0)
     missing = [name for name in data.quasi if name not in frame.columns]
     if missing:
@@ -42,7 +42,7 @@ def read_population(path: Path, data: Dataset) -> pl.DataFrame:
 
 
 def shared_population(models: Sequence[PrivacyModel], data: Dataset) -> pl.DataFrame | None:
-    """The population that the models name, None if none does; two different ones cannot be searched with at once."""
+    """The population that the models name, or None. Two different populations in one search are refused."""
     frames = [frame for model in models if (frame := model.population_frame(data)) is not None]
     if len(frames) > 1 and not all(frame.equals(frames[0]) for frame in frames):
         raise BadParameter("generalize: the models name different populations.", fix="Use one population for all.")
@@ -50,7 +50,7 @@ def shared_population(models: Sequence[PrivacyModel], data: Dataset) -> pl.DataF
 
 
 def people_per_class(table: EquivalenceClasses, model: str) -> npt.NDArray[np.int64]:
-    """People per class; a table that was compressed without its population is refused."""
+    """People of the population per equivalence class; refused if the classes were built without a population."""
     if table.population is None:
         raise NotApplicable(f"{model} needs a population table.", fix="Name it with `population`.", model=model)
     return table.population

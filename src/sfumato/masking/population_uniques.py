@@ -1,4 +1,4 @@
-"""How many people are unique in the population, estimated from the class sizes of a sample of it."""
+"""Estimators of population uniques from the class sizes of a sample."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Class sizes of a sample, counted, and the share of the population that was sampled."""
+    """Frequencies of class sizes in a sample, and its sampling fraction."""
 
     size: Ints
     count: Ints
@@ -69,7 +69,7 @@ def pitman(sample: Sizes) -> float:
     if sample.unique == 0:
         return 0.0
     if sample.unique == sample.rows or sample.classes < 2 or sample.size.max() == 1:
-        raise NotApplicable("Every class has one row: the population's class sizes cannot be estimated.")
+        raise NotApplicable("Every equivalence class has one row; class sizes cannot be estimated.")
     rows, number = sample.rows, sample.classes
 
     def cost(point: Floats) -> float:
@@ -91,8 +91,8 @@ def pitman(sample: Sizes) -> float:
 def snb(sample: Sizes) -> float:
     """Share of the population that is unique when class sizes less one are negative binomial, by maximum likelihood.
 
-    A class of size F = 1 + X is sampled row by row with the sampling fraction; classes of which nobody was sampled are
-    not seen, and the likelihood is conditional on that. Reference: Chen, G., Keller-McNulty, S. (1998). Estimation of
+    A class of size F = 1 + X is sampled row by row with the sampling fraction; classes without a sampled member are
+    unobserved, and the likelihood is conditional on that. Reference: Chen, G., Keller-McNulty, S. (1998). Estimation of
     identification disclosure risk in microdata. Journal of Official Statistics 14(1).
     """
     from scipy.optimize import minimize
@@ -101,7 +101,7 @@ def snb(sample: Sizes) -> float:
     if sample.unique == 0:
         return 0.0
     if sample.size.max() == 1:
-        raise NotApplicable("Every class has one row: the population's class sizes cannot be estimated.")
+        raise NotApplicable("Every equivalence class has one row; class sizes cannot be estimated.")
     p = sample.fraction
 
     def masses(point: Floats) -> tuple[float, float, Floats, float]:

@@ -1,4 +1,4 @@
-"""Crowds: with empty cells that match everything, a class hides among all classes that it could be confused with."""
+"""Wildcard matching: sums over all equivalence classes that match, where empty cells match every value."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ def wildcard_sums(
     empty: npt.NDArray[np.bool_],
     values: Sequence[npt.NDArray[Any]],
 ) -> list[npt.NDArray[Any]]:
-    """Sums of ``values`` (one entry per class) over the classes that agree with each class wherever neither is empty.
+    """Sum ``values`` (one entry per class) over the classes that match each class in all columns where neither is
+    empty.
 
-    ``codes`` and ``empty`` are (class, column): the value, below the column's width, and whether the cell matches all.
-    Classes with the same empty columns are compared with those of every other pattern at once, so that the time grows
-    with classes times patterns and not with the square of the classes.
+    ``codes`` and ``empty`` are (class, column): the value code, below the column's width, and whether the cell is a
+    wildcard. Classes are compared by pattern of empty columns, so time grows with classes times patterns, not with the
+    square of the number of classes.
     """
     patterns, pattern_of = np.unique(empty, axis=0, return_inverse=True)
     members = [np.flatnonzero(pattern_of.reshape(-1) == number) for number in range(len(patterns))]

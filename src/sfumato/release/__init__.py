@@ -1,4 +1,5 @@
-"""What leaves: the release, the verdicts on it, the changes that made it, and the secret row map that stays."""
+"""Releases: the masked table with its manifest, verdicts of privacy models, changes by steps, and the secret row
+map."""
 
 from sfumato.release.change import Change, Lineage
 from sfumato.release.release import Release

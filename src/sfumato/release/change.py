@@ -1,4 +1,4 @@
-"""What one step did: the new table, where its rows came from, what may be said of it and what may not."""
+"""The outcome of a masking step: the new table, its row map, and what is public or private about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rows = npt.NDArray[np.int64]
 class Lineage:
     """The secret row map: for each row of the release, the row of the original it came from (-1: none).
 
-    It never enters a release. Whoever has it can undo all protection of identity.
+    It is never part of a release: it reverses all protection of identity.
     """
 
     __slots__ = ("rows",)
@@ -33,13 +33,13 @@ class Lineage:
         return cls(np.arange(count, dtype=np.int64))
 
     def then(self, rows: Rows | None) -> Lineage:
-        """The map after one more step, whose output row i came from its input row ``rows[i]``."""
+        """Compose with one more step, whose output row i came from its input row ``rows[i]``."""
         if rows is None:
             return self
         return Lineage(np.where(rows >= 0, self.rows[rows], -1))
 
     def release_row(self, original_rows: int) -> Rows:
-        """The inverse: for each row of the original its row in the release, or -1 when it was left out."""
+        """The inverse: for each row of the original its row in the release, or -1 if it is not in it."""
         inverse = np.full(original_rows, -1, dtype=np.int64)
         known = self.rows >= 0
         inverse[self.rows[known]] = np.flatnonzero(known)
@@ -55,10 +55,10 @@ class Change:
 
     table: Table
     rows: Rows | None = None
-    """Output row i came from input row rows[i]; -1 for a made-up row; None when rows stayed as they were."""
+    """Output row i came from input row rows[i]; -1 for a synthetic row; None if rows are unchanged."""
     public: Mapping[str, Any] = field(default_factory=dict)
-    """What the release may say of this step beyond its parameters, for example the chosen levels."""
+    """Public outcome, published with the parameters: the chosen levels, for example."""
     private: Mapping[str, Any] = field(default_factory=dict)
-    """What only the owner may see, for example how many records were suppressed."""
+    """Private outcome, for the data owner only: the number of suppressed records, for example."""
     touched: frozenset[str] = frozenset()
-    """Columns whose values this step made safe to keep, for example pseudonymized identifiers."""
+    """Identifier columns that this step made safe to release, such as pseudonyms."""

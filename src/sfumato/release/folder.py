@@ -1,7 +1,7 @@
-"""A release on disk: one folder that may leave the house, and beside it one that may not.
+"""A release on disk: a public folder, and beside it a private one.
 
 ``release/`` holds the data, ``release.json`` (the public manifest with the SHA-256 of every file) and the external
-report. ``release-private/`` holds what its owner needs to defend it: the secret row map, internal report and recipe.
+report. ``release-private/`` holds the secret row map, the internal report and the recipe. It must not be published.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ __all__ = [
 
 MANIFEST = "release.json"
 PRIVATE = "report.json"
-"""A file that every private folder holds: the mark by which it is known."""
+"""A file that every private folder contains; it marks the folder as such."""
 LINEAGE = "lineage.parquet"
 
 
 def release_suffix(source: str) -> str:
-    """The ending of the released file: that of the source where it can be written, CSV otherwise."""
+    """The suffix of the released file: that of the source if the format can be written, else CSV."""
     name = file_and_options(source)[0].lower().removesuffix(".gz")
     for cls in registry("format"):
         assert issubclass(cls, Format)
@@ -57,26 +57,26 @@ def release_suffix(source: str) -> str:
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder beside a release that must never be handed out."""
+    """The private folder that belongs to a release folder."""
     named = folder.resolve() if folder.name in ("", "..") else folder
     if not named.name:
-        raise BadParameter("The root of the file system is no folder of a release.", fix="Name another folder.")
+        raise BadParameter("The root of the file system cannot be a release folder.", fix="Name another folder.")
     return named.with_name(f"{named.name}-private")
 
 
 def refuse_existing(folder: Path, *, force: bool = False) -> None:
-    """Refuse before any work is done, rather than after it."""
+    """Refuse existing folders before any work is done."""
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise BadParameter(
-            f"{folder} is the folder you are in, or holds it; a release takes the place of its folder.",
-            fix="Name a folder of its own with --out.",
+            f"{folder} is the current folder or contains it; writing a release replaces its folder.",
+            fix="Name another folder with --out.",
         )
     refuse_folder(folder, force=force, marker=MANIFEST)
     refuse_folder(private_folder(folder), force=force, marker=PRIVATE)
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest last: it names every file that is in the folder with its SHA-256, data first."""
+    """Write the manifest, which names every file of the folder with its SHA-256, data first. Call it last."""
     names = sorted((path.name for path in folder.iterdir()), key=lambda name: (not name.startswith("data."), name))
     full = {**manifest, "files": {name: sha256(folder / name) for name in names if name != MANIFEST}}
     text = json.dumps(full, indent=1, ensure_ascii=False, allow_nan=False)
@@ -85,12 +85,12 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_release(path: Any) -> Release:
-    """A release of ours (a folder with a manifest), or anybody's: any readable file or frame, with nothing known."""
+    """Load a release folder with its manifest, or any readable file or frame as a release without a manifest."""
     if not isinstance(path, str | Path):
         return Release(table=read(path), manifest={})
     place = Path(path)
     if not place.is_dir():
-        return Release(table=read(path), manifest={})  # as it was written: a path would swallow slashes of a URL
+        return Release(table=read(path), manifest={})  # not `place`: a path would collapse the slashes of a URL
     try:
         manifest = json.loads((place / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -106,7 +106,7 @@ def load_release(path: Any) -> Release:
         if not file.is_file() or sha256(file) != digest:
             raise ReleaseChanged(
                 f"{file} is not the file that the manifest names.",
-                fix="It was changed or lost after the release was made. Make the release again.",
+                fix="The file was changed or deleted after the release was written. Write the release again.",
                 file=name,
             )
     data = next((name for name in manifest["files"] if name.startswith("data.")), None)
@@ -118,14 +118,14 @@ def load_release(path: Any) -> Release:
 def write_lineage(lineage: Lineage, folder: Path) -> Path:
     """Store the secret row map in a private folder."""
     path = folder / LINEAGE
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # closed to others from the first byte on
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # created without access for others
     with os.fdopen(number, "wb") as file:
         pl.DataFrame({"original_row": lineage.rows}).write_parquet(file)
     return path
 
 
 def load_lineage(path: Path) -> Lineage | None:
-    """The row map stored beside a release folder (or in that very file), or None when there is none."""
+    """The row map in the private folder of a release (or in that file), or None if there is none."""
     file = path if path.suffix == ".parquet" else private_folder(path) / LINEAGE
     if not file.is_file():
         return None

@@ -1,4 +1,4 @@
-"""What leaves the house: the masked table and its public manifest, saved and loaded as one folder."""
+"""A release: the masked table and its public manifest."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Release"]
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A masked table with everything an outsider may know about how it was made.
+    """A masked table with the public description of how it was made.
 
-    Method and parameters are public by design: protection that fails once the method is known is no protection, and
-    attacks are allowed to use the manifest. The seed, keys, the row map and counts of the original are not in it.
+    Method and parameters are public by design (transparency principle), and attacks may use the manifest. The seed,
+    keys, the row map and counts of the original are not part of it.
     """
 
     table: Table

@@ -1,4 +1,4 @@
-"""The judgement of a privacy model: holds, fails, or was not checked. "Not checked" is never "holds"."""
+"""Verdict of a privacy model: holds, fails, or not checked. "Not checked" never counts as "holds"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["State", "Verdict"]
 
 
 class State(StrEnum):
-    """The three states of a judgement."""
+    """The three states of a verdict."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -19,18 +19,18 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What a model says of a table."""
+    """The verdict of a privacy model on a table."""
 
     model: str
     state: State
     worst: float | int | None = None
-    """The worst value of the model's own quantity over all classes: smallest class, largest distance, ..."""
+    """The worst value over all equivalence classes: smallest size, largest distance, ..."""
     wanted: float | int | None = None
-    """The value it had to reach."""
+    """The required value."""
     failing: int = 0
-    """How many rows lie in classes that fail."""
+    """Number of rows in failing classes."""
     reason: str = ""
-    """In words, without any value of the data."""
+    """The reason in words, without data values."""
 
     @property
     def holds(self) -> bool:

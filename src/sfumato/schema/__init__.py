@@ -1,4 +1,4 @@
-"""Roles, kinds, domains, hierarchies: what the columns of a table mean."""
+"""Schema of a table: column roles, kinds, domains and generalization hierarchies."""
 
 from sfumato.registry import exports
 from sfumato.schema.column import Column, Domain, Kind, Role

@@ -1,4 +1,4 @@
-"""A hierarchy laid over concrete values: for every value its label at every level."""
+"""A generalization hierarchy bound to concrete values: the label of every value at every level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sfumato.errors import HierarchyGap, HierarchyNotNested
 __all__ = ["ROOT", "BoundHierarchy", "Codes", "Level", "root_only", "with_missing"]
 
 ROOT = "*"
-"""The label of "any value"."""
+"""The label of the root: any value."""
 
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -27,15 +27,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Level:
-    """One level of a hierarchy: for each leaf the number of its group, and the groups' labels."""
+    """One level of a hierarchy: the group code of each leaf and the labels of the groups."""
 
     codes: Codes
     labels: pl.Series
     """Label per code. Level 0 keeps the column's own type; higher levels are text."""
     low: Floats | None = None
-    """Smallest number of each group, where groups are ranges of numbers."""
+    """Lower end of each group, if groups are numeric ranges."""
     high: Floats | None = None
-    """Largest number of each group (not reached, if the column is not integer)."""
+    """Upper end of each group, if groups are numeric ranges (exclusive unless the column is integer)."""
 
     @property
     def size(self) -> int:
@@ -44,7 +44,7 @@ class Level:
 
     @cached_property
     def leaves_under(self) -> npt.NDArray[np.int64]:
-        """How many leaves each group holds."""
+        """Number of leaves per group."""
         return np.bincount(self.codes, minlength=self.size)
 
     @cached_property
@@ -55,10 +55,10 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundHierarchy:
-    """Leaves and levels that fit each other. Level 0 is the value itself; codes of level 0 number the leaves.
+    """Leaves and levels of a hierarchy. Level 0 is the value itself; its codes number the leaves.
 
-    Guaranteed: no leaf stands twice, no label stands for two groups of a level, and values that share a group share
-    every group above it.
+    Invariants: leaves are distinct, labels are distinct within a level, and values that share a group share every group
+    above it.
 
     >>> hierarchy = BoundHierarchy.from_labels("sex", pl.Series(["f", "m"]), [["*", "*"]])
     >>> hierarchy.generalize(pl.Series("sex", ["m", "m", "f"]), 1).to_list()
@@ -99,7 +99,7 @@ class BoundHierarchy:
 
     @property
     def height(self) -> int:
-        """The highest level; 0 is the value itself."""
+        """The highest level. Level 0 is the value itself."""
         return len(self.levels) - 1
 
     def __eq__(self, other: object) -> bool:
@@ -113,7 +113,7 @@ class BoundHierarchy:
     __hash__ = None  # type: ignore[assignment]
 
     def _find(self, series: pl.Series) -> pl.Series:
-        """Leaf number of each value, null where there is none."""
+        """Leaf code of each value, null if it has no leaf."""
         if series.dtype == self.leaves.dtype:
             return positions(series, self.leaves)
         # only the distinct values are converted to text; the rows are then joined in their own type
@@ -122,14 +122,14 @@ class BoundHierarchy:
         return leaf.gather(positions(series, distinct))
 
     def encode(self, series: pl.Series) -> Codes:
-        """Number of the leaf of each value; a value without a leaf is an error that names its row."""
+        """Leaf code of each value. A value without a leaf is refused; the error names its row."""
         codes = self._find(series)
         if codes.null_count():
             self._refuse_gaps(series, codes.is_null().arg_true())
         return codes.to_numpy().astype(np.int32, copy=False)
 
     def check(self, series: pl.Series) -> None:
-        """Refuse a column with a value that has no leaf. An empty cell is no value."""
+        """Refuse a column with a value that has no leaf. Empty cells are ignored."""
         rows = (self._find(series).is_null() & series.is_not_null()).arg_true()
         if len(rows):
             self._refuse_gaps(series, rows)
@@ -147,26 +147,26 @@ class BoundHierarchy:
         )
 
     def gaps(self, series: pl.Series) -> pl.Series:
-        """The distinct values that have no leaf. These are data: for the owner's eyes only."""
+        """Distinct values without a leaf. These are data values: show them to the data owner only."""
         distinct = series.drop_nulls().unique(maintain_order=True)
         return distinct.filter(self._find(distinct).is_null())
 
     def decode(self, codes: npt.NDArray[np.integer[Any]], level: int) -> pl.Series:
-        """The labels of leaf numbers at a level."""
+        """The labels of leaf codes at a level."""
         chosen = self.levels[level]
         return chosen.labels.gather(chosen.codes[codes]).alias(self.column)
 
     def generalize(self, series: pl.Series, level: int) -> pl.Series:
-        """Every value of the column replaced by its label at that level."""
+        """Replace every value by its label at that level."""
         return series if level == 0 else self.decode(self.encode(series), level)
 
     def rows(self) -> list[list[str]]:
-        """One line per leaf: the value, then its label at each level. The form a hierarchy file has."""
+        """One line per leaf: the value, then its label at each level, as in a hierarchy file."""
         columns = [level.text.fill_null("").to_list() for level in self.levels]
         return [list(line) for line in zip(*columns, strict=True)]
 
     def to_csv(self, path: Path) -> None:
-        """Write the hierarchy as a hierarchy file: no header, one line per leaf, last column the root."""
+        """Write a hierarchy file: no header, one line per leaf, the root in the last column."""
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, delimiter=";", lineterminator="\n").writerows(self.rows())
 
@@ -188,9 +188,9 @@ class BoundHierarchy:
 
 
 def with_missing(hierarchy: BoundHierarchy) -> BoundHierarchy:
-    """The same hierarchy with one more leaf for "no value", which stays missing up to the root.
+    """The hierarchy with one more leaf for the missing value, which stays missing up to the root.
 
-    Where groups are ranges, "no value" is a group of its own whose range is everything.
+    If groups are ranges, the missing value is a group of its own that covers the whole range.
     """
     if hierarchy.leaves.null_count():
         return hierarchy
@@ -208,6 +208,6 @@ def with_missing(hierarchy: BoundHierarchy) -> BoundHierarchy:
 
 
 def root_only(column: str, values: pl.Series) -> BoundHierarchy:
-    """The hierarchy of a column that has none: the value itself, or ``*``."""
+    """The default hierarchy: the value itself, then ``*``."""
     leaves = values.unique().sort()
     return BoundHierarchy.from_labels(column, leaves, [[ROOT] * len(leaves)])

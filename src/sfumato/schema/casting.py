@@ -1,4 +1,4 @@
-"""A column in the type of its kind, and the dates that people write."""
+"""Cast a column to the type of its kind, and detect date formats."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["BOOLEANS", "date_format", "fit", "read_dates"]
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%Y%m%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y")
 _CLOCKS = (" %H:%M:%S%.f", "T%H:%M:%S%.f", " %H:%M", "T%H:%M", "T%H:%M:%S%.fZ")
 FORMATS = (*_DAYS, *(day + clock for day in _DAYS for clock in _CLOCKS))
-"""Ways to write a day or a moment. Years have four digits: two do not say which century."""
+"""Date and timestamp formats. Years have four digits; two-digit years are ambiguous."""
 
 BOOLEANS = {
     **dict.fromkeys(("true", "yes", "y", "t", "1", "1.0"), True),
     **dict.fromkeys(("false", "no", "n", "f", "0", "0.0"), False),
 }
-"""Words for yes and no, in lower case; pandas turns a column of 0, 1 and gaps into decimal numbers."""
+"""Accepted spellings of booleans, in lower case. pandas stores 0, 1 and missing as floats, hence 1.0 and 0.0."""
 
 
 def read_dates(texts: pl.Series, written: str) -> pl.Series:
-    """The moments that texts of that form stand for; null where a text has another form."""
+    """Parse texts in a format; null if a text does not match it."""
     if "%H" in written:
         moments = texts.str.to_datetime(written, strict=False, time_unit="us")
     else:
@@ -35,9 +35,9 @@ def read_dates(texts: pl.Series, written: str) -> pl.Series:
 
 
 def date_format(texts: pl.Series, *, share: float = 1.0) -> str | None:
-    """The form in which at least that share of the values are dates, or None.
+    """The format in which at least that share of the values are dates, or None.
 
-    None also where day and month could be exchanged and the values do not settle it.
+    None also if day and month are ambiguous and no value decides it.
 
     >>> date_format(pl.Series(["31/07/1965", "01/02/1960"]))
     '%d/%m/%Y'
@@ -48,7 +48,7 @@ def date_format(texts: pl.Series, *, share: float = 1.0) -> str | None:
     if distinct.is_empty():
         return None
     most = (1 - share) * len(distinct)
-    # Every form has four digits in a row, and a few hundred values rule out most forms.
+    # every format has four digits in a row, and a few hundred values exclude most formats
     few = distinct.head(300)
     if few.str.contains(r"[0-9]{4}").sum() < len(few) * share / 2:
         return None
@@ -62,7 +62,7 @@ def date_format(texts: pl.Series, *, share: float = 1.0) -> str | None:
 
 
 def fit(series: pl.Series, kind: Kind) -> pl.Series:
-    """The column in the type of that kind, null where a value does not fit. Nothing is rounded or cut."""
+    """Cast a column to a kind; null where a value does not fit. Nothing is rounded or truncated."""
     text = series.dtype in (pl.String, pl.Categorical) or isinstance(series.dtype, pl.Enum)
     match kind.value:
         case "category":
@@ -77,7 +77,7 @@ def fit(series: pl.Series, kind: Kind) -> pl.Series:
                     return whole
             numbers = read_numbers(series.cast(pl.String)) if text else series
             fitted = numbers.cast(pl.Int64, strict=False)
-            # a float, which marked thousands become, holds every whole number up to here only
+            # numbers with thousands separators are parsed as floats, which are exact for integers up to 2**53
             inexact = (numbers.abs() > 2**53) if text else pl.repeat(False, len(series), dtype=pl.Boolean, eager=True)
             return fitted.set((inexact | (fitted != numbers)).fill_null(True), None)
         case "number" if text or series.dtype.is_numeric() or series.dtype == pl.Boolean:
@@ -86,7 +86,7 @@ def fit(series: pl.Series, kind: Kind) -> pl.Series:
             target = pl.Date() if kind.value == "date" else pl.Datetime("us")
             if series.dtype == pl.Datetime or series.dtype == pl.Date:
                 if isinstance(series.dtype, pl.Datetime) and series.dtype.time_zone:
-                    series = series.dt.replace_time_zone(None)  # the day is that of the clock it was read from
+                    series = series.dt.replace_time_zone(None)  # keep the local date of the timestamp
                 fitted = series.cast(target)
                 return fitted.set((fitted != series).fill_null(True), None)
             texts = series.cast(pl.String)

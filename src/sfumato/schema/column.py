@@ -1,4 +1,4 @@
-"""What a column is: its role in a disclosure, its kind of values, its domain and its hierarchy."""
+"""Declaration of a column: role, kind of values, domain and hierarchy."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ __all__ = ["Column", "Domain", "Kind", "Role"]
 
 
 class Role(StrEnum):
-    """What a column means to somebody who wants to find a person."""
+    """The role of a column in a disclosure."""
 
     IDENTIFIER = "identifier"
-    """Names the person alone: name, social security number, e-mail. Removed or replaced by a pseudonym."""
+    """Identifies a person by itself: name, social security number, e-mail. Removed or pseudonymized."""
     QUASI = "quasi"
-    """Known to outsiders and, together with others, singles a person out: ZIP, birth date, sex."""
+    """Quasi-identifier: known to outsiders and identifying in combination, such as ZIP, birth date, sex."""
     SENSITIVE = "sensitive"
-    """What must not become known of a person: diagnosis, salary."""
+    """Must not be disclosed about a person: diagnosis, salary."""
     WEIGHT = "weight"
-    """Sampling weight: how many people of the population a row stands for."""
+    """Sampling weight: the number of people of the population that a row represents."""
     HOUSEHOLD = "household"
-    """Groups rows that belong together; who finds one finds all."""
+    """Household: identifies rows that belong together. Finding one member finds all."""
     PLAIN = "plain"
-    """Everything else; released as it is."""
+    """Everything else. Released unchanged."""
 
 
 class Kind(StrEnum):
-    """What values a column holds."""
+    """Kind of values of a column."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -62,10 +62,10 @@ class Kind(StrEnum):
 
 
 class Domain(BaseModel):
-    """The values a column can take, declared by its owner and therefore public.
+    """The possible values of a column, declared by the data owner and therefore public.
 
-    A column without one has only its *observed* values, which are private: they may be used inside a release method
-    but never as bounds or keys of a differentially private answer.
+    A column without a domain has only its *observed* values, which are private. Masking methods may use them; they are
+    never used as bounds or keys of a differentially private answer.
     """
 
     model_config = ConfigDict(
@@ -92,16 +92,14 @@ class Domain(BaseModel):
 
 
 _MARKS = (
-    "Numbers are read as 1234.5, 1234,5, 1.234,5 or 1,234.5, all of a column alike and so that no mark can mean two"
+    "Numbers are read as 1234.5, 1234,5, 1.234,5 or 1,234.5, in one format per column and without ambiguous separators"
 )
-_DAYS = (
-    "Dates are read as 1990-01-31, 31.01.1990, 31/01/1990 or 01/31/1990, all of a column alike and with day and month"
-)
+_DAYS = "Dates are read as 1990-01-31, 31.01.1990, 31/01/1990 or 01/31/1990, in one unambiguous format per column"
 _WRITTEN = {
-    **dict.fromkeys(("integer", "number"), f"{_MARKS} things. "),
-    **dict.fromkeys(("date", "datetime"), f"{_DAYS} told apart by some value. "),
+    **dict.fromkeys(("integer", "number"), f"{_MARKS}. "),
+    **dict.fromkeys(("date", "datetime"), f"{_DAYS}. "),
 }
-"""What a text has to look like to be of a kind."""
+"""Accepted text formats by kind, for error messages."""
 
 
 class Column(BaseModel):
@@ -110,18 +108,18 @@ class Column(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     role: Role
-    """What the column means to an intruder."""
+    """The role of the column in a disclosure."""
     kind: Kind | None = None
-    """What values it holds; as found in the file when left out."""
+    """Kind of values. Default: as stored in the file."""
     hierarchy: SerializeAsAny[Hierarchy] | None = None
-    """How its values become coarser; only the step from the value to ``*`` when left out."""
+    """Generalization hierarchy. Default: the value itself, then ``*``."""
     domain: Domain | None = None
-    """Declared, public set of values; observed and private when left out."""
+    """Declared, public set of values. Default: none; observed values are private."""
     missing: Literal["category", "wildcard", "suppressed"] = "category"
-    """What an empty cell means for classes: a value of its own, one that matches all, or one already suppressed."""
+    """Meaning of an empty cell in equivalence classes: a value of its own, a wildcard, or a suppressed value."""
 
     missing_codes: tuple[int | float | str | tuple[int | float, int | float], ...] = ()
-    """Values that mean "no answer" (-9, 999, ``n/a``; a pair is a range) and are read as empty cells."""
+    """Codes for missing values (-9, 999, ``n/a``; a pair is a range), which are read as empty cells."""
 
     @field_validator("missing_codes", mode="before")
     @classmethod
@@ -129,7 +127,7 @@ class Column(BaseModel):
         if not isinstance(value, list | tuple):
             return value
         if any(isinstance(code, bool) for code in value):
-            raise ValueError("true and false are no missing codes")
+            raise ValueError("true and false cannot be missing codes")
         # YAML reads 9999-12-31 as a date
         return [code.isoformat() if isinstance(code, date) else code for code in value]
 
@@ -138,7 +136,7 @@ class Column(BaseModel):
     def _sound(cls, codes: tuple[Any, ...]) -> tuple[Any, ...]:
         for code in codes:
             if isinstance(code, str) and not code.strip():
-                raise ValueError("an empty cell is missing already")
+                raise ValueError("an empty cell is already missing")
             if isinstance(code, int | float) and not math.isfinite(code):
                 raise ValueError("a missing code is a finite number, a word, or a pair [low, high]")
             if isinstance(code, tuple) and not code[0] <= code[1]:
@@ -147,7 +145,7 @@ class Column(BaseModel):
 
     @field_serializer("missing_codes", when_used="json")
     def _plain_codes(self, codes: tuple[Any, ...]) -> list[Any]:
-        """JSON has no infinity, which SPSS has at the end of a range."""
+        """Write infinity as text: JSON lacks it, and SPSS uses it in ranges."""
         return [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in codes]
 
     @field_validator("hierarchy", mode="before")
@@ -156,9 +154,9 @@ class Column(BaseModel):
         return hierarchy_from_dict(value, base=(info.context or {}).get("base"))
 
     def cast(self, series: pl.Series) -> pl.Series:
-        """The column in the type of its declared kind, its missing codes blank.
+        """Cast a column to its declared kind and blank its missing codes.
 
-        A value that does not fit is counted, not shown.
+        The error counts values that do not fit and never shows them.
         """
         if self.missing_codes:
             series = series.set(is_missing(series, self.missing_codes), None)
@@ -170,7 +168,7 @@ class Column(BaseModel):
             raise WrongKind(
                 f"Column `{series.name}` is declared {self.kind}, but {len(bad)} of its {len(series)} values are not "
                 f"(first in row {bad[0] + 1}).",
-                fix=f'{_WRITTEN.get(self.kind.value, "")}Values that mean "no answer" belong into missing_codes; else'
+                fix=f"{_WRITTEN.get(self.kind.value, '')}Add codes for missing values to missing_codes,"
                 " change its kind in the recipe, or clean the file.",
                 column=series.name,
                 rows=tuple(bad.head(10).to_list()),

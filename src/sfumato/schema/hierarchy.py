@@ -1,7 +1,8 @@
-"""Generalization hierarchies: how a value becomes coarser, level by level, up to ``*``.
+"""Base class of generalization hierarchies, which map a value to coarser labels, level by level, up to ``*``.
 
-A :class:`Hierarchy` is the rule ("five-year bands, then ten", "mask a ZIP from the right"). Applied to the values of
-a column it gives a :class:`BoundHierarchy`, the table of labels that searches, attacks and measures work with.
+A :class:`Hierarchy` is a rule ("five-year intervals, then ten", "mask a ZIP from the right"). :meth:`Hierarchy.bind`
+applies it to the values of a column and returns a :class:`BoundHierarchy`, the table of labels that searches, attacks
+and measures use.
 """
 
 from __future__ import annotations
@@ -30,28 +31,28 @@ __all__ = [
 
 
 class Hierarchy(Part):
-    """A rule that makes values coarser."""
+    """A rule that generalizes the values of a column."""
 
     suffix = "Hierarchy"
 
     sample: ClassVar[tuple[Any, ...]] = ()
-    """Values of a column on which ``examples`` can be shown; the contract tests and the docs use them."""
+    """Column values to which ``examples`` apply; contract tests and docs use them."""
 
     @abstractmethod
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
-        """Lay the rule over the distinct, non-null ``values`` of a column.
+        """Bind the rule to the distinct, non-null ``values`` of a column.
 
-        A hierarchy with a domain of its own (a file, a taxonomy) ignores which values occur; the others cover just
-        these. Leaves have the type of ``values`` wherever they can, and the last level is a single group.
+        A hierarchy with its own domain (a file, a taxonomy) keeps all its values; the others cover exactly ``values``.
+        Leaves have the type of ``values`` where possible, and the last level is a single group.
         """
 
     def public(self) -> dict[str, Any]:
-        """The rule as it may be published. Never the values that happen to occur in the data."""
+        """The public form of the rule, without values that occur only in the data."""
         return {self.part_name(): self.to_dict()}
 
 
 def hierarchy_from_dict(value: object, *, base: Path | None = None) -> Hierarchy | None:
-    """``{intervals: [5, 10]}`` as a hierarchy. None and hierarchies pass through."""
+    """Build a hierarchy from ``{intervals: [5, 10]}``. None and hierarchies are returned unchanged."""
     if value is None or isinstance(value, Hierarchy):
         return value
     if not isinstance(value, Mapping) or len(value) != 1:

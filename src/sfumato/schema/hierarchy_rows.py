@@ -1,4 +1,4 @@
-"""Written values as values of a column: hierarchies that list their leaves share this."""
+"""Helpers for hierarchies that list their leaves: convert written values to the type of a column."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sfumato.schema.bound_hierarchy import ROOT, BoundHierarchy
 __all__ = ["Scalar", "as_text", "bound_from_rows", "typed_leaves"]
 
 Scalar = bool | int | float | str | None
-"""A value as YAML writes it; None and "" both mean "no value"."""
+"""A YAML scalar; None and "" both mean missing."""
 
 
 def as_text(value: Scalar) -> str | None:
-    """A written value as the text that a column's value turns into.
+    """The text form of a written value, equal to the text form of the column's value.
 
     >>> as_text(True), as_text(2.0), as_text("02141"), as_text("")
     ('true', '2.0', '02141', None)
@@ -27,7 +27,7 @@ def as_text(value: Scalar) -> str | None:
 
 
 def typed_leaves(texts: Sequence[str | None], dtype: pl.DataType) -> pl.Series:
-    """The leaves in the column's type, or as text where some leaf has no place in that type.
+    """The leaves in the column's type, or as text if some leaf cannot be converted.
 
     >>> typed_leaves(["1", "2"], pl.Int64()).to_list(), typed_leaves(["1", "?"], pl.Int64()).to_list()
     ([1, 2], ['1', '?'])
@@ -50,7 +50,7 @@ def typed_leaves(texts: Sequence[str | None], dtype: pl.DataType) -> pl.Series:
 
 
 def bound_from_rows(column: str, values: pl.Series, rows: Sequence[Sequence[str | None]]) -> BoundHierarchy:
-    """A hierarchy from written lines (leaf, then a label per level); a root is added where the last level has none."""
+    """Build a hierarchy from lines (leaf, then a label per level); a root is added if the last level is not one."""
     widths = {len(row) for row in rows}
     if len(widths) != 1:
         first = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), 0)

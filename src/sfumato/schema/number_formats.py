@@ -1,4 +1,4 @@
-"""The numbers that people write: 1234.5 and 1234,5, with thousands as in 1.234,5, 1,234.5, 1 234,5 or 1'234.5."""
+"""Number formats: decimal signs and thousands separators, such as 1234.5, 1234,5, 1.234,5, 1,234.5 or 1'234.5."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NumberFormat", "numerals_of", "read_numbers"]
 
 @dataclass(frozen=True, kw_only=True)
 class NumberFormat:
-    """One way to write numbers; the thousands are marked everywhere in a number or nowhere."""
+    """A number format. Thousands separators occur everywhere in a number or nowhere."""
 
     decimal: str
     thousands: str = ""
@@ -24,7 +24,7 @@ class NumberFormat:
         return rf"^[+-]?(?:{whole})(?:{point}[0-9]+)?$"
 
     def read(self, texts: pl.Series) -> pl.Series:
-        """The numbers that texts of this form stand for; null where a text has another form."""
+        """Parse texts in this format; null if a text does not match it."""
         fits = texts.str.contains(self.pattern)
         plain = texts.str.replace_all(self.thousands, "", literal=True) if self.thousands else texts
         if self.decimal != ".":
@@ -41,9 +41,9 @@ _MARKED = (
 
 
 def numerals_of(texts: pl.Series, *, share: float = 1.0) -> NumberFormat | None:
-    """The way in which at least that share of the values are numbers, or None.
+    """The format in which at least that share of the values are numbers, or None.
 
-    None also where a mark could be a decimal sign or one of thousands and the values do not settle it.
+    None also if a mark could be a decimal sign or a thousands separator and no value decides it.
 
     >>> numerals_of(pl.Series(["1.234,5", "17"]))
     NumberFormat(decimal=',', thousands='.')
@@ -59,12 +59,12 @@ def numerals_of(texts: pl.Series, *, share: float = 1.0) -> NumberFormat | None:
         return None
     best = min(read, key=lambda form: read[form].null_count())
     rivals = [form for form in read if read[form].null_count() == read[best].null_count()]
-    # A point that may be a decimal sign is one: that is how programs write numbers.
+    # an ambiguous point is a decimal sign, as programs write it
     return best if best == _PLAIN or all(read[form].equals(read[best]) for form in rivals) else None
 
 
 def read_numbers(texts: pl.Series) -> pl.Series:
-    """The numbers that the texts of a column stand for, as most of them are written; null where one is not a number."""
+    """Parse a column of texts in the format of most of its values; null where a text is not a number."""
     plain = texts.cast(pl.Float64, strict=False)
     if plain.null_count() == texts.null_count():
         return plain
@@ -73,5 +73,5 @@ def read_numbers(texts: pl.Series) -> pl.Series:
 
 
 def _tidy(texts: pl.Series) -> pl.Series:
-    """Without outer spaces, and with one kind of space and one kind of quotation mark between thousands."""
+    """Strip outer spaces and normalize spaces and quotation marks between thousands."""
     return texts.str.replace_all("[\u00a0\u2009\u202f]", " ").str.replace_all("[’´`]", "'").str.strip_chars()

@@ -1,8 +1,8 @@
-"""The intersection guard: what a planned release and earlier ones give away together about people who are in both.
+"""Intersection (composition) attack check: what a planned release and earlier ones disclose together.
 
-Each release on its own may hide a person among k rows with l sensitive values. Whoever knows that the person is in two
-releases looks the person up in both, and only the sensitive values that occur in both places remain. No parameter of
-the single releases limits that; it has to be looked at before the next one leaves.
+Each release may satisfy k-anonymity and l-diversity by itself. An adversary who knows that a person is in two releases
+looks the person up in both, and only the sensitive values that occur in both remain. No parameter of a single release
+limits this, so it is checked before the next release.
 
 Reference: Ganta, Kasiviswanathan, Smith (2008), Composition attacks and auxiliary information in data privacy,
 doi:10.1145/1401890.1401926.
@@ -35,34 +35,34 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class IntersectionRisk:
-    """How far the sensitive values of people are narrowed down by looking them up in several releases."""
+    """How far several releases together narrow down the sensitive values of people."""
 
     column: str
     """The sensitive column."""
     people: int
     """People looked up: the rows of the original."""
     overlapping: int
-    """Of them, those who may be in an earlier release as well."""
+    """Those who may also be in an earlier release."""
     wanted: int
-    """Values that must stay possible for everybody."""
+    """Minimum number of values that must stay possible for everyone."""
     before: int
-    """People for whom fewer stay possible by the planned release alone."""
+    """People with fewer possible values by the planned release alone."""
     after: int
-    """People for whom fewer stay possible once all releases are put together."""
+    """People with fewer possible values by all releases together."""
     known: int
-    """People for whom a single value is left after that."""
+    """People with a single possible value by all releases together."""
     worst: int | None
-    """Fewest values left for anybody; None when nobody overlaps."""
+    """Smallest number of possible values; None if no person overlaps."""
 
     @property
     def verdict(self) -> Verdict:
-        """Holds when nobody who overlaps has fewer than the wanted values left."""
+        """Holds if every overlapping person has at least the wanted number of possible values."""
         if self.worst is None:
             return Verdict(
                 model="intersection",
                 state=State.HOLDS,
                 wanted=self.wanted,
-                reason="Nobody of the planned release fits a row of an earlier one.",
+                reason="No person of the planned release matches a row of an earlier one.",
             )
         holds = self.worst >= self.wanted
         reason = (
@@ -81,7 +81,7 @@ class IntersectionRisk:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """Counts only, for the owner of the data: they are not for publication."""
+        """Counts, for the data owner only; not for publication."""
         counts = {name: getattr(self, name) for name in ("people", "overlapping", "before", "after", "known", "worst")}
         return {"column": self.column, "wanted": self.wanted, **counts, "holds": self.verdict.holds}
 
@@ -95,24 +95,24 @@ def guard_intersection(
     column: str | None = None,
     progress: Progress = SILENT,
 ) -> tuple[IntersectionRisk, ...]:
-    """Judge a planned release against earlier ones, for one sensitive column or all.
+    """Check a planned release against earlier ones, for one sensitive column or all.
 
-    The intruder is the worst case: knows the true quasi-identifiers of everybody in ``original``, knows the methods,
-    and knows that a person who fits rows of an earlier release is in it. A person's candidates in a release are all
-    rows that may be the person's; the values left are those that occur among the candidates of every release. Values
-    must not change between releases: someone whose values have nothing in common is taken not to overlap.
+    Worst-case adversary: they know the true quasi-identifiers of everyone in ``original``, the methods, and that a
+    person who matches rows of an earlier release is in it. The candidates of a person in a release are all matching
+    rows; the possible values are those that occur among the candidates of every release. Values must not change between
+    releases: a person whose possible values have no overlap is taken not to be in the earlier release.
 
-    It counts possibilities, not probabilities: ten values left of which one is nearly certain count as ten.
+    The check counts possible values, not probabilities: ten values count as ten even if one is nearly certain.
     """
     if l < 2:
-        raise BadParameter(f"l must be at least 2, not {l}: one value left is a value known.")
+        raise BadParameter(f"l must be at least 2, not {l}: a single possible value is a disclosed value.")
     if not earlier:
-        raise BadParameter("No earlier release was named.", fix="Name the folders of earlier releases.")
+        raise BadParameter("No earlier release was given.", fix="Name the folders of earlier releases.")
     releases = [item if isinstance(item, Release) else load_release(item) for item in (planned, *earlier)]
     columns = original.sensitive if column is None else (column,)
     if not columns:
         raise NotApplicable(
-            "The data has no sensitive column, so nothing can be narrowed down.",
+            "The data has no sensitive column.",
             fix="Give a column the role `sensitive`, or name one.",
         )
     return tuple(_intersect(name, releases, original, l, progress) for name in columns)
@@ -135,7 +135,7 @@ def _intersect(
         overlap = np.zeros(len(left), dtype=np.bool_)
         for release, text in zip(releases[1:], spelled[1:], strict=True):
             both = left & _possible(release, text, values, alike, column)
-            # nothing in common: the person was not in that release, or the value has changed
+            # no common value: the person is not in that release, or the value changed
             fits: Mask = np.asarray(both.any(axis=1), dtype=np.bool_)
             left = np.asarray(np.where(fits[:, None], both, left), dtype=np.bool_)
             overlap |= fits
@@ -154,10 +154,10 @@ def _intersect(
 
 
 def _possible(release: Release, text: pl.Series, values: pl.Series, alike: pl.DataFrame, column: str) -> Mask:
-    """(combination, value): whether somebody with these quasi-identifiers may hold the value."""
+    """(combination, value): whether a person with these quasi-identifiers may have the value."""
     knows = tuple(name for name in alike.columns[:-1] if name in release.table.columns and name != column)
     if not knows:
-        raise NotApplicable("A release shares no quasi-identifier with the original, so nobody can be looked up in it.")
+        raise NotApplicable("A release shares no quasi-identifier with the original.")
     matched = match(View(release=release, targets=alike.select(knows), knows=knows))
     of_row = positions(text, values)
     sizes = np.diff(matched.starts)
@@ -166,7 +166,7 @@ def _possible(release: Release, text: pl.Series, values: pl.Series, alike: pl.Da
     row_class[matched.order] = np.repeat(np.arange(len(sizes)), sizes)
     filled = of_row.is_not_null().to_numpy()
     occurs[row_class[filled], of_row.drop_nulls().to_numpy()] = True
-    # a row whose value was left out may hold any
+    # a row without a value may have any
     occurs[row_class[~filled]] = True
     possible = np.zeros((matched.persons, len(values)), dtype=np.bool_)
     for number, (_, candidates) in enumerate(matched.candidates()):

@@ -1,4 +1,4 @@
-"""Average class size."""
+"""Average equivalence class size (AECS)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 
 
 class Aecs(LossMetric):
-    """Rows over classes; suppressed rows together count as one class more.
+    """Average equivalence class size: rows over classes, where all suppressed rows count as one class.
 
-    The average equivalence class size. Columns and their weights play no part.
+    Column weights have no effect.
     """
 
     reference: ClassVar[str] = "LeFevre et al. (2006), doi:10.1109/ICDE.2006.101"
@@ -26,7 +26,7 @@ class Aecs(LossMetric):
         return columns + shape.rows / max(shape.classes + (shape.suppressed > 0), 1)
 
     def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
-        # a coarser class holds a class that was kept, or at least so many rows that were not
+        # a coarser class contains a kept class, or at least `least` rows that were suppressed
         return columns + finer.rows / max(finer.classes + finer.suppressed // max(least, 1) + 1, 1)
 
     def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:

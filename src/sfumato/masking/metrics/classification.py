@@ -1,4 +1,4 @@
-"""Classification metric: rows whose class does not show what a model should learn."""
+"""Classification metric (CM): rows outside the majority label of their class."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFac
 
 
 class Classification(LossMetric):
-    """The share of rows that are suppressed or do not hold their class's most frequent value of a target column.
+    """Share of rows that are suppressed or do not have the most frequent target value of their equivalence class.
 
-    Low when the quasi-identifiers still predict the target after generalization. Columns and weights play no part.
+    Low if the quasi-identifiers still predict the target after generalization. Column weights have no effect.
     """
 
     main: ClassVar[str | None] = "column"
@@ -21,7 +21,7 @@ class Classification(LossMetric):
     reference: ClassVar[str] = "Iyengar (2002), doi:10.1145/775047.775089"
 
     column: str
-    """The column that a model should predict. It need not be sensitive."""
+    """The target column of the prediction. It need not be sensitive."""
 
     @property
     def target(self) -> str:

@@ -1,4 +1,4 @@
-"""Discernibility: how many rows each row cannot be told from."""
+"""Discernibility metric: the number of rows that each row is indistinguishable from."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFac
 
 
 class Discernibility(LossMetric):
-    """Each row pays the number of rows it looks like; a suppressed row pays the size of the table.
+    """Each row costs the size of its equivalence class; a suppressed row costs the size of the table.
 
-    The sum of squared class sizes, plus suppressed rows times all rows. Columns and their weights play no part.
+    The sum of squared class sizes, plus suppressed rows times all rows. Column weights have no effect.
     """
 
     class_term: ClassVar[ClassTerm] = ClassTerm.SQUARES
@@ -27,7 +27,7 @@ class Discernibility(LossMetric):
         return columns + (shape.term + shape.suppressed * shape.rows)
 
     def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
-        # a row never has fewer rows like it in a coarser table, and never fewer than the smallest class allowed
+        # the class of a row never shrinks in a coarser table and has at least the minimum allowed size
         return columns + (finer.term + finer.suppressed * least)
 
     def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:

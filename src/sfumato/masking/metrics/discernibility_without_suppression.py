@@ -1,4 +1,4 @@
-"""Discernibility as if nothing were suppressed."""
+"""Discernibility metric without a penalty for suppression."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFac
 
 
 class DiscernibilityWithoutSuppression(LossMetric):
-    """The sum of squared class sizes, where suppressed rows pay the size of the class they were in and no penalty.
+    """The sum of squared class sizes, where suppressed rows cost the size of the class they were in.
 
-    With a suppression limit it therefore looks at the levels alone.
+    With a suppression limit, the score depends on the levels alone.
     """
 
     class_term: ClassVar[ClassTerm] = ClassTerm.ALL_SQUARES

@@ -1,4 +1,4 @@
-"""Non-uniform entropy: the bits needed to tell the original values from the shown ones."""
+"""Non-uniform entropy: bits needed to recover the original values from the released ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 
 
 class Entropy(LossMetric):
-    """How many bits are lost about the original values, given how often each value occurs.
+    """Bits of information lost about the original values, given their frequencies.
 
-    A cell that shows a group pays log2 of (rows under the group / rows with the original value): what it would take to
-    name the value among those the group stands for. A suppressed row shows only that it is in the table.
+    A generalized cell costs log2(rows in the group / rows with the original value). A suppressed cell costs as much as
+    the root.
     """
 
     reference: ClassVar[str] = "Gionis and Tassa (2009), doi:10.1109/TKDE.2008.129"

@@ -11,9 +11,10 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 
 
 class Height(LossMetric):
-    """How many levels were climbed, summed over columns, as a mean over rows; a suppressed row stands at every root.
+    """Sum of the generalization levels over columns, averaged over rows; a suppressed row is at the root of every
+    column.
 
-    With nothing suppressed this is the sum of the levels, the measure of the first k-anonymity algorithms.
+    Without suppression this is the sum of the levels, the metric of the first k-anonymity algorithms.
     """
 
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193"
@@ -22,7 +23,7 @@ class Height(LossMetric):
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         if level is None:
-            raise NotApplicable("height has no meaning for values without a level.", fix="Use `loss` or `ncp`.")
+            raise NotApplicable("height is not defined for values without a level.", fix="Use `loss` or `ncp`.")
         return np.full(len(leaves), level / facts.rows)
 
     def total(self, columns: Floats, losses: CellLosses, shape: ClassTotals) -> Floats:

@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergence between the table and what its generalization suggests."""
+"""Kullback-Leibler divergence between the original and the generalized distribution."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, ColumnFac
 
 
 class Kl(LossMetric):
-    """How surprised somebody is, in bits per row, who spreads each class evenly over the values it may stand for.
+    """Kullback-Leibler divergence, in bits per row, of the original from the release with each class spread uniformly.
 
-    The divergence of the original joint distribution of the quasi-identifiers from the one that a reader would rebuild
-    from the release. Suppressed rows are one class that may be anything. Weights play no part.
+    It compares the joint distribution of the quasi-identifiers in the original with the one reconstructed from the
+    release. Suppressed rows are one class that covers all values. Column weights have no effect.
     """
 
     class_term: ClassVar[ClassTerm] = ClassTerm.XLOGX
@@ -37,7 +37,7 @@ class Kl(LossMetric):
         return np.maximum(columns + (losses.constant - shape.term - gone) / shape.rows, 0.0)
 
     def above(self, columns: Floats, losses: CellLosses, finer: ClassTotals, *, least: int, stay: bool) -> Floats:
-        # merging suppressed rows can lower it, so nothing is known beforehand
+        # merging suppressed rows can lower the score, so no bound is known
         return np.zeros_like(columns)
 
     def below(self, columns: Floats, losses: CellLosses, coarser: ClassTotals, *, least: int) -> Floats:

@@ -1,4 +1,4 @@
-"""Loss: how much of each column's detail is gone, averaged geometrically over columns."""
+"""Loss metric (LM): the share of the domain that each released value covers, averaged geometrically over columns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 
 
 class Loss(LossMetric):
-    """The share of a column's values that a shown value stands for, from 0 (as it was) to 1 (nothing is left).
+    """Share of the column's domain that a released value covers, from 0 (unchanged) to 1 (suppressed).
 
-    A row that shows a value with ``m`` of the ``d`` leaves of the hierarchy under it pays ``m/d``, a suppressed row 1.
+    A value that covers ``m`` of the ``d`` leaves of the hierarchy costs ``m/d``, a suppressed row 1.
     Per column the sum s over n rows is scaled to (s - n/d) / (n - n/d); the score is exp(mean(log(1 + x))) - 1 over the
-    columns, a geometric mean that is 0 only when nothing was lost.
+    columns, a geometric mean that is 0 only if nothing was generalized.
     """
 
     reference: ClassVar[str] = "Iyengar (2002), doi:10.1145/775047.775089"

@@ -1,4 +1,4 @@
-"""Normalized certainty penalty: the mean share of a column's range that a shown value leaves open."""
+"""Normalized certainty penalty (NCP): the mean share of a column's range that a released value covers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 
 
 class Ncp(LossMetric):
-    """How much of its column a shown value leaves open, averaged over cells: 0 exact, 1 suppressed.
+    """Normalized certainty penalty: share of the column's range that a released value covers, averaged over cells.
 
-    A range of numbers pays its width over the width of the column. A group of categories pays the share of the
-    hierarchy's leaves under it, and nothing when it is a single leaf.
+    0 means exact and 1 suppressed. A numeric range costs its width over the range of the column. A group of categories
+    costs its share of the hierarchy's leaves, and a single leaf costs nothing.
     """
 
     by_width: ClassVar[bool] = True

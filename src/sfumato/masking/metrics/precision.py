@@ -1,4 +1,4 @@
-"""Precision: how far up its hierarchy a cell has gone."""
+"""Precision: generalization level over hierarchy height."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 class Precision(LossMetric):
     """Level over height of the hierarchy, averaged over cells; a suppressed row counts as 1.
 
-    It asks only how many levels were climbed, not how many values each level merges.
+    Only the number of levels counts, not how many values each level merges.
     """
 
     reference: ClassVar[str] = "Sweeney (2002), doi:10.1142/S021848850200165X"
@@ -22,7 +22,7 @@ class Precision(LossMetric):
         self, facts: ColumnFacts, leaves: Ints, rows: Ints, level: int | None, widths: Floats | None = None
     ) -> Floats:
         if level is None:
-            raise NotApplicable("precision has no meaning for values without a level.", fix="Use `loss` or `ncp`.")
+            raise NotApplicable("precision is not defined for values without a level.", fix="Use `loss` or `ncp`.")
         return np.full(len(leaves), level / max(facts.height, 1) / facts.rows)
 
     def star(self, facts: ColumnFacts) -> float:

@@ -1,4 +1,4 @@
-"""(α, k)-anonymity: k rows that look alike, no sensitive value too frequent among them."""
+"""(α, k)-anonymity: at least k rows per class and a bound on the share of each sensitive value."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class AlphaK(PrivacyModel):
-    """Every class has at least ``k`` rows, and none of its sensitive values is held by more than a share ``alpha``.
+    """Every equivalence class has at least ``k`` rows and no sensitive value with a share above ``alpha``.
 
-    Monotone under generalization; with suppression it is not, because a class that passes can be merged with one that
-    does not.
+    Monotone under generalization without suppression only: a passing class can be merged with a failing one.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"alpha": 0.7, "k": 3},)
@@ -38,13 +37,13 @@ class AlphaK(PrivacyModel):
     size_parameter = "k"
 
     alpha: Annotated[float, Field(gt=0, le=1)]
-    """Largest share of a class that may hold the same sensitive value."""
+    """Largest allowed share of one sensitive value in a class."""
     k: Annotated[int, Field(ge=1)]
-    """Smallest number of rows."""
+    """Minimum number of rows per class."""
     column: str | None = None
-    """The sensitive column; may be left out when there is only one."""
+    """The sensitive column. Optional if there is only one."""
     healthy: tuple[str, ...] = ()
-    """Values of the column that are not secret and may have any share."""
+    """Values that are not secret and may have any share."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)

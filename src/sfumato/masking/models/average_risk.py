@@ -1,4 +1,4 @@
-"""Average risk: rows are found with at most so high a probability on average."""
+"""Average re-identification risk: a limit on the mean prosecutor risk."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class AverageRisk(PrivacyModel):
-    """The prosecutor risk, 1 over the size of a row's class, is at most ``limit`` on average over rows.
+    """The mean prosecutor risk over all rows, 1 over the size of a row's equivalence class, is at most ``limit``.
 
-    That average is the number of classes over the number of rows. Single rows may be unique: combine it with
-    k-anonymity or a maximum risk. Where rows may be suppressed, the smallest classes go first. Coarser tables have
-    fewer classes, so it is monotone under generalization; with suppression it is not.
+    The mean equals the number of classes over the number of rows. Single rows may still be unique; combine it with
+    k-anonymity or maximum-risk. If rows may be suppressed, the smallest classes are suppressed first. Monotone under
+    generalization (coarser tables have fewer classes) without suppression only.
     """
 
     main: ClassVar[str | None] = "limit"
@@ -31,7 +31,7 @@ class AverageRisk(PrivacyModel):
     stronger = {"limit": "less"}
 
     limit: Annotated[float, Field(gt=0, le=1)]
-    """Largest allowed mean probability."""
+    """Largest allowed mean risk."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Mean(self.part_name(), self.limit)

@@ -1,4 +1,4 @@
-"""β-likeness: no sensitive value becomes much more likely by knowing the class."""
+"""β-likeness: a limit on the relative gain of each sensitive value's share within a class."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts, shares
 
 
 class BetaLikeness(PrivacyModel):
-    """In no class does the share q of a sensitive value exceed its share p in the table by more than a factor allows.
+    """In every equivalence class, the relative gain of each sensitive value, (q - p) / p, is limited; q is its share in
+    the class and p in the table.
 
-    - ``basic``: (q - p) / p is at most ``beta``.
-    - ``enhanced``: it is at most min(beta, -ln p), which also protects frequent values.
+    - ``basic``: the gain is at most ``beta``.
+    - ``enhanced``: the gain is at most min(beta, -ln p), which also protects frequent values.
 
-    Only gains in confidence count, unlike in t-closeness and δ-disclosure. The share of a merged class is at most the
-    larger share of its parts, so it is monotone under generalization; with suppression it is not.
+    Only gains count, unlike in t-closeness and δ-disclosure. Monotone under generalization (the share of a merged class
+    is at most the larger share of its parts) without suppression only.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"beta": 3.0}, {"beta": 3.0, "kind": "basic"})
@@ -45,9 +46,9 @@ class BetaLikeness(PrivacyModel):
     beta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """Largest allowed relative gain."""
     kind: Literal["basic", "enhanced"] = "enhanced"
-    """Whether frequent values have a tighter limit."""
+    """``enhanced`` has a tighter limit for frequent values."""
     column: str | None = None
-    """The sensitive column; may be left out when there is only one."""
+    """The sensitive column. Optional if there is only one."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)

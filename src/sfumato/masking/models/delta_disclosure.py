@@ -1,4 +1,4 @@
-"""δ-disclosure privacy: no sensitive value becomes much more or much less likely by knowing the class."""
+"""δ-disclosure privacy: a limit on the log-ratio of each sensitive value's share in a class and in the table."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts, shares
 
 
 class DeltaDisclosure(PrivacyModel):
-    """For every class and every sensitive value, abs(log2(share in the class / share in the table)) is below ``delta``.
+    """In every equivalence class, abs(log2(share in the class / share in the table)) is below ``delta`` for all values.
 
-    A class in which a value of the table does not occur at all fails, because its absence is disclosed: this is a very
-    strict model. The shares of a merged class lie between those of its parts, so it is monotone under generalization;
-    with suppression it is not.
+    A class that lacks a value of the table fails, because the absence is disclosed. The model is therefore very strict.
+    Monotone under generalization (the shares of a merged class lie between those of its parts) without suppression
+    only.
     """
 
     main: ClassVar[str | None] = "delta"
@@ -42,9 +42,9 @@ class DeltaDisclosure(PrivacyModel):
     stronger = {"delta": "less"}
 
     delta: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    """Bound of the logarithm to base 2; it must stay below."""
+    """Upper bound of the absolute base-2 logarithm (exclusive)."""
     column: str | None = None
-    """The sensitive column; may be left out when there is only one."""
+    """The sensitive column. Optional if there is only one."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)

@@ -1,4 +1,4 @@
-"""δ-presence: nobody can be told to be in the table, or not to be."""
+"""δ-presence: bounds on the probability that a person of the population is in the table."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from sfumato.schema import Dataset
 
 
 class DeltaPresence(PrivacyModel):
-    """For every person of the population, the probability of being in the table lies between ``low`` and ``high``.
+    """For every person of the population, the probability of being in the table is between ``low`` and ``high``.
 
-    The probability is the number of rows of a class over the number of people of the population who fit it. With a
-    ``low`` above 0 it also judges classes of people of whom nobody is in the table: their probability is 0, and only
-    coarser levels help.
+    The probability is the number of rows of an equivalence class over the number of people who match it. With ``low``
+    above 0, classes of the population without any row in the table fail too; only coarser levels help there.
 
-    The share of two merged classes lies between their shares, so it is monotone under generalization; with suppression
-    it is not.
+    Monotone under generalization (the share of a merged class lies between those of its parts) without suppression
+    only.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"low": 0.0, "high": 0.8, "population": "population.csv"},)
@@ -39,7 +38,7 @@ class DeltaPresence(PrivacyModel):
     high: Annotated[float, Field(ge=0, le=1)]
     """Largest allowed probability."""
     population: InputFile
-    """A table of the population, the people of the table included, with the same quasi-identifier columns."""
+    """A table of the whole population, including the people of the table, with the same quasi-identifier columns."""
 
     @model_validator(mode="after")
     def _ordered(self) -> DeltaPresence:

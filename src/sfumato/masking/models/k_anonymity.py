@@ -1,4 +1,4 @@
-"""k-anonymity: nobody stands in a group of fewer than k."""
+"""k-anonymity: every equivalence class has at least k rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class KAnonymity(PrivacyModel):
-    """Every combination of quasi-identifier values that occurs, occurs at least ``k`` times.
+    """Every combination of quasi-identifier values that occurs is shared by at least ``k`` rows.
 
-    Who knows the quasi-identifiers of a person in the table finds at least ``k`` rows that could be that person's. It
-    says nothing of what those rows have in common: if all share a diagnosis, the diagnosis is known.
+    An attacker who knows the quasi-identifiers of a person in the table finds at least ``k`` matching rows. Attribute
+    disclosure is not limited: if all matching rows share a diagnosis, the diagnosis is disclosed.
 
-    Merging classes only makes them larger, so it is monotone under generalization, with suppression too.
+    Monotone under generalization, with and without suppression.
     """
 
     main: ClassVar[str | None] = "k"
@@ -31,7 +31,7 @@ class KAnonymity(PrivacyModel):
     size_parameter = "k"
 
     k: Annotated[int, Field(ge=2)]
-    """Smallest allowed number of rows that look alike."""
+    """Minimum number of rows per equivalence class."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _AtLeast(self.part_name(), self.k)

@@ -1,4 +1,4 @@
-"""k-map: nobody is one of fewer than k people of the population."""
+"""k-map: every combination of quasi-identifiers matches at least k people of the population."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sfumato.schema import Dataset
 
 
 class KMap(PrivacyModel):
-    """Every combination of quasi-identifier values in the table fits at least ``k`` people of the population.
+    """Every combination of quasi-identifier values in the table matches at least ``k`` people of the population.
 
-    For an intruder who does not know whether the person is in the table. Weaker than k-anonymity against one who does.
-    The population table must hold the quasi-identifiers; it should contain everybody the table could be about. Only its
-    people are counted: those of the table whom it lacks do not help a class to pass.
+    It protects against an attacker who does not know whether the person is in the table, and is weaker than k-anonymity
+    against one who does. The population table should contain everyone the table could be about. Only its people are
+    counted; people of the table who are absent from it do not count.
 
-    Merging classes adds their people, so it is monotone under generalization, with suppression too.
+    Monotone under generalization, with and without suppression.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"k": 2, "population": "population.csv"},)
@@ -34,7 +34,7 @@ class KMap(PrivacyModel):
     stronger = {"k": "more"}
 
     k: Annotated[int, Field(ge=1)]
-    """Smallest allowed number of people who could be meant."""
+    """Minimum number of matching people."""
     population: InputFile
     """A table of the population with the same quasi-identifier columns."""
 

@@ -1,4 +1,4 @@
-"""l-diversity: no class gives its sensitive value away."""
+"""l-diversity: every equivalence class has at least l well-represented sensitive values."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from sfumato.release.class_counts import ConditionResult, Counts, ReleaseCounts,
 
 
 class LDiversity(PrivacyModel):
-    """Every class holds at least ``l`` well-represented values of a sensitive column.
+    """Every equivalence class has at least ``l`` well-represented values of a sensitive column.
 
     - ``distinct``: at least ``l`` different values.
     - ``entropy``: the entropy of the values is at least log(l), so no value dominates.
-    - ``recursive`` (c, l): with the frequencies sorted downwards, the first is less than ``c`` times the sum from the
-      l-th on, so that ruling out values leaves doubt.
+    - ``recursive`` (c, l): with frequencies in descending order, the first is less than ``c`` times the sum from the
+      l-th on.
 
-    Values named in ``healthy`` are not secret: a class that holds nothing else passes, and for the recursive kind only
-    the most frequent *secret* value is held against the rest (positive disclosure-recursive diversity).
+    Values named in ``healthy`` are not secret: a class that has no other values passes, and the recursive kind compares
+    only the most frequent *secret* value with the rest (positive disclosure-recursive diversity).
 
-    It says nothing of how close in meaning the values are (see t-closeness). Distinct diversity is monotone under
-    generalization with suppression too; the others without.
+    Semantic similarity of the values is not considered (see t-closeness). The distinct kind is monotone under
+    generalization with and without suppression, the others without suppression only.
     """
 
     model_config = ConfigDict(
@@ -51,20 +51,20 @@ class LDiversity(PrivacyModel):
     stronger = {"l": "more", "c": "less"}
 
     l: Annotated[float, Field(ge=1, allow_inf_nan=False)]  # noqa: E741
-    """How many values. A whole number, except for the entropy kind."""
+    """Minimum number of values. A whole number, except for the entropy kind."""
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     """What "well represented" means."""
     c: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """The constant of the recursive kind."""
     column: str | None = None
-    """The sensitive column; may be left out when there is only one."""
+    """The sensitive column. Optional if there is only one."""
     healthy: tuple[str, ...] = ()
     """Values of the column that are not secret, such as "none" for a diagnosis."""
 
     @model_validator(mode="after")
     def _fits(self) -> LDiversity:
         if (self.kind == "recursive") != (self.c is not None):
-            raise ValueError("c is needed for kind: recursive, and only there")
+            raise ValueError("c is required for kind: recursive and not allowed otherwise")
         if self.kind != "entropy" and not float(self.l).is_integer():
             raise ValueError("l must be a whole number unless kind is entropy")
         return self
@@ -108,7 +108,7 @@ class LDiversity(PrivacyModel):
 
 
 def secret_values(column: TrackedColumn, healthy: tuple[str, ...], model: str) -> Mask | None:
-    """Which values are secret; None when all are. A healthy value that the column cannot take is refused."""
+    """Mask of the secret values; None if all are secret. A value of ``healthy`` that the column lacks is refused."""
     if not healthy:
         return None
     names = column.hierarchy.leaves.cast(pl.String).to_list()
@@ -116,13 +116,13 @@ def secret_values(column: TrackedColumn, healthy: tuple[str, ...], model: str) -
     if unknown:
         raise BadParameter(
             f"{model}: {unknown} of the {len(healthy)} values named in `healthy` do not occur in the column.",
-            fix="Write them as the column does.",
+            fix="Spell the values as in the column.",
         )
     return np.array([name not in healthy for name in names])
 
 
 class _OnSecrets(ModelRule):
-    """A rule on the values of one column; a class without any secret passes."""
+    """A rule on the values of one column; a class without secret values passes."""
 
     closure = Monotonicity.PASSING
     smaller_is_better = False
@@ -162,7 +162,7 @@ class _Entropy(_OnSecrets):
         super().__init__(name, column, secret)
         self.wanted = l
         if secret is not None:
-            # a class of one healthy value passes, and takes the entropy of what it joins below the limit
+            # a class of one healthy value passes, but merging it can lower another class's entropy below the limit
             self.closure = Monotonicity.NONE
 
     def values(self, groups: ClassGroups) -> Floats:
@@ -182,14 +182,14 @@ class _Recursive(_OnSecrets):
             self.closure = Monotonicity.NONE
 
     def values(self, groups: ClassGroups) -> Floats:
-        """Most frequent secret over what is left when the l - 1 most frequent values are ruled out: must be below c."""
+        """Frequency of the most frequent secret over the sum from the l-th frequency on; must be below c."""
         counts = self.counts(groups)
         order = np.argsort(-counts, axis=1, kind="stable")
         ranked = np.take_along_axis(counts, order, axis=1)
         first = np.argmax(np.ones_like(order) if self.secret is None else self.secret[order], axis=1)
         top = np.take_along_axis(ranked, first[:, None], axis=1)[:, 0]
         tail = ranked[:, self.l - 1 :].sum(axis=1)
-        # a secret that is itself in the tail is held against the tail begun one place earlier, without itself
+        # a secret inside the tail is compared with the tail that starts one place earlier, without itself
         late = first >= self.l - 1
         if self.l >= 2:
             tail = np.where(late, ranked[:, self.l - 2 :].sum(axis=1) - top, tail)

@@ -1,4 +1,4 @@
-"""Maximum risk: nobody is found with a higher probability than a limit."""
+"""Maximum re-identification risk: a limit on the prosecutor risk of every row."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from sfumato.release.class_counts import ConditionResult, ReleaseCounts
 
 
 class MaximumRisk(PrivacyModel):
-    """The prosecutor risk of every row, 1 over the size of its class, is at most ``limit``.
+    """The prosecutor risk of every row, 1 over the size of its equivalence class, is at most ``limit``.
 
-    The same as k-anonymity with k = 1 / limit, rounded up. Monotone under generalization, with suppression too.
+    Equivalent to k-anonymity with k = 1 / limit, rounded up. Monotone under generalization, with and without
+    suppression.
     """
 
     main: ClassVar[str | None] = "limit"
@@ -29,7 +30,7 @@ class MaximumRisk(PrivacyModel):
     stronger = {"limit": "less"}
 
     limit: Annotated[float, Field(gt=0, le=1)]
-    """Largest allowed probability of finding somebody who is known to be in the table."""
+    """Largest allowed probability of re-identifying a person who is known to be in the table."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Prosecutor(self.part_name(), self.limit)

@@ -1,4 +1,4 @@
-"""p-sensitive k-anonymity: k rows that look alike, with p different secrets in every sensitive column."""
+"""p-sensitive k-anonymity: at least k rows per class and p different values per sensitive column."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCo
 
 
 class PSensitive(PrivacyModel):
-    """Every class has at least ``k`` rows and, in every sensitive column, at least ``p`` different values.
+    """Every equivalence class has at least ``k`` rows and at least ``p`` different values in every sensitive column.
 
-    Unlike distinct l-diversity it speaks of all sensitive columns at once unless ``column`` names one. Monotone under
-    generalization, with suppression too.
+    Unlike distinct l-diversity it covers all sensitive columns unless ``column`` names one. Monotone under
+    generalization, with and without suppression.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"p": 2, "k": 3},)
@@ -29,11 +29,11 @@ class PSensitive(PrivacyModel):
     size_parameter = "k"
 
     p: Annotated[int, Field(ge=1)]
-    """Smallest number of different sensitive values."""
+    """Minimum number of different sensitive values per class."""
     k: Annotated[int, Field(ge=1)]
-    """Smallest number of rows."""
+    """Minimum number of rows per class."""
     column: str | None = None
-    """One sensitive column; all of them when left out."""
+    """One sensitive column. Default: all."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         if self.column is not None:

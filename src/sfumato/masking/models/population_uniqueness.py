@@ -1,4 +1,4 @@
-"""Population uniqueness: few people are alone in the whole population with what the table shows."""
+"""Population uniqueness: a limit on the estimated share of population uniques."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCo
 
 
 class PopulationUniqueness(PrivacyModel):
-    """The estimated share of people who are unique in the population is at most ``limit``.
+    """The estimated share of the population that is unique in its quasi-identifiers is at most ``limit``.
 
-    An estimate from the class sizes of the table, taken as a simple random sample of the given ``fraction`` of the
-    population; for other samples it means little. Where rows may be suppressed, unique ones go first. Nothing is known
-    of its monotonicity, so a search with it alone judges every combination of levels.
+    Estimated from the class sizes of the table, which is taken as a simple random sample of the given ``fraction`` of
+    the population; the estimate is not valid for other sampling designs. If rows may be suppressed, unique rows are
+    suppressed first. No monotonicity is known, so a search with this model alone evaluates every combination of levels.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({"limit": 0.5, "fraction": 0.1, "estimator": "zayatz"},)
@@ -36,9 +36,9 @@ class PopulationUniqueness(PrivacyModel):
     limit: Annotated[float, Field(ge=0, le=1)]
     """Largest allowed share of the population."""
     fraction: Annotated[float, Field(gt=0, le=1)]
-    """Which share of the population the table is."""
+    """Sampling fraction: rows of the table per person of the population."""
     estimator: Literal["dankar", "zayatz", "pitman"] = "dankar"
-    """How the share is estimated; ``dankar`` takes Pitman's up to a fraction of a tenth and Zayatz's above."""
+    """Estimator; ``dankar`` uses Pitman's for fractions up to 0.1 and Zayatz's above."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         return _Unique(self.part_name(), self.limit, self.fraction, self.estimator)
@@ -83,5 +83,5 @@ class _Unique(ModelRule):
         try:
             return self.estimate(Sizes.of(groups.sizes[groups.sizes > 0], self.fraction))
         except NotApplicable:
-            # What cannot be estimated must not pass for safe.
+            # a share that cannot be estimated counts as the worst case
             return 1.0

@@ -1,4 +1,4 @@
-"""t-closeness: a class says little of its sensitive value that the whole table does not say."""
+"""t-closeness: the distribution of a sensitive column in every class is close to that of the table."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCo
 
 
 class TCloseness(PrivacyModel):
-    """In every class, the distribution of a sensitive column is within earth mover's distance ``t`` of the reference.
+    """In every equivalence class, the distribution of a sensitive column is within earth mover's distance ``t`` of the
+    reference.
 
     - ``equal``: all values are equally far apart.
-    - ``ordered``: values lie in order at equal steps, smallest to largest; words as their hierarchy lists them, or by
-      the alphabet without one.
-    - ``hierarchical``: values are as far apart as the level at which the column's hierarchy joins them.
+    - ``ordered``: values are ordered at equal steps: numbers and dates by size, text as listed in its hierarchy or else
+      alphabetically.
+    - ``hierarchical``: the distance of two values is the level at which the column's hierarchy joins them, over its
+      height.
 
-    The reference is the distribution of the whole table before anything was suppressed, unless one is given. The
-    distance is convex, so it is monotone under generalization; with suppression it is not.
+    The reference is the distribution of the whole table before suppression, unless one is given. The distance is
+    convex, so the model is monotone under generalization without suppression only.
     """
 
     examples: ClassVar[tuple[dict[str, Any], ...]] = (
@@ -53,14 +55,14 @@ class TCloseness(PrivacyModel):
     t: Annotated[float, Field(ge=0, le=1)]
     """Largest allowed distance."""
     column: str | None = None
-    """The sensitive column; may be left out when there is only one."""
+    """The sensitive column. Optional if there is only one."""
     distance: Literal["equal", "ordered", "hierarchical"] = "equal"
-    """How far apart two values are."""
+    """Ground distance between values."""
     against: Annotated[
         Literal["table", "uniform"] | dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]],
         Field(alias="reference"),
     ] = "table"
-    """What to compare with: the whole table, the uniform distribution over its values, or shares by value."""
+    """Reference distribution: the whole table, uniform over its values, or shares by value."""
 
     def bind(self, table: EquivalenceClasses) -> ModelRule:
         column = sensitive_column(self.part_name(), table, self.column)
@@ -80,7 +82,7 @@ class TCloseness(PrivacyModel):
             if unknown:
                 raise BadParameter(
                     f"t-closeness: {len(unknown)} of the values of `reference` do not occur in the column.",
-                    fix="Write them as the column does.",
+                    fix="Spell the values as in the column.",
                 )
             weights = np.array([self.against.get(name or "", 0.0) for name in names])
         if not weights.sum() > 0:
@@ -121,7 +123,7 @@ class _Distance(ModelRule):
         self.name, self.columns, self.wanted = name, (column,), t
         self.distance, self.hierarchy = distance, tracked.hierarchy
         occurs = (tracked.totals > 0) | (reference > 0)
-        # values of the hierarchy that nobody holds would stretch the order, so they are left out of it
+        # values of the hierarchy that do not occur are left out of the order, because they would stretch it
         self.order = np.flatnonzero(occurs)[_order(tracked, occurs)] if distance == "ordered" else None
         self.shares = reference
 
@@ -135,12 +137,13 @@ class _Distance(ModelRule):
         return hierarchical_distance(shares, self.shares, self.hierarchy)
 
     def due(self, groups: ClassGroups, passed: Mask) -> Counts:
-        # leaving out a share of the rows moves a distribution by at most that share
+        # suppressing a share of the rows changes a distribution by at most that share
         return whole_rows(groups.sizes * (self.values(groups) - self.wanted), passed, groups.sizes)
 
 
 def _order(tracked: TrackedColumn, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Numbers and dates by size, words as the hierarchy lists them (without one: by the alphabet); no value is last."""
+    """Order of the values: numbers and dates by size, text as the hierarchy lists it (else alphabetically), missing
+    last."""
     leaves = tracked.hierarchy.leaves.filter(pl.Series(occurs))
     if leaves.dtype == pl.String:
         return np.argsort(leaves.is_null().to_numpy(), kind="stable")

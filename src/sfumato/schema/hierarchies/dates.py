@@ -1,4 +1,4 @@
-"""Dates made coarser by the calendar."""
+"""Date hierarchy by calendar units."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMATS = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "week": "%G-W%V", "month":
 class DatesHierarchy(Hierarchy):
     """Calendar units from fine to coarse: 1965-07-31, then 1965-07, 1965-Q3, 1965, 1960s, 1900-1999.
 
-    Weeks are ISO weeks; they cross the borders of months and years and therefore do not go with those.
+    Weeks are ISO weeks. They cross month and year boundaries and cannot be combined with those units.
 
     >>> DatesHierarchy.build(["month", "year", "decade"]).bind("birth", pl.Series([date(1965, 7, 31)])).rows()
     [['1965-07-31', '1965-07', '1965', '1960s', '*']]
@@ -32,8 +32,8 @@ class DatesHierarchy(Hierarchy):
     sample = (date(1899, 12, 31), date(1900, 1, 1), date(1965, 7, 31), date(1965, 8, 1), date(1966, 1, 2))
 
     units: Annotated[tuple[Unit, ...], Field(min_length=1)]
-    """The levels above the date itself, from fine to coarse; ``*`` follows by itself. A column of days skips units that
-    are no coarser than a day."""
+    """The levels above the date, from fine to coarse; ``*`` is added. A date column skips units that are not coarser
+    than a day."""
 
     @field_validator("units")
     @classmethod
@@ -42,18 +42,18 @@ class DatesHierarchy(Hierarchy):
         if ranks != sorted(set(ranks)):
             raise ValueError(f"must go from fine to coarse: {', '.join(_ORDER)}")
         if "week" in units and ranks[-1] > _ORDER.index("week"):
-            raise ValueError("weeks cross the borders of months and years; leave out `week` or all that follows it")
+            raise ValueError("weeks cross month and year boundaries; remove `week` or all units after it")
         return units
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not isinstance(values.dtype, pl.Date | pl.Datetime):
             raise WrongKind(
-                f"The hierarchy of `{column}` is made of dates, but the column is not.",
+                f"The hierarchy of `{column}` needs dates, but the column has none.",
                 fix=f"Declare it in the recipe: `{column}: {{kind: date, ...}}`.",
                 column=column,
             )
         leaves = values.unique().sort()
-        # a day cannot become an hour, and is itself already
+        # units finer than the column have no effect
         units = [unit for unit in self.units if unit not in ("hour", "day") or not isinstance(values.dtype, pl.Date)]
         return BoundHierarchy.from_labels(column, leaves, [*(_labels(leaves, u) for u in units), [ROOT] * len(leaves)])
 

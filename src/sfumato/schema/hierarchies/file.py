@@ -1,4 +1,4 @@
-"""A hierarchy kept in a CSV file."""
+"""Hierarchy from a CSV file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ _DELIMITERS = (";", ",", "\t", "|")
 class FileHierarchy(Hierarchy):
     """A file without header, one line per value: the value, then its label at each level, the last being the root.
 
-    This is the interchange format that ARX and others use; ``.gz`` files are read too. Values need not occur in the
-    data; a value that occurs and has no line is refused when the hierarchy is used. A release publishes the lines,
-    not the path.
+    This is the interchange format of ARX and other tools; ``.gz`` files are read too. Values need not occur in the
+    data; a value of the data without a line is refused. A release publishes the lines, not the path.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -43,15 +42,15 @@ class FileHierarchy(Hierarchy):
     path: InputFile
     """The file, relative to the recipe."""
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
-    """What separates the cells; found by itself when left out (``;``, comma, tab or ``|``)."""
+    """Cell delimiter. Default: detected (``;``, comma, tab or ``|``)."""
     encoding: str | None = None
-    """How the file writes letters; UTF-8, or else Latin-1, when left out."""
+    """Text encoding. Default: UTF-8, else Latin-1."""
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         return bound_from_rows(column, values, self._lines())
 
     def public(self) -> dict[str, Any]:
-        """The lines of the file as an inline table: a reader of the release does not have the file."""
+        """The lines of the file as an inline table, because readers of the release do not have the file."""
         return {"table": {"rows": self._lines()}}
 
     def _lines(self) -> list[list[str | None]]:
@@ -81,7 +80,7 @@ class FileHierarchy(Hierarchy):
 
 
 def _delimiter_of(text: str) -> str:
-    """The first delimiter that cuts every line into the same number of cells, more than one."""
+    """The first delimiter that splits every line into the same number of cells, at least two."""
     for delimiter in _DELIMITERS:
         widths = {len(line) for line in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if line}
         if len(widths) == 1 and widths != {1}:

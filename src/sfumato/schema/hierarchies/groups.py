@@ -1,4 +1,4 @@
-"""Ordered values put together in neighbouring groups."""
+"""Hierarchy of ordered categories: neighbouring values are grouped."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Size = Annotated[int, Field(ge=1)]
 
 
 class GroupsHierarchy(Hierarchy):
-    """Values in an order of their own (grades, income classes), grouped with their neighbours level by level.
+    """Ordered values (grades, income classes), grouped with their neighbours level by level.
 
-    Each level is given by how many groups of the level below it joins: one number for all (the last group may be
-    smaller), or a list with a number for each group.
+    Each level states how many groups of the level below it joins: one number for all (the last group may be smaller),
+    or a list with one number per group.
 
     >>> rule = GroupsHierarchy.build({"order": ["low", "middle", "high", "top"], "sizes": [2]})
     >>> rule.bind("grade", pl.Series(["low"])).rows()[1]
@@ -37,7 +37,7 @@ class GroupsHierarchy(Hierarchy):
     order: Annotated[tuple[Scalar, ...], Field(min_length=1)]
     """All values of the column, from first to last."""
     sizes: tuple[Size | tuple[Size, ...], ...]
-    """For each level how many groups of the level below are joined; ``*`` follows by itself."""
+    """For each level, how many groups of the level below are joined; ``*`` is added."""
     labels: Literal["range", "set"] = "range"
     """A group's label: first and last value (``low – middle``) or all of them (``{low, middle}``)."""
 

@@ -1,4 +1,4 @@
-"""Numbers put into bands of equal width."""
+"""Hierarchy of numbers: intervals of equal width."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from sfumato.schema.hierarchy import ROOT, BoundHierarchy, Hierarchy, Level
 __all__ = ["IntervalsHierarchy"]
 
 _SNAP = 8 * float(np.finfo(np.float64).eps)
-"""A number this near to a border of its band (relative) is taken to stand on it: 0.3 is three times 0.1."""
+"""Relative tolerance for interval boundaries: 0.3 lies on a multiple of 0.1."""
 
 _MOST_BANDS = 2**52
-"""Beyond this, a floating-point number no longer says which band it lies in."""
+"""Largest number of intervals for which a float still determines its interval."""
 
 
 class IntervalsHierarchy(Hierarchy):
-    """Bands of equal width, wider from level to level: 23, then 20-24, then 20-29.
+    """Intervals of equal width, wider at each level: 23, then 20-24, then 20-29.
 
-    Bands of whole numbers name their first and last number (``20-24``), others are half open (``[20, 25)``). Each
-    width must be a multiple of the one before, or the bands would not lie in one another.
+    Intervals of whole numbers are labelled by their first and last number (``20-24``), others are half open (``[20,
+    25)``). Each width must be a multiple of the one before, so that intervals nest.
 
     >>> IntervalsHierarchy.build([5, 10, 20]).bind("age", pl.Series([23])).rows()
     [['23', '20-24', '20-29', '20-39', '*']]
@@ -45,13 +45,13 @@ class IntervalsHierarchy(Hierarchy):
     sample = (0, 17, 18, 23, 24, 25, 64, 89, 90, 101)
 
     widths: Annotated[tuple[Annotated[int | float, Field(gt=0, allow_inf_nan=False)], ...], Field(min_length=1)]
-    """Width of the bands at each level; ``*`` follows by itself."""
+    """Interval width at each level; ``*`` is added."""
     origin: Annotated[int | float, Field(allow_inf_nan=False)] = 0
-    """A number where a band begins at every level."""
+    """A number at which an interval begins on every level."""
     bottom: Annotated[int | float, Field(allow_inf_nan=False)] | None = None
-    """Numbers below this form one group at every level."""
+    """Numbers below this form one group on every level."""
     top: Annotated[int | float, Field(allow_inf_nan=False)] | None = None
-    """Numbers from this on form one group at every level; HIPAA wants 90 for ages."""
+    """Numbers from this on form one group on every level; HIPAA requires 90 for ages."""
 
     @field_validator("widths")
     @classmethod
@@ -72,18 +72,18 @@ class IntervalsHierarchy(Hierarchy):
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not values.dtype.is_numeric():
             raise WrongKind(
-                f"The hierarchy of `{column}` is made of number bands, but the column does not hold numbers.",
+                f"The hierarchy of `{column}` is made of number intervals, but the column does not hold numbers.",
                 fix=f"Declare `{column}: {{kind: integer, ...}}` (or number), or choose another hierarchy.",
                 column=column,
             )
         leaves = values.unique().sort().alias(column)
         numbers = leaves.cast(pl.Float64).to_numpy()
         if not np.isfinite(numbers).all():
-            raise WrongKind(f"Column `{column}` holds NaN or infinity, which lie in no band.", column=column)
+            raise WrongKind(f"Column `{column}` holds NaN or infinity, which lie in no interval.", column=column)
         if np.abs(numbers - self.origin).max(initial=0) / self.widths[0] > _MOST_BANDS:
             raise BadParameter(
-                f"The bands of `{column}` are too narrow for its largest numbers.",
-                fix="Use wider bands.",
+                f"The intervals of `{column}` are too narrow for its largest numbers.",
+                fix="Use wider intervals.",
                 column=column,
             )
         whole = values.dtype.is_integer() and all(v == int(v) for v in (*self.widths, *self._borders()))
@@ -112,11 +112,11 @@ class IntervalsHierarchy(Hierarchy):
         return int(_exact(width) / _exact(self.widths[0]))
 
     def _whole_cells(self, leaves: pl.Series) -> npt.NDArray[np.int64]:
-        """The same for whole numbers and whole borders, in whole numbers."""
+        """The same for whole numbers and whole boundaries, in integer arithmetic."""
         return np.asarray((leaves.cast(pl.Int64).to_numpy() - int(self.origin)) // int(self.widths[0]))
 
     def _cells(self, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """The band of the finest level that each number lies in, counted from the origin."""
+        """Index of the finest-level interval of each number, counted from the origin."""
         position = (numbers - self.origin) / self.widths[0]
         border = np.rint(position)
         size = (np.abs(numbers) + abs(self.origin)) / self.widths[0]
@@ -126,7 +126,7 @@ class IntervalsHierarchy(Hierarchy):
     def _level(
         self, column: str, numbers: npt.NDArray[np.float64], cells: npt.NDArray[np.int64], width: float, *, whole: bool
     ) -> Level:
-        # Everything below `bottom` and from `top` on is one cell outside the range of all others.
+        # values below `bottom` and from `top` on each form one cell outside the range of all others
         first, last = cells.min(initial=0) - 1, cells.max(initial=0) + 1
         if self.bottom is not None:
             cells = np.where(numbers < self.bottom, first, cells)
@@ -165,7 +165,7 @@ class IntervalsHierarchy(Hierarchy):
 
 
 def _exact(value: float) -> Decimal:
-    """The number as it was written: 0.1 is a tenth."""
+    """The decimal number as written: 0.1 is exactly one tenth."""
     return Decimal(repr(value))
 
 

@@ -1,4 +1,4 @@
-"""Codes made coarser by masking their characters."""
+"""Hierarchy of codes by masking characters."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["MaskHierarchy"]
 class MaskHierarchy(Hierarchy):
     """Replace characters of a code by ``*``, one more at each level, from the right or from the left.
 
-    For codes whose first characters say the most (ZIP, ICD-10, telephone prefixes: mask from the right). A value with
-    fewer characters than are to be masked is masked altogether; the length of a value stays visible below the top.
+    For codes whose first characters carry the most meaning (ZIP, ICD-10, telephone prefixes), mask from the right. A
+    value shorter than the masked part is masked completely. The length of a value stays visible below the root.
 
     >>> hierarchy = MaskHierarchy.build("right").bind("zip", pl.Series(["02141", "02142"]))
     >>> hierarchy.rows()[0]
@@ -33,17 +33,17 @@ class MaskHierarchy(Hierarchy):
     sample = ("02141", "02139", "94105")
 
     direction: Literal["right", "left"]
-    """Which end is masked first."""
+    """The end that is masked first."""
     character: Annotated[str, Field(min_length=1, max_length=1)] = "*"
-    """What stands in place of a masked character."""
+    """The character that replaces masked ones."""
     steps: tuple[Annotated[int, Field(ge=1)], ...] | None = None
-    """How many characters are masked at each level, rising; one more each level when left out."""
+    """Number of masked characters at each level, increasing. Default: one more at each level."""
 
     @field_validator("steps")
     @classmethod
     def _rising(cls, steps: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if steps is not None and any(b <= a for a, b in pairwise(steps)):
-            raise ValueError("must rise from level to level")
+            raise ValueError("must increase from level to level")
         return steps
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
@@ -59,7 +59,7 @@ class MaskHierarchy(Hierarchy):
         frame = pl.DataFrame({"text": text, "length": length.cast(pl.Int64)})
         kept = pl.max_horizontal(pl.col("length") - count, pl.lit(0))
         shown = pl.col("text").str.head(kept) if self.direction == "right" else pl.col("text").str.tail(kept)
-        # One run of mask characters per possible length, cut to the length of each value.
+        # one run of mask characters, cut to the length of each value
         run = pl.lit(self.character * max(count, 1)).str.head(pl.min_horizontal(pl.col("length"), pl.lit(count)))
         parts = [shown, run] if self.direction == "right" else [run, shown]
         return frame.select(pl.concat_str(parts).alias("label")).to_series()

@@ -1,4 +1,4 @@
-"""A hierarchy written out in the recipe."""
+"""Hierarchy written as a table in the recipe."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["TableHierarchy"]
 class TableHierarchy(Hierarchy):
     """One line per value: the value, then its label at each level, the last being the root.
 
-    The same lines as in a hierarchy file, kept in the recipe itself. Values need not occur in the data; a value that
-    occurs and has no line is refused when the hierarchy is used.
+    The lines of a hierarchy file, inline in the recipe. Values need not occur in the data; a value of the data without
+    a line is refused.
 
     >>> rule = TableHierarchy.build([["Berlin", "Germany", "*"], ["Paris", "France", "*"]])
     >>> rule.bind("city", pl.Series(["Paris"])).generalize(pl.Series("city", ["Paris"]), 1).to_list()
@@ -29,7 +29,7 @@ class TableHierarchy(Hierarchy):
     sample = ("Bonn", "Paris")
 
     rows: Annotated[tuple[tuple[Scalar, ...], ...], Field(min_length=1)]
-    """The lines. An empty first cell is the line of "no value"."""
+    """The lines. An empty first cell is the line of the missing value."""
 
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         return bound_from_rows(column, values, [[as_text(cell) for cell in row] for row in self.rows])

@@ -1,4 +1,4 @@
-"""A tree of meanings."""
+"""Hierarchy from a taxonomy tree."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["TaxonomyHierarchy"]
 class TaxonomyHierarchy(Hierarchy):
     """Any tree: mappings name the groups, lists hold the values.
 
-    Levels are counted from the root, so that the main branches stand at the same level; a value that sits nearer to the
-    root than others stays itself until its branch begins. A label may stand in one branch only.
+    Levels are counted from the root, so that the main branches are on the same level. A value nearer to the root than
+    others stays itself on the lower levels. A label may occur in one branch only.
 
     >>> tree = {"Europe": {"West": ["France", "Spain"], "East": ["Poland"]}, "Asia": ["China"]}
     >>> rule = TaxonomyHierarchy.build({"tree": tree})
@@ -54,7 +54,7 @@ class TaxonomyHierarchy(Hierarchy):
 
 
 def _paths(node: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Every value with the groups above it, nearest first."""
+    """Every value with its groups, nearest first."""
     match node:
         case dict():
             for name, below in node.items():
@@ -63,7 +63,7 @@ def _paths(node: Any, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             for item in node:
                 yield from _paths(item, above)
         case None:
-            if above:  # a key without anything under it is itself a value
+            if above:  # a key without children is itself a value
                 yield above
         case bool() | int() | float() | str():
             text = as_text(node)
