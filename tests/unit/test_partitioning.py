@@ -249,7 +249,7 @@ def test_weights_spare_a_column() -> None:
 
 
 def test_metrics_without_cell_prices_are_refused() -> None:
-    with pytest.raises(NotApplicable, match="no loss on cells"):
+    with pytest.raises(NotApplicable, match="no cell losses"):
         run(LocalRecode(metric="discernibility"), crowd(), KAnonymity(k=2))
 
 

@@ -205,7 +205,7 @@ def wildcard_groups(table: EquivalenceClasses, data: Dataset, *, columns: Iterab
     empty = _overlaps(table, data)
     if empty.any() and table.blocks(len(table), columns) < len(table):
         raise NotApplicable(
-            "Empty cells match every value, and the sensitive column has too many values to count in each class."
+            "Equivalence classes overlap (empty cells match every value), and the sensitive column has too many values."
         )
     own = table.groups(columns=columns)
     if not empty.any():

@@ -1,4 +1,4 @@
-"""Means and covariances of chosen columns, plain and robust, and square roots that survive collinear columns."""
+"""Means and covariances, plain and robust, and matrix square roots for collinear columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAMPLE = 5_000
 
 
 def moments(matrix: Floats, part: str) -> tuple[Floats, Floats]:
-    """Mean and covariance over the rows without gaps."""
+    """Mean and covariance over complete rows."""
     complete = matrix[~np.isnan(matrix).any(axis=1)] if np.isnan(matrix).any() else matrix
     if len(complete) < 2:
         raise TooFewRows(
@@ -26,21 +26,21 @@ def moments(matrix: Floats, part: str) -> tuple[Floats, Floats]:
         mean, covariance = complete.mean(axis=0), np.atleast_2d(np.cov(complete, rowvar=False))
     if not np.isfinite(covariance).all():
         raise WrongKind(
-            f"{part}: the numbers are too large: their squares, which a variance needs, cannot be held by a computer.",
+            f"{part}: the numbers are too large to compute a variance.",
             fix="Divide the column by a power of ten first.",
         )
     return mean, covariance
 
 
 def square_root(covariance: Floats) -> Floats:
-    """A matrix R with R R' = covariance; collinear and constant columns are no obstacle."""
+    """A matrix R with R R' = covariance, also for collinear and constant columns."""
     values, vectors = np.linalg.eigh(covariance)
     root: Floats = vectors * np.sqrt(np.clip(values, 0.0, None))
     return root
 
 
 def robust_moments(matrix: Floats, part: str, random: np.random.Generator) -> tuple[Floats, Floats]:
-    """Location and scatter by the minimum covariance determinant (half of the rows cannot spoil it).
+    """Location and scatter by the minimum covariance determinant (breakdown point one half).
 
     Columns that depend linearly on others are handled by working in the space the rows span.
     """

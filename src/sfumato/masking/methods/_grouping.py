@@ -1,4 +1,4 @@
-"""Microaggregation in steps: place records in a space, group them, replace each by its group."""
+"""Building blocks of microaggregation: embed records in a space, group them, aggregate each group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ColumnGroup", "RecordSpace", "aggregate", "common_ancestor", "draw_c
 Groups = npt.NDArray[np.int32]
 
 _WIDEST = 4096
-"""Most coordinates a space may have; a hierarchy over ZIP codes or names would need more memory than the table."""
+"""Maximum number of coordinates of a space; large categorical columns would exceed memory."""
 
 _CELLS = 500_000_000
 """Most numbers a space may hold: 4 GB."""
@@ -36,7 +36,7 @@ class ColumnGroup(BaseModel):
     columns: Annotated[tuple[str, ...], Field(min_length=1)]
     """The columns of the group."""
     k: Annotated[int, Field(ge=2)]
-    """Smallest number of records in a group."""
+    """Minimum number of records per group."""
 
 
 def physical(series: pl.Series) -> pl.Series:

@@ -1,4 +1,4 @@
-"""What the masking methods share: which columns they mask, in which strata, and numbers without surprises."""
+"""Shared code of masking methods: column selection, strata, and checks of numbers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Strata:
 
 
 def split(frame: pl.DataFrame, names: tuple[str, ...]) -> Strata:
-    """The rows by their combination of values in ``names``; a gap counts as a value. No names: one stratum."""
+    """Group rows by their combination of values in ``names``; missing counts as a value. No names: one stratum."""
     if not names:
         return Strata(order=np.arange(frame.height, dtype=np.uint32), offsets=np.array([0, frame.height]))
     rows, row = numbered(frame, names)
@@ -60,7 +60,7 @@ def split(frame: pl.DataFrame, names: tuple[str, ...]) -> Strata:
 
 
 def numbered(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, str]:
-    """These columns with the number of each row beside them, under a name that none of them has."""
+    """These columns with a row index, under an unused name."""
     row = "row #"
     while row in names:
         row += "#"
@@ -68,13 +68,13 @@ def numbered(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, s
 
 
 def sorted_rows(series: pl.Series) -> Rows:
-    """Numbers of the rows that have a value, by value; equal values in the order of the rows, on any machine."""
+    """Row numbers sorted by value, without missing values; equal values in row order."""
     order = pl.DataFrame([series.alias("x")]).select(pl.arg_sort_by("x", nulls_last=True, maintain_order=True))
     return order.to_series().to_numpy()[: len(series) - series.null_count()].astype(np.uint32, copy=False)
 
 
 def refuse_not_finite(series: pl.Series) -> None:
-    """Refuse a column with NaN or infinity: neither is a number nor declared missing."""
+    """Refuse a column with NaN or infinity."""
     if series.dtype.is_float():
         bad = int((~series.is_finite()).sum() or 0)
         if bad:
@@ -101,13 +101,13 @@ def matrix_of(frame: pl.DataFrame, names: tuple[str, ...]) -> Floats:
 
 
 def weights_of(data: Dataset) -> Floats | None:
-    """The sampling weights, or None when the schema declares no weight column."""
+    """The sampling weights, or None if the schema declares no weight column."""
     names = [name for name in data.schema.names(Role.WEIGHT) if name in data.table.columns]
     return data.table.column(names[0]).cast(pl.Float64).to_numpy() if names else None
 
 
 class Masking(Step):
-    """Base of the methods that change the values of chosen columns and keep every row in its place."""
+    """Base class of methods that change the values of chosen columns and keep all rows in place."""
 
     kinds: ClassVar[frozenset[Kind]] = NUMERIC
     """Kinds of columns the method can mask."""
@@ -121,12 +121,12 @@ class Masking(Step):
     """Whether masked values depend on the weight column of the schema."""
 
     columns: tuple[str, ...] | None = None
-    """Columns to mask. Left out: every quasi-identifier and sensitive column of a kind the method can mask."""
+    """Columns to mask. Default: all quasi-identifier and sensitive columns of a suitable kind."""
     strata: tuple[str, ...] = ()
-    """Columns that split the table; rows are masked only among those that agree in all of them."""
+    """Stratification columns: rows are masked among rows that agree in all of them."""
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
-        """The columns this step masks in this table; refuses what does not exist or does not fit."""
+        """The columns that this step masks in this table; unknown or unsuitable ones are refused."""
         return fitting(data, self.columns, self.kinds, self.part_name(), self.strata)
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:

@@ -1,4 +1,4 @@
-"""Transition matrices of categories: how PRAM changes them, and how users undo that on average."""
+"""Transition matrices of PRAM, and unbiased estimation of the original frequencies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Frequencies:
 
     categories: tuple[Any, ...]
     counts: Floats
-    """Unbiased; one may be negative when its category is rare."""
+    """Unbiased estimates; negative values are possible for rare categories."""
     standard_errors: Floats
 
 
@@ -64,7 +64,7 @@ class TransitionMatrix:
     def generated(
         cls, categories: Sequence[Any], *, keep: float, groups: Sequence[Sequence[int]] | None = None
     ) -> TransitionMatrix:
-        """Each category stays with probability ``keep`` and else becomes another of its group, all alike.
+        """Each category stays with probability ``keep``, else it becomes another of its group with equal probability.
 
         ``groups`` are lists of positions in ``categories``; a category alone in its group always stays.
         """
@@ -90,7 +90,7 @@ class TransitionMatrix:
         return TransitionMatrix(categories=self.categories, probabilities=product / product.sum(axis=1, keepdims=True))
 
     def encode(self, series: pl.Series) -> Codes:
-        """Position of each value in the categories; the largest number where it is missing."""
+        """Position of each value in the categories; the number of categories if it is missing."""
         gap = np.iinfo(np.uint32).max
         known = pl.Series(list(self.categories), dtype=series.dtype, strict=False)
         codes = series.replace_strict(
@@ -113,7 +113,7 @@ class TransitionMatrix:
         return known.gather(np.minimum(codes, len(self.categories)))
 
     def draw(self, codes: Codes, random: np.random.Generator) -> Codes:
-        """A released category for each original one; gaps stay."""
+        """Draw a released category for each original one; missing values stay missing."""
         return _draw(codes, np.cumsum(self.probabilities, axis=1), random)
 
     def estimate(self, masked: pl.Series, weights: Floats | None = None) -> Frequencies:

@@ -1,4 +1,4 @@
-"""Random orthogonal matrix masking in blocks of records, so that it ends: O(n) blocks of a fixed size.
+"""Random orthogonal matrix masking (ROMM) in blocks of records, in linear time.
 
 Records are dealt at random into blocks; in each block the records' deviations from the block's mean are multiplied by a
 random orthogonal matrix. Sums and cross-products of every block stay, hence mean and covariance of the table.
@@ -23,8 +23,8 @@ _BATCH = 8192
 def rotate(matrix: Floats, ratio: float, random: np.random.Generator) -> None:
     """Rotate the rows of ``matrix`` in place; E|new - old|^2 is ``ratio`` times the variance.
 
-    Rows with gaps are rotated with those that have the same gaps, in the columns they have. Fewer than 3 such rows
-    are refused: two records can only be exchanged.
+    Rows with missing values are rotated with rows of the same missing pattern, in their present columns. Fewer than 3
+    such rows are refused: two records can only be exchanged.
     """
     missing = np.isnan(matrix)
     patterns, which = np.unique(missing, axis=0, return_inverse=True) if missing.any() else (missing[:1], None)

@@ -1,4 +1,4 @@
-"""The best grouping of a single column: least squared error, exactly."""
+"""Optimal univariate microaggregation: least squared error."""
 
 from __future__ import annotations
 

@@ -16,18 +16,17 @@ __all__ = ["AddCounterfeits"]
 
 
 class AddCounterfeits(Step):
-    """Adds made-up records among the real ones.
+    """Add fabricated records among the real ones.
 
-    An intruder who finds a matching record cannot be sure that it is of a real person; the share of counterfeits is
-    published, which ones they are is not. Preserves the marginals in expectation (and, with ``pieces``, the joint
-    distribution of the quasi-identifiers and that of all other columns). Weakens the dependence between the two by
-    about the share of counterfeits, and totals grow with the number of rows. Does not protect real people by itself:
-    their records are unchanged.
+    An attacker who finds a matching record cannot be sure that it belongs to a real person. The share of counterfeits
+    is published; which records are counterfeits is not. Preserves the marginals in expectation (and, with ``pieces``,
+    the joint distribution of the quasi-identifiers and that of all other columns). Weakens the dependence between the
+    two by about the share of counterfeits, and totals grow with the number of rows. Real records are unchanged, so it
+    does not protect real people by itself.
 
-    Counterfeits stand at random places. In identifier, household and person columns they get made-up values of the
-    same form (letters and lengths as in the column, whole numbers of its range), so that a pseudonym does not give
-    them away; put this step after ``pseudonymize``. A made-up name would not look like one: names must be removed, as
-    the pipeline does.
+    Counterfeits are placed at random. In identifier, household and person columns they get random values of the same
+    form (letters and lengths as in the column, whole numbers of its range), so that a pseudonym does not reveal them;
+    put this step after ``pseudonymize``. Random names are recognizable, so names must be removed, as the pipeline does.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -82,12 +81,12 @@ class AddCounterfeits(Step):
         order = place.copy()
         order[~real] = np.arange(data.rows, total)
         table = data.table.with_frame(pl.concat([frame, pl.DataFrame(made)])[order])
-        # No column is perturbed: what a real row says is true, and an intruder may rely on it.
+        # no column is perturbed: values of real rows are true, and an adversary may rely on them
         return Change(table=table, rows=place, public={"columns": []})
 
 
 def _made_up(series: pl.Series, count: int, random: np.random.Generator) -> pl.Series:
-    """Values of the form of the column's own, which may be somebody's by chance; missing where no form is known."""
+    """Random values of the same form as the column's; missing if the form is unknown."""
     known = series.drop_nulls()
     if len(known) and series.dtype == pl.String:
         sample = known.sample(min(len(known), 1000), seed=int(random.integers(2**31)))

@@ -1,4 +1,4 @@
-"""Categorization of numbers."""
+"""Categorization of numbers into intervals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ __all__ = ["Categorize"]
 
 
 class Categorize(Masking):
-    """Replaces numbers by the interval they lie in, written as text such as ``[20, 30)``.
+    """Replace numbers by intervals, written as text such as ``[20, 30)``.
 
-    A released row stays true: the person's value lies in the interval. Preserves the order of people up to ties.
-    Does not make small intervals safe: an interval with one person in it still names that person; check with a model.
-    Breaks found from the data (``bins``) are values of the data and can be read off the release; write ``breaks`` if
-    they must not be.
+    Truthful: the person's value lies in the interval. Preserves the order of people up to ties. Does not protect people
+    who are alone in an interval; check the result with a privacy model. Breaks computed from the data (``bins``) are
+    data values and visible in the release; use ``breaks`` to avoid this.
 
     Missing values stay missing.
 
@@ -49,11 +48,11 @@ class Categorize(Masking):
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
 
     breaks: Annotated[tuple[float, ...], Field(min_length=1)] | None = None
-    """Where intervals end and begin, rising; a value equal to a break belongs to the interval above it."""
+    """Interval boundaries, ascending; a value equal to a break belongs to the interval above it."""
     bins: Annotated[int, Field(ge=2, le=1000)] | None = None
-    """Instead of breaks: how many intervals to make from the data."""
+    """Instead of ``breaks``: the number of intervals to compute from the data."""
     by: Literal["width", "quantile"] = "width"
-    """With ``bins``: intervals of the same width, or with about the same number of people."""
+    """With ``bins``: intervals of equal width, or with about equal numbers of people."""
 
     @model_validator(mode="after")
     def _one(self) -> Categorize:
@@ -67,7 +66,7 @@ class Categorize(Masking):
 
     def apply(self, data: Dataset, context: Context) -> Change:
         if self.strata:
-            raise BadParameter("categorize: `strata` makes no sense here; intervals must mean the same in every row.")
+            raise BadParameter("categorize: `strata` is not supported; intervals must be the same for all rows.")
         names, frame = self.chosen(data), data.table.frame
         masked = []
         for name in names:

@@ -1,4 +1,4 @@
-"""Generalize: make quasi-identifiers coarser, one level per column, until the models hold."""
+"""Full-domain generalization: one hierarchy level per quasi-identifier, chosen so that the privacy models hold."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Level = Annotated[int, Field(ge=0)]
 class Generalize(Step):
     """Replace every value of a quasi-identifier by its label at one level of the column's hierarchy.
 
-    All models of the recipe hold in the result. Of all combinations of levels that allow this, the one with the lowest
-    loss is taken: proven so with ``search: optimal``, and with a stated distance to the bound otherwise. Rows in
-    classes that fail the models may be suppressed up to a share; which ones follows from the levels.
+    All models of the recipe hold in the result. Of all combinations of levels with this property, the one with the
+    lowest information loss is chosen: proven with ``search: optimal``, else with a stated gap to a lower bound. Rows in
+    equivalence classes that fail the models are suppressed, up to a limit.
 
-    Every value stays true, only coarser. The step does not protect against what the models do not speak of: k-anonymity
-    alone says nothing of sensitive values that all rows of a class share.
+    Truthful: values are coarsened, never altered. The step protects only as far as the models do: k-anonymity alone
+    does not prevent all rows of a class from sharing a sensitive value.
     """
 
     truthful: ClassVar[bool] = True
@@ -54,26 +54,26 @@ class Generalize(Step):
     )
 
     search: Literal["optimal", "heuristic"] = "optimal"
-    """Prove the best levels, or look for good ones within ``seconds``."""
+    """``optimal`` proves the best levels; ``heuristic`` searches for good ones within ``seconds``."""
     suppression: Share = 0.0
     """Largest share of the rows that may be suppressed."""
     metric: MetricName = "loss"
-    """What to lose least of: the name of a metric, or a name with its parameters."""
+    """Loss metric to minimize: a name, or a name with parameters."""
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
-    """How much each column counts in the metric; 1 when left out."""
+    """Weight of each column in the metric. Default: 1."""
     lowest: dict[str, Level] = {}
-    """Lowest level allowed, by column; 0 when left out."""
+    """Lowest allowed level, by column. Default: 0."""
     highest: dict[str, Level] = {}
-    """Highest level allowed, by column; the root when left out."""
+    """Highest allowed level, by column. Default: the root."""
     suppressed: Literal["remove", "star"] = "remove"
-    """Leave suppressed rows out, or keep them with ``*`` in the quasi-identifiers."""
+    """Remove suppressed rows, or keep them with ``*`` in the quasi-identifiers."""
     only: tuple[str, ...] | None = None
-    """Suppress only these columns of such a row where that is enough; rows that still fail are suppressed whole."""
+    """Suppress only these columns of a row if that is enough; rows that still fail are suppressed completely."""
     minimal: bool = False
-    """Also report every minimal combination of levels: one that meets the models while nothing below it does."""
+    """Also report all minimal combinations of levels: those that meet the models while no lower combination does."""
     seconds: Annotated[float, Field(gt=0)] | None = None
-    """Stop after so long with the best so far, and say how far from the best possible it may be. Left out, a proof
-    takes as long as it takes, and the heuristic 30 seconds."""
+    """Time limit. The search then returns the best result so far and its gap to the lower bound. Default: no limit for
+    ``optimal``, 30 seconds for ``heuristic``."""
 
     def apply(self, data: Dataset, context: Context) -> Change:
         table = _compressed(data, context, metric_of(self.metric))
@@ -94,7 +94,7 @@ class Generalize(Step):
     def decide(
         self, table: EquivalenceClasses, context: Context
     ) -> tuple[LatticeSpace, Node, dict[str, Any], dict[str, Any]]:
-        """Search on a compressed table: the space, the levels chosen in it, and what may be said of them to whom."""
+        """Search a compressed table: the space, the chosen levels, and their public and private outcome."""
         from sfumato.masking.search.lattice.minimal import minimal_nodes
         from sfumato.masking.search.lattice.optimal import LARGEST
         from sfumato.masking.search.lattice.optimal import search as prove
@@ -132,7 +132,7 @@ class Generalize(Step):
             nodes = minimal_nodes(space, within)
             public["minimal"] = [dict(zip(table.columns, levels, strict=True)) for levels in nodes]
         private = {
-            # A score of all records, less that of the released ones, would tell how many were left out.
+            # the score is private: with the score of the released records it would reveal the number of suppressed ones
             "score": best.score,
             **({} if found.optimal else {"bound": found.bound}),
             "suppressed": best.shape.suppressed,
@@ -163,7 +163,7 @@ class Generalize(Step):
         return LevelRange(low=low, high=high)
 
     def fates(self, space: LatticeSpace, best: Node) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which combinations are suppressed whole, and which in the columns of ``only`` alone."""
+        """Which combinations are suppressed completely, and which only in the columns of ``only``."""
         of, kept = space.assign(best.levels)
         shown = kept[of]
         partly = np.zeros_like(shown)
@@ -174,7 +174,7 @@ class Generalize(Step):
     def _transform(
         self, data: Dataset, space: LatticeSpace, best: Node
     ) -> tuple[pl.DataFrame, npt.NDArray[np.int64] | None, int]:
-        """The frame at the chosen levels, the rows it came from, and how many rows were suppressed whole."""
+        """The frame at the chosen levels, its row map, and the number of completely suppressed rows."""
         table = space.table
         assert table.of_row is not None
         whole, partly = (fate[table.of_row] for fate in self.fates(space, best))
@@ -203,7 +203,7 @@ def _compressed(data: Dataset, context: Context, metric: LossMetric) -> Equivale
         )
     if not context.models:
         raise BadParameter(
-            "generalize: the recipe names no privacy model, so there is nothing to reach.",
+            "generalize: the recipe has no privacy model.",
             fix="Add for example `models: [k-anonymity: 5]`.",
         )
     for name in data.quasi:
@@ -212,7 +212,7 @@ def _compressed(data: Dataset, context: Context, metric: LossMetric) -> Equivale
             raise NotApplicable(
                 f"generalize: empty cells of `{name}` are declared `{meaning}`: they match every value, so classes "
                 "overlap, which the search over levels cannot handle.",
-                fix="Declare them `missing: category`, or fill them first. `sfumato check` judges such tables exactly.",
+                fix="Declare them `missing: category`, or fill them first. `sfumato check` evaluates such tables.",
                 column=name,
             )
     track = tuple(dict.fromkeys((*data.sensitive, *([metric.target] if metric.target is not None else []))))
@@ -222,7 +222,7 @@ def _compressed(data: Dataset, context: Context, metric: LossMetric) -> Equivale
 def _passing_with_stars(
     space: LatticeSpace, best: Node, failed: npt.NDArray[np.bool_], only: tuple[str, ...]
 ) -> npt.NDArray[np.bool_]:
-    """Which of the failed combinations pass among themselves once ``only`` shows ``*``."""
+    """Which failed combinations pass among themselves once the columns of ``only`` are ``*``."""
     table = space.table
     if any(rule.about_table or rule.about_absent for rule in space.rules):
         return np.zeros(len(table), dtype=np.bool_)
@@ -245,7 +245,7 @@ def _passing_with_stars(
 
 
 def _only(table: EquivalenceClasses, chosen: npt.NDArray[np.bool_]) -> EquivalenceClasses:
-    """Some of the combinations as a table of their own; the whole table stays the reference."""
+    """Select combinations as a table; the reference distribution stays that of the whole table."""
     place = np.cumsum(chosen) - 1
     tracked = {}
     for name, column in table.tracked.items():
@@ -266,7 +266,7 @@ def _only(table: EquivalenceClasses, chosen: npt.NDArray[np.bool_]) -> Equivalen
 def _refuse_unreachable(space: LatticeSpace) -> None:
     if space.least > space.rows:
         raise TooFewRows(
-            f"The table has {space.rows} rows, but the models ask for classes of at least {space.least}.",
+            f"The table has {space.rows} rows, but the models require equivalence classes of at least {space.least}.",
             fix=f"At most k = {space.rows} can be reached, with all rows in one class.",
             rows=space.rows,
             least=space.least,
@@ -274,7 +274,7 @@ def _refuse_unreachable(space: LatticeSpace) -> None:
 
 
 def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool) -> Unmet:
-    """Which model stands in the way, and what could be reached."""
+    """The error for an infeasible search: which model fails, and the best feasible value."""
     facts: dict[str, Any] = {}
     parts: list[str] = []
     for rule in space.rules:
@@ -284,14 +284,14 @@ def _unmet(space: LatticeSpace, within: LevelRange, share: float, finished: bool
         parts.append(f"{rule.name} wants {sign} {rule.wanted:g} and the coarsest table gives {worst:.6g}")
     if not finished:
         return Unmet(
-            "No combination of levels that meets the models was found in the time given.",
-            fix="Give more `seconds`, or raise `suppression`.",
+            "No combination of levels that meets the models was found within the time limit.",
+            fix="Increase `seconds` or `suppression`.",
             closest=facts,
         )
     return Unmet(
         f"No combination of levels meets the models with at most {share:.1%} of the rows suppressed: "
         + "; ".join(parts)
         + ".",
-        fix="Ask for a value that can be reached, raise `highest` or raise `suppression`.",
+        fix="Relax the model, or increase `highest` or `suppression`.",
         closest=facts,
     )

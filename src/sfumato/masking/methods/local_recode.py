@@ -1,4 +1,4 @@
-"""Local recoding: each small group of rows becomes just as coarse as it must, and no row is left out."""
+"""Local recoding by clustering: each cluster of rows is generalized as little as necessary; no row is suppressed."""
 
 from __future__ import annotations
 
@@ -33,15 +33,14 @@ __all__ = ["LocalRecode"]
 
 
 class LocalRecode(Step):
-    """Put alike rows into clusters that meet the models, and show in each the lowest groups that hold all its values.
+    """Cluster similar rows so that the models hold, and generalize each cluster to its lowest common groups.
 
-    Keeps every row and far more detail than one level per column, because the same value may be shown as it is in one
-    row and coarsened in another. That is also its loss: labels of different levels stand side by side in a column, so
-    counting a value means reading the hierarchy. Values are coarsened, never altered. A cluster protects as much as
-    the models say and no more; clusters follow similarity, so rows that look alike in the quasi-identifiers may also
-    agree in a sensitive column unless a model forbids it.
+    Keeps every row and more detail than full-domain generalization, because the same value may be generalized in one
+    row and not in another. A column therefore mixes labels of several levels, and analyses must use the hierarchy to
+    count values. Truthful: values are coarsened, never altered. Protects only as far as the models do: rows of a
+    cluster are similar and may share a sensitive value unless a model forbids it.
 
-    The clusters are good, not optimal: the problem is NP-hard and no distance to the optimum is claimed.
+    The clustering is a heuristic: the problem is NP-hard, and no bound on the distance to the optimum is given.
     """
 
     truthful = True
@@ -56,13 +55,13 @@ class LocalRecode(Step):
     )
 
     metric: MetricName = "loss"
-    """Loss metric whose cell losses are kept low; one that losses cells, such as `loss`, `ncp` or `precision`."""
+    """Loss metric to minimize. It must have cell losses: `loss`, `ncp`, `precision` or `entropy`."""
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
-    """How much the detail of a column counts; 1 for columns not named."""
+    """Weight of each column. Default: 1."""
     block: Annotated[int, Field(ge=50)] = 3000
-    """How many different rows look for neighbours among each other. Larger is slower and rarely better."""
+    """Number of distinct rows per block of the neighbour search. Larger is slower and rarely better."""
     passes: Annotated[int, Field(ge=0)] = 3
-    """How often all clusters are gone through again to dissolve them or move rows."""
+    """Number of local-search passes that dissolve clusters or move rows."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, (*data.quasi, *data.sensitive)),)
@@ -78,7 +77,7 @@ class LocalRecode(Step):
         varies = any(len(hierarchy.leaves) > 1 for hierarchy in table.hierarchies)
         if varies and all(not level.any() for column in losses.cells for level in column):
             raise NotApplicable(
-                f"The metric `{metric.part_name()}` puts no loss on cells, so it cannot guide local recoding.",
+                f"The metric `{metric.part_name()}` has no cell losses, so it cannot guide local recoding.",
                 fix="Use `loss`, `ncp`, `precision` or `entropy`.",
             )
         trees = hierarchy_arrays(table, losses.cells, losses.weights)
@@ -120,7 +119,7 @@ def _unweighted(trees: HierarchyArrays, levels: npt.NDArray[np.int16], weights: 
 
 
 def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) -> float:
-    """1 minus the mean loss of detail per cell: what is left of the columns' detail, from 0 to 1."""
+    """1 minus the mean loss per cell: the share of detail that is kept."""
     total = 0.0
     for name, series in zip(names, shown, strict=True):
         hierarchy = data.bound_hierarchy(name)

@@ -1,4 +1,4 @@
-"""Aggregation of small categories."""
+"""Merging of rare categories."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["MergeRare"]
 
 
 class MergeRare(Masking):
-    """Merges categories that few people have into one, called ``other``.
+    """Merge rare categories into one, called ``other``.
 
-    Afterwards every category of a masked column has at least ``min_count`` people: when the merged one is still too
-    small, the next rarest joins it, until it is large enough or everything is merged. A released row stays true.
-    Preserves the frequencies of the common categories exactly. Does not look at combinations of columns: two common
-    categories together can still single somebody out.
+    Afterwards every category of a masked column has at least ``min_count`` people: if the merged category is still too
+    small, the next rarest is added, until it is large enough or everything is merged. Truthful. Preserves the
+    frequencies of the common categories exactly. Combinations of columns are not considered: two common categories
+    together can still single out a person.
 
     Missing values stay missing and do not count as a category.
 
@@ -46,9 +46,9 @@ class MergeRare(Masking):
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
 
     min_count: Annotated[int, Field(ge=2)]
-    """Fewest people a released category may have (in each stratum, where strata are given)."""
+    """Minimum number of people per released category (per stratum, if strata are given)."""
     label: str = "other"
-    """What the merged category is called."""
+    """Label of the merged category."""
 
     @classmethod
     def pooled_label(cls, parameters: Mapping[str, Any]) -> str:
@@ -65,7 +65,7 @@ class MergeRare(Masking):
             values = pl.DataFrame([*strata, series.alias("value")])
             counts = values.filter(pl.col("value").is_not_null()).group_by([*by, "value"]).len()
             counts = counts.sort("len", "value")
-            # A category goes when it is small, or when those before it do not yet make up a large one.
+            # a category is merged if it is rare, or if the rarer ones together are still too small
             running = pl.col("len").cum_sum() - pl.col("len")
             small = pl.col("len") < self.min_count
             before = running.over(by) if by else running

@@ -31,20 +31,19 @@ _UNIVARIATE = frozenset({"individual", "optimal"})
 
 
 class Microaggregate(Masking):
-    """Replaces the values of at least k similar records by the group's mean, median or most frequent category.
+    """Replace the values of groups of at least k similar records by the group's mean, median or most frequent category.
 
-    Preserves column means (exactly, with the mean and without weights or rounding to dates) and, the more the smaller
-    k is, covariances; it lowers variances. With one group of columns holding all quasi-identifiers every released
-    combination is shared by k records, so the release is k-anonymous in them. With several groups of columns, or
-    column by column (``individual``, ``optimal``), it is not: an intruder who knows k intersects the groups.
-    ``fuzzy`` draws each value at random from the nearby groups, which blurs that intersection, and gives up both the
-    exact means and k-anonymity.
+    Preserves column means (exactly, with the mean and without weights or rounding to dates) and, the more the smaller k
+    is, covariances; it lowers variances. If one group of columns contains all quasi-identifiers, every released
+    combination is shared by k records, so the release is k-anonymous in them. With several groups of columns, or column
+    by column (``individual``, ``optimal``), it is not: an attacker who knows k intersects the groups. ``fuzzy`` draws
+    each value at random from the nearby groups, which hampers that intersection and gives up the exact means and
+    k-anonymity.
 
-    Distances are Euclidean on standardized numbers; categories are as far apart as their hierarchy says (0 to 1), so
-    mixed tables work. Records with gaps are grouped with those that have the same gaps; where fewer than k records
-    share a pattern of gaps, their other values in the group become missing too: they show nothing, and there may be
-    fewer than k of them. Whole numbers become decimal where the mean is. A table (or stratum) of fewer than k records
-    is refused.
+    Distances are Euclidean on standardized numbers; the distance of categories is defined by their hierarchy (0 to 1),
+    so mixed tables work. Records with missing values are grouped with those that have the same missing columns; if
+    fewer than k records share a pattern, their other values in the group become missing too. Whole numbers become
+    decimal if the mean is. A table (or stratum) of fewer than k records is refused.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -79,27 +78,28 @@ class Microaggregate(Masking):
     )
 
     k: Annotated[int, Field(ge=2)] | None = None
-    """Smallest number of records in a group. Not needed when ``groups`` gives one for each."""
+    """Minimum number of records per group. Not needed if ``groups`` gives one for each."""
     groups: tuple[ColumnGroup, ...] = ()
     """Groups of columns that are microaggregated separately, each with its own k:
-    ``[{columns: [age, zip], k: 3}, {columns: [pay, rent], k: 8}]``. Left out: all chosen columns are one group."""
+    ``[{columns: [age, zip], k: 3}, {columns: [pay, rent], k: 8}]``. Default: all chosen columns form one group."""
     algorithm: Literal["mdav", "v-mdav", "projection", "individual", "optimal"] = "mdav"
-    """``mdav``: groups of k around far-off records. ``v-mdav``: the same with k to 2k-1 members. ``projection``: runs
+    """``mdav``: groups of k around distant records. ``v-mdav``: the same with k to 2k-1 members. ``projection``: runs
     of k along the first principal component (fast, for millions of records). ``individual``: each column alone, runs
     of k in its order (individual ranking). ``optimal``: each column alone, least squared error (Hansen-Mukherjee)."""
     gamma: Annotated[float, Field(ge=0)] = 0.2
-    """V-MDAV only: a group takes one more record when it is nearer than gamma times that record's own nearest."""
+    """V-MDAV only: a group takes one more record if it is nearer than gamma times the distance to that record's nearest
+    neighbour."""
     aggregate: Literal["mean", "median"] = "mean"
-    """What a group's numbers become. The (lower) median is a value of the data, the mean need not be."""
+    """Aggregate of a group's numbers. The (lower) median is a data value; the mean need not be."""
     categories: Literal["mode", "generalize"] = "mode"
-    """What a group's categories become: the most frequent one, or the label of the hierarchy that covers all."""
+    """Aggregate of a group's categories: the most frequent one, or the lowest common label of the hierarchy."""
     standardize: bool = True
-    """Whether numbers are brought to mean 0 and standard deviation 1 before distances are taken."""
+    """Whether to standardize numbers (mean 0, standard deviation 1) before computing distances."""
     weighted: bool = False
     """Whether means are weighted by the weight column (keeps weighted means instead of plain ones)."""
     fuzzy: Annotated[float, Field(gt=1, le=5)] | None = None
     """Fuzziness m of the probabilistic variant: each value is drawn from nearby groups by membership
-    d^(-2/(m-1)), each column by itself. Near 1: the nearest group; 2: spread out. Left out: no randomness."""
+    d^(-2/(m-1)), each column by itself. Near 1: the nearest group; 2: spread out. Default: no randomness."""
 
     @model_validator(mode="after")
     def _complete(self) -> Microaggregate:
@@ -109,7 +109,7 @@ class Microaggregate(Masking):
         if self.groups and (self.columns is not None or self.k is not None):
             raise ValueError("give either `groups` (each with its k) or `columns` and `k`, not both")
         if len(set(named)) != len(named):
-            raise ValueError("a column stands in two of the `groups`")
+            raise ValueError("a column is in two of the `groups`")
         return self
 
     @classmethod
@@ -120,7 +120,7 @@ class Microaggregate(Masking):
         weights = data.schema.names(Role.WEIGHT) if self.weighted else ()
         beside = (*self.strata, *(name for name in weights if name in data.table.columns))
         tasks = self._tasks(data)
-        if self.fuzzy is not None:  # one stream of random numbers for all columns
+        if self.fuzzy is not None:  # one random stream for all columns
             return ((self, tuple(dict.fromkeys([*(name for names, _ in tasks for name in names), *beside]))),)
         return tuple(
             (self.model_copy(update={"groups": (), "columns": names, "k": k}), tuple(dict.fromkeys((*names, *beside))))
@@ -220,7 +220,7 @@ class Microaggregate(Masking):
 
 
 def _gap_pattern(frame: pl.DataFrame, names: tuple[str, ...]) -> np.ndarray[Any, Any] | None:
-    """A number per row that says which of the columns are missing; None when none ever is."""
+    """A code per row for its pattern of missing columns; None if nothing is missing."""
     holey = [name for name in names if frame.get_column(name).null_count()]
     if not holey:
         return None
@@ -236,7 +236,7 @@ def _same_gaps(rows: Rows, gaps: np.ndarray[Any, Any] | None) -> list[Rows]:
 
 
 def _assemble(original: pl.Series, pieces: list[pl.Series], rows: list[Rows]) -> pl.Series:
-    """The pieces put back in their rows; rows that no piece covers were missing and stay so."""
+    """Assemble the pieces by row; rows without a piece are missing."""
     if not pieces:
         return original
     dtype = next((p.dtype for p in pieces if p.dtype != original.dtype), original.dtype)

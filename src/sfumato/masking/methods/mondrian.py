@@ -1,4 +1,4 @@
-"""Mondrian: cut the table into boxes, again and again, as long as every box meets the models."""
+"""Mondrian multidimensional partitioning: cut the table recursively as long as every part meets the models."""
 
 from __future__ import annotations
 
@@ -31,20 +31,19 @@ Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 _MOST_COLUMNS = 62
-"""Columns tried in vain are bits of one number."""
+"""Maximum number of columns: columns that were tried are bits of one integer."""
 _ORDERED = (Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME)
 
 
 class Mondrian(Step):
-    """Cut the rows into boxes, one column at a time, and show in each box the range of its values.
+    """Partition the rows into boxes, one column at a time, and release the range of values of each box.
 
     Numbers and dates are cut at the median, categories along their hierarchy (without one, in the order of their
     values). A cut is made only if every part still meets all models of the recipe, so the result meets them too. Keeps
-    all rows, and adapts to the data: dense regions stay fine. Values become ranges (``20-29``, ``[0.5, 1.5]``), groups,
-    sets (``{a, b}``) or means. Ranges are those of the values in the box, so the smallest and largest are real values.
+    all rows and adapts to the density of the data. Values become ranges (``20-29``, ``[0.5, 1.5]``), groups, sets
+    (``{a, b}``) or means. The ends of a range are data values.
 
-    Greedy and deterministic; not optimal, and no distance to the optimum is claimed. With ``values: mean`` the rows no
-    longer say the truth about each person.
+    Greedy and deterministic; no bound on the distance to the optimum is given. Truthful, except with ``values: mean``.
     """
 
     truthful = True
@@ -59,13 +58,13 @@ class Mondrian(Step):
     with the median value are shared out, and groups of a hierarchy that are too small are put together. Finer, but
     boxes overlap."""
     values: Literal["range", "mean", "set"] = "range"
-    """What a box shows of a number or date: its range, its mean, or the set of its values. Categories show the lowest
-    common group of their hierarchy, or the set of values."""
+    """Released form of numbers and dates in a box: range, mean, or set of values. Categories are released as the lowest
+    common group of their hierarchy, or as a set."""
     choose: Literal["gain", "widest", "entropy"] = "gain"
-    """Which column is cut next: the one whose cut saves most loss of detail (gain), the one whose values in the box
-    are spread widest (as in the original paper), or the one with the highest entropy."""
+    """The column to cut next: the one whose cut saves most information loss (``gain``), with the widest range in the
+    box (``widest``, as in the original paper), or with the highest entropy."""
     weights: dict[str, Annotated[float, Field(ge=0, le=1e9)]] = {}
-    """How much the detail of a column counts; 1 for columns not named. A column of weight 0 is never cut."""
+    """Weight of each column. Default: 1. A column of weight 0 is never cut."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, (*data.quasi, *data.sensitive)),)
@@ -104,7 +103,7 @@ class Mondrian(Step):
         unknown = [name for name in self.weights if name not in data.quasi]
         if unknown:
             raise BadParameter(
-                f"mondrian: `{unknown[0]}` has a weight but is no quasi-identifier.",
+                f"mondrian: `{unknown[0]}` has a weight but is not a quasi-identifier.",
                 fix=f"Quasi-identifiers: {', '.join(data.quasi)}.",
             )
         if len(data.quasi) > _MOST_COLUMNS:
@@ -139,7 +138,7 @@ class Mondrian(Step):
 
 
 class _Boxes:
-    """A finished partition: the box of each unit, and the first and last place of each box on each axis."""
+    """A finished partition: the box of each unit, and the first and last position of each box on each axis."""
 
     def __init__(self, unit: Ints, place: Codes, starts: Ints) -> None:
         ends = np.append(starts[1:], len(unit))
@@ -150,7 +149,7 @@ class _Boxes:
 
 
 def _without_number_bands(data: Dataset) -> Dataset:
-    """The same table where numbers and dates have no hierarchy: they are cut anywhere."""
+    """The table without hierarchies of numbers and dates, which may be cut anywhere."""
     columns = dict(data.schema.columns)
     for name in data.quasi:
         if data.kind(name) in _ORDERED:
@@ -159,7 +158,7 @@ def _without_number_bands(data: Dataset) -> Dataset:
 
 
 def _by_rows(table: EquivalenceClasses, data: Dataset) -> EquivalenceClasses:
-    """Every row a unit of its own, so that rows with equal values can be shared out."""
+    """One unit per row, so that rows with equal values can be separated."""
     assert table.of_row is not None
     rows = np.arange(len(table.of_row), dtype=np.int32)
     ones = np.ones(len(rows), dtype=np.int64)
@@ -201,7 +200,7 @@ def _cut_all(
     by: int,
     watch: Progress,
 ) -> _Boxes:
-    """Cut in rounds: all boxes that can still be cut are cut once, judged together, and uncut where a part fails."""
+    """Cut in rounds: cut every open box once, evaluate all parts together, and undo cuts with a failing part."""
     count = len(place)
     place, weight, unit = place.copy(), table.sizes.copy(), np.arange(count)
     spare = np.empty_like(place), np.empty_like(weight), np.empty_like(unit)
@@ -266,7 +265,7 @@ def _runs(starts: Ints, ends: Ints, cut: npt.NDArray[np.bool_]) -> _Runs:
 
 
 def _judge(runs: _Runs, unit: Ints, conditions: Conditions, parents: int) -> npt.NDArray[np.bool_]:
-    """Which boxes may stay cut: every one of their children meets the models."""
+    """Which cuts are valid: those whose children all meet the models."""
     table = conditions.table
     count = len(runs.starts)
     of = np.full(len(table), count, dtype=np.int64)

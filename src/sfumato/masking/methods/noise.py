@@ -20,23 +20,21 @@ from sfumato.schema import Dataset
 __all__ = ["Noise"]
 
 _CHUNK = 1 << 18
-"""Rows that are masked at a time, so that the noise of a long table never stands in memory as a whole."""
+"""Rows masked at a time, to limit memory."""
 
 
 class Noise(Masking):
-    """Adds random noise to numbers.
+    """Add random noise to numbers.
 
-    ``variance_ratio`` means the same in every variant: variance of the noise divided by the variance of the column
-    (for ``robust`` and ``outlier-aware`` its robust variance, which for skewed columns such as incomes is many times
-    smaller: so is the noise).
-    Preserves means in expectation; what else is kept depends on the variant (see the field). Does not protect
-    extreme values much: an outlier plus small noise is still the outlier (``outlier-aware`` gives those more), and an
-    intruder who knows the variance links by likelihood. Noise whose variance is a share of the data's keeps sums of
-    groups close to the truth. It is not differential privacy.
+    ``variance_ratio`` is the variance of the noise divided by the variance of the column in every variant (for
+    ``robust`` and ``outlier-aware``, divided by the robust variance, which is much smaller for skewed columns such as
+    incomes). Preserves means in expectation; what else is preserved depends on the variant (see the field). Extreme
+    values are hardly protected: an outlier with small noise is still an outlier (``outlier-aware`` adds more noise
+    there), and an attacker who knows the variance links by likelihood. It is not differential privacy.
 
     From a release, :meth:`recover` gives unbiased estimates of the original mean and covariance. Whole numbers become
-    decimal (add a ``round`` step, but mind that rounding to whole numbers can take small noise off again). Missing
-    values stay missing; a constant column stays as it is; collinear columns stay collinear under ``correlated``.
+    decimal (add a ``round`` step, but note that rounding can remove small noise). Missing values stay missing; a
+    constant column is unchanged; collinear columns stay collinear under ``correlated``.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -82,7 +80,7 @@ class Noise(Masking):
     robust distance is beyond the 97.5 % point. ``orthogonal``: random rotations of records in blocks (ROMM), which
     keep mean and covariance exactly."""
     outlier_factor: Annotated[float, Field(ge=1, le=100)] = 4.0
-    """Outlier-aware only: how many times the noise variance an outlying record gets."""
+    """Outlier-aware only: factor of the noise variance for outlying records."""
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame

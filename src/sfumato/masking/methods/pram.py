@@ -23,16 +23,15 @@ _TICK = "\x1f"
 
 
 class Pram(Masking):
-    """Changes categories at random by a published transition matrix (PRAM, the post-randomization method).
+    """Post-randomization method (PRAM): change categories at random by a published transition matrix.
 
-    Preserves frequencies in expectation when ``invariant``; otherwise users recover unbiased frequencies from the
-    release and the published matrix: ``TransitionMatrix.estimate`` does it, with standard errors. Every record
-    becomes deniable, as far as the matrix is from the identity. Does not keep dependencies between columns that are
-    masked one by one (``joint`` does), can create impossible combinations, and leaves rare categories in the file:
-    who shows one has it with a probability that the intruder computes from the matrix. It is local differential
-    privacy only if no entry of the matrix is zero.
+    Preserves frequencies in expectation if ``invariant``; otherwise users estimate unbiased frequencies from the
+    release and the published matrix (``TransitionMatrix.estimate``, with standard errors). Does not preserve
+    dependencies between columns that are masked separately (``joint`` does) and can create impossible combinations.
+    Rare categories stay in the file, and an attacker can compute the probability that a person really has one. It is
+    local differential privacy only if no entry of the matrix is zero.
 
-    Missing values stay missing. A column with one category stays as it is.
+    Missing values stay missing. A column with one category is unchanged.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -69,16 +68,16 @@ class Pram(Masking):
     )
 
     keep: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Probability (a fraction) that a category stays; the rest is shared alike by the others of its group.
-    Needed for columns without a ``matrix``."""
+    """Probability that a category stays; the others of its group share the rest equally. Required for columns without a
+    ``matrix``."""
     matrix: dict[str, dict[str, dict[str, float]]] = {}
     """Transition matrices by column: ``{sex: {F: {F: 0.9, M: 0.1}, M: {F: 0.2, M: 0.8}}}``; each row sums to 1, an
     entry left out is 0."""
     invariant: bool = False
-    """Whether the matrix is turned into one that keeps the frequencies (of each stratum) in expectation. The release
-    then publishes the matrix it was made from: the turned one would tell the exact original frequencies."""
+    """Whether to make the matrix invariant, so that frequencies (of each stratum) are preserved in expectation. The
+    release publishes the matrix before this: the invariant one would reveal the exact original frequencies."""
     joint: bool = False
-    """Whether the columns change together, as one variable of all combinations that occur."""
+    """Whether columns change together, as one variable of all combinations that occur."""
     groups: dict[str, tuple[tuple[str, ...], ...]] = {}
     """By column, groups of categories; a category becomes only another of its group:
     ``{region: [[north, south], [east, west]]}``. Categories in no group stay."""
@@ -163,7 +162,7 @@ def _text(value: Any) -> str:
 
 
 def _parsed(label: str, series: pl.Series) -> Any:
-    """A category of the matrix that the column does not hold at present, in the column's type."""
+    """A category of the matrix that does not occur in the column, in the column's type."""
     if series.dtype == pl.Boolean and label in ("true", "false"):
         return label == "true"
     if series.dtype.is_integer() and re.fullmatch(r"-?\d+", label):
@@ -175,7 +174,7 @@ def _parsed(label: str, series: pl.Series) -> Any:
 
 
 def _joined(frame: pl.DataFrame, names: tuple[str, ...]) -> pl.Series:
-    """All combinations as one text column; a row with a gap in any of the columns is a gap."""
+    """All combinations as one text column; missing if any of the columns is."""
     return frame.select(pl.concat_str([pl.col(n).cast(pl.String) for n in names], separator=_TICK).alias("joint"))[
         "joint"
     ]

@@ -1,4 +1,4 @@
-"""Replace identifiers by pseudonyms that only the holder of a key can make again."""
+"""Keyed pseudonyms for identifiers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _KEY_BYTES = 32
 class Pseudonymize(Step):
     """Replace identifiers by keyed pseudonyms (HMAC-SHA-256): the same person gets the same pseudonym.
 
-    Preserves which rows belong to one person, within a file and across files made with the same key and scope.
-    Protects against dictionary attacks on the identifier as long as the key stays secret. Does not protect the
-    quasi-identifiers, and how often a pseudonym occurs stays visible. The key lives in a file of its own, is made
-    with operating-system randomness when that file does not exist yet, and never enters the release.
+    Preserves which rows belong to one person, within a file and across files with the same key and scope. Protects
+    against dictionary attacks on the identifier as long as the key is secret. Does not protect the quasi-identifiers,
+    and the frequency of a pseudonym stays visible. The key is stored in a separate file, is generated from
+    operating-system randomness if that file does not exist, and is never part of the release.
     """
 
     truthful = True
@@ -47,16 +47,16 @@ class Pseudonymize(Step):
     )
 
     key: InputFile
-    """File with the secret key; made (readable by its owner alone) when it does not exist."""
+    """File with the secret key; created (readable by its owner only) if it does not exist."""
     columns: tuple[str, ...] | None = None
-    """The columns to replace; all identifiers when left out."""
+    """The columns to replace. Default: all identifiers."""
     scope: str | None = None
-    """Pseudonyms agree across files and columns of equal scope and key; the column's name when left out."""
+    """Pseudonyms agree across files and columns with equal scope and key. Default: the column's name."""
     length: Annotated[int, Field(ge=16, le=64)] = 24
     """Hexadecimal digits per pseudonym; 24 digits (96 bits) collide once in 10^14 people."""
     map: InputFile | None = None
-    """Also write the table pseudonym → identifier to this file, for those who must be able to go back. A file with
-    another content is not replaced."""
+    """Also write the table pseudonym → identifier to this file, for authorized re-identification. A file with different
+    content is not replaced."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, self._names(data)),)
@@ -128,14 +128,13 @@ def _load_or_make(path: Path) -> tuple[SecretValue[bytes], bool]:
     if len(key) < 16:
         raise BadParameter(
             f"{path} does not hold a key of at least 32 hexadecimal digits.",
-            fix="Name a file that does not exist yet: a key is then made.",
+            fix="Name a file that does not exist; a key is then generated.",
         )
     return SecretValue(key), False
 
 
 def _keep(path: Path, content: bytes) -> None:
-    """Write a secret to a new file. One with the same content stays (a run that failed later on is made again), any
-    other is never replaced."""
+    """Write a secret to a new file. An existing file with the same content is kept; any other is never replaced."""
     try:
         write_secret(path, content)
     except OutputExists:

@@ -19,21 +19,21 @@ from sfumato.schema import Dataset
 __all__ = ["RankSwap"]
 
 _TRIES = 64
-"""Random picks before the nearest free rank is searched for in order."""
+"""Random draws before the free ranks are searched in order."""
 
 
 class RankSwap(Masking):
-    """Swaps each value with one of similar rank, column by column.
+    """Swap each value with one of similar rank, column by column.
 
-    Preserves every marginal distribution exactly (each column keeps the same values, in another order) and, for
-    small p, most of the rank correlation. Does not hide that a value exists: the extremes stay in the file. Under
-    the classic variant an intruder who knows p knows a window in which each true value must lie, and intersecting
-    the windows of several columns finds people (Nin, Herranz and Torra); the other two variants have no such window,
-    yet an intruder who simulates them still links by likelihood. Measure before you publish.
+    Preserves every marginal distribution exactly (each column keeps its values in another order) and, for small p, most
+    of the rank correlation. Extreme values stay in the file. Under the classic variant, an attacker who knows p knows a
+    window in which each true value lies, and intersecting the windows of several columns re-identifies people (Nin,
+    Herranz and Torra). The other two variants have no such window, but an attacker who simulates them can still link by
+    likelihood. Run attacks before you publish.
 
     The window is p percent of the values of the column (of the stratum), rounded down, at least 1 rank; with p = 100
-    a partner may come from anywhere. Missing values stay where they are. A value left without a free partner keeps
-    its place; how many did is told to the owner.
+    any partner is possible. Missing values stay in place. A value without a free partner stays too; the private report
+    counts them.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -89,7 +89,7 @@ class RankSwap(Masking):
         )
 
     def _partners(self, offsets: npt.NDArray[np.int64], random: np.random.Generator) -> tuple[Rows, int]:
-        """For each sorted position the position its new value comes from, and how many kept their own."""
+        """For each sorted position, the position its new value comes from, and the number of unchanged values."""
         source = np.arange(offsets[-1], dtype=np.uint32)
         alone = 0
         for start, stop in pairwise(offsets):

@@ -15,11 +15,11 @@ __all__ = ["Recode"]
 
 
 class Recode(Step):
-    """Replaces values by others, the same everywhere in the column, as a written table says.
+    """Replace values by others according to a table, the same in all rows of a column.
 
-    For groupings made by hand: ``{job: {nurse: health, surgeon: health}}``. Preserves whatever the table keeps apart.
-    Does not check that the groups are large or the labels true; check with a model. Values are compared as text, and
-    the column becomes text. Missing values stay missing.
+    For manual groupings: ``{job: {nurse: health, surgeon: health}}``. Group sizes and the truth of labels are not
+    checked; check the result with a privacy model. Values are compared as text, and the column becomes text. Missing
+    values stay missing.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -41,7 +41,7 @@ class Recode(Step):
     map: Annotated[dict[str, dict[str, str | None]], Field(min_length=1)]
     """By column: old value to new value. A new value of null makes the cell missing."""
     other: str | None = None
-    """What values become that the table does not list; they stay when left out."""
+    """Replacement for values that the table does not list. Default: they are unchanged."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         data.table.require(tuple(self.map))

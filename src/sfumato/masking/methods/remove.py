@@ -1,4 +1,4 @@
-"""Leave columns out of the release."""
+"""Column removal."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Remove"]
 
 
 class Remove(Step):
-    """Leave columns out of the release.
+    """Remove columns from the release.
 
-    Identifiers that no other step has replaced are always removed, whether or not a recipe says so. Removing names
-    alone does not make a table anonymous: the quasi-identifiers that stay single most people out.
+    Identifiers that no other step has replaced are always removed. Removing identifiers alone does not make a table
+    anonymous: the remaining quasi-identifiers single out most people.
     """
 
     truthful = True
@@ -31,7 +31,7 @@ class Remove(Step):
     reference = "Sweeney (2000), Simple Demographics Often Identify People Uniquely, Carnegie Mellon University"
 
     columns: tuple[str, ...] | None = None
-    """The columns to remove; all identifiers when left out."""
+    """The columns to remove. Default: all identifiers."""
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names = self._names(data)

@@ -18,14 +18,14 @@ __all__ = ["Round"]
 
 
 class Round(Masking):
-    """Rounds numbers to multiples of a base.
+    """Round numbers to multiples of a base.
 
-    ``nearest`` moves a value by at most half the base, the other two by less than the base; ``random`` keeps every
-    value and every total in expectation; ``controlled`` keeps the total of each stratum to within half the base.
-    Does not protect people who are far from all others: a rounded outlier is still the outlier, and an intruder who
-    knows the true value knows the rounded one (``nearest``) or one of two (the others).
+    ``nearest`` changes a value by at most half the base, the other two by less than the base. ``random`` preserves
+    every value and total in expectation; ``controlled`` preserves the total of each stratum within half the base.
+    Outliers are not protected: a rounded outlier is still an outlier, and an attacker who knows the true value knows
+    the rounded one (``nearest``) or one of two candidates (the others).
 
-    Missing values stay missing. Whole numbers stay whole when the base is.
+    Missing values stay missing. Whole numbers stay whole if the base is.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -81,7 +81,7 @@ class Round(Masking):
         return Change(table=table, public=self.public_columns(names))
 
     def _exactly(self, series: pl.Series, strata: Strata, random: np.random.Generator) -> pl.Series:
-        """The same in whole numbers of any length: a float holds 15 digits, an account number may have more."""
+        """The same in integer arithmetic: floats hold 15 digits, and account numbers may have more."""
         base, held = int(self.base), series.is_not_null().to_numpy()
         low, rest = np.zeros(len(series), dtype=object), np.zeros(len(series), dtype=object)
         values = np.array(series.drop_nulls().to_list(), dtype=object)

@@ -17,14 +17,13 @@ __all__ = ["Sample"]
 
 
 class Sample(Step):
-    """Releases a random share of the records instead of all.
+    """Release a random sample of the records.
 
-    An intruder can no longer be sure that the person sought is in the file: a unique record may have twins that were
-    not drawn. Preserves all distributions within sampling error; weights, where the table has them, are raised so
-    that weighted totals stay right in expectation. Does not protect the people who are drawn, if the intruder knows
-    that they are.
+    An attacker cannot be sure that a person is in the file: a unique record may have equals that were not drawn.
+    Preserves all distributions within sampling error; sampling weights are raised so that weighted totals are unbiased.
+    Does not protect sampled people if the attacker knows that they are in the sample.
 
-    Each stratum gives its share, rounded at random; at least one record is drawn in all.
+    The sample size of each stratum is rounded at random; at least one record is drawn in total.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -45,9 +44,9 @@ class Sample(Step):
     reference = "Hundepool et al.: Statistical Disclosure Control (2012), section 3.6, doi:10.1002/9781118348239"
 
     fraction: Annotated[float, Field(gt=0, le=1)]
-    """Share of the records that is released (a fraction: 0.1 is 10 %)."""
+    """Sampling fraction: 0.1 is 10 %."""
     strata: tuple[str, ...] = ()
-    """Columns whose combinations are sampled separately, each at the same fraction."""
+    """Columns whose combinations are sampled separately, at the same fraction."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         data.table.require(self.strata)

@@ -19,16 +19,16 @@ __all__ = ["ShiftDates"]
 
 
 class ShiftDates(Masking):
-    """Moves all dates of a person by the same random number of days.
+    """Shift all dates of a person by the same random number of days.
 
-    Preserves the days between any two dates of the same person exactly (length of stay, age at treatment), and the
-    time of day (of a column with a time zone the one in UTC: clocks may change in between). Does not preserve the order
-    of events of different people, nor season and weekday (``weekdays`` keeps the latter). Does not hide a sequence of
-    dates: who knows three of a person's intervals finds them in the file, and one date known for certain gives away the
-    shift of all others.
+    Preserves the days between any two dates of the same person exactly (length of stay, age at treatment), and the time
+    of day (in UTC for columns with a time zone, because of clock changes). Does not preserve the order of events of
+    different people, nor season and weekday (``weekdays`` preserves the latter). Sequences of dates are not protected:
+    an attacker who knows three intervals of a person finds them in the file, and one known date reveals the shift of
+    all others.
 
-    The shift is uniform over -days..days without 0. Missing values stay missing. A stand-in for "no date" that all rows
-    share (9999-12-31) would tell the shift: dates that a shift could take out of the calendar are refused.
+    The shift is uniform over -days..days without 0. Missing values stay missing. Placeholder dates that many rows share
+    (9999-12-31) would reveal the shift: dates that a shift could move out of the calendar are refused.
 
     >>> import polars as pl
     >>> from datetime import date
@@ -56,11 +56,11 @@ class ShiftDates(Masking):
     )
 
     days: Annotated[int, Field(ge=1, le=100_000)]
-    """Largest shift, in days, either way."""
+    """Largest shift in days, in either direction."""
     weekdays: bool = False
-    """Whether shifts are whole weeks, so that weekdays stay (needs at least 7 days)."""
+    """Whether shifts are whole weeks, which preserves weekdays (requires at least 7 days)."""
     person: str | None = None
-    """Column that says whose row it is. Left out: the privacy unit of the schema, else every row by itself."""
+    """Column that identifies a person. Default: the privacy unit of the schema, else every row is a person."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         unit = self.person or data.schema.unit
@@ -74,7 +74,7 @@ class ShiftDates(Masking):
         if reach == 0:
             raise BadParameter("shift-dates: whole weeks need `days` of at least 7.")
         if self.strata:
-            raise BadParameter("shift-dates: `strata` has no meaning here.", fix="Leave it out.")
+            raise BadParameter("shift-dates: `strata` is not supported.", fix="Leave it out.")
         for name in names:
             _refuse_placeholders(frame.get_column(name), self.days)
         random = context.rng.generator
@@ -82,7 +82,7 @@ class ShiftDates(Masking):
             people, count = np.arange(data.rows), data.rows
         else:
             data.table.require([unit])
-            # A row without a person is a person of its own: sharing one shift would tie such rows together.
+            # rows without a person get shifts of their own: a common shift would link them
             rows, row = numbered(frame, [unit])
             first = pl.col(row).first().over(unit)
             person = pl.when(pl.col(unit).is_null()).then(pl.col(row)).otherwise(first)
@@ -96,8 +96,8 @@ class ShiftDates(Masking):
 
 
 def _refuse_placeholders(series: pl.Series, days: int) -> None:
-    """Refuse a date that a shift could take out of the calendar: it is a stand-in such as 9999-12-31, known to all, so
-    that its shifted value would tell the person's shift, and with it all of her true dates."""
+    """Refuse a date that a shift could move out of the calendar: it is a placeholder such as 9999-12-31, whose shifted
+    value would reveal the person's shift and thereby all true dates."""
     day = series.cast(pl.Date)
     first, last = date.min + timedelta(days=days), date.max - timedelta(days=days)
     outside = int(((day < first) | (day > last)).sum() or 0)

@@ -15,18 +15,18 @@ from sfumato.schema import Dataset
 __all__ = ["Shuffle"]
 
 _LEVELS = 100
-"""Most categories a column may have to be used as a predictor."""
+"""Maximum number of categories of a predictor."""
 
 
 class Shuffle(Masking):
-    """Replaces confidential values by others of the same column, drawn to fit what is known of the record.
+    """Shuffle the values of confidential columns so that their relation to the given columns is preserved.
 
-    The confidential columns are regressed on the given ones (on normal scores of the ranks), new scores are drawn
-    from the regression with its residual covariance, and the original values are put back in the order of the drawn
-    scores. Preserves every marginal distribution exactly, and rank correlations among the confidential columns and
-    with the given ones within sampling error. Given the given columns, a masked value carries no information on the
-    person's own. Does not hide that a value exists, does not keep relations that are not monotone, and protects
-    nothing of the given columns. Dependencies between columns that are masked by other means are lost.
+    The confidential columns are regressed on the given ones (on normal scores of the ranks), new scores are drawn from
+    the regression with its residual covariance, and the original values are put back in the order of the drawn scores.
+    Preserves every marginal distribution exactly, and rank correlations among the confidential columns and with the
+    given ones within sampling error. Conditional on the given columns, a masked value carries no information about the
+    person's own. Extreme values stay in the file, relations that are not monotone are lost, and the given columns are
+    not protected. Dependencies on columns that are masked by other methods are lost.
 
     Missing values stay missing.
 
@@ -54,11 +54,11 @@ class Shuffle(Masking):
     )
 
     columns: tuple[str, ...] | None = None
-    """Confidential columns, shuffled together. Left out: every sensitive column of numbers or dates, or every
-    quasi-identifier of such a kind when no sensitive column is."""
+    """Confidential columns, shuffled together. Default: all sensitive columns of numbers or dates; if there are none,
+    all such quasi-identifiers."""
     given: tuple[str, ...] | None = None
-    """Columns that stay and whose relation to the confidential ones is kept. Left out: all other quasi-identifiers
-    of numbers, dates, or at most 100 categories."""
+    """Unchanged columns whose relation to the confidential ones is preserved. Default: all other quasi-identifiers of
+    numbers, dates, or at most 100 categories."""
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
         names = self.columns
@@ -80,7 +80,7 @@ class Shuffle(Masking):
         data.table.require(self.given)
         if taken & set(self.given):
             raise BadParameter(
-                "shuffle: a column is both given and shuffled or a stratum.", fix="Keep it in one place."
+                "shuffle: a column of `given` is also shuffled or a stratum.", fix="Keep it in one place."
             )
         return self.given
 
@@ -105,7 +105,7 @@ class Shuffle(Masking):
         return Change(table=data.table.with_frame(frame.with_columns(masked)), public=public)
 
     def _draw(self, part: pl.DataFrame, names: tuple[str, ...], design: Floats, random: np.random.Generator) -> Floats:
-        """New scores: what the regression expects, plus a residual."""
+        """New scores: the regression prediction plus a random residual."""
         scores = np.column_stack([_scores(part.get_column(name)) for name in names])
         complete = ~np.isnan(scores).any(axis=1)
         if int(complete.sum()) < design.shape[1] + 2:

@@ -1,4 +1,4 @@
-"""Cell suppression: leave out single values of the rows that stand out, and as few as possible."""
+"""Cell suppression: remove as few single values of rare rows as possible."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Mask = npt.NDArray[np.bool_]
 
 
 class SuppressCells(Step):
-    """Empty as few cells as possible of the rows that are too rare; every other value stays as it is.
+    """Empty as few cells as possible in rows that are too rare; all other values are unchanged.
 
-    What an empty cell means decides everything, and the recipe says it per column (``missing``):
+    The protection depends on the meaning of an empty cell, which the recipe declares per column (``missing``):
 
-    - ``wildcard``: an empty cell matches every value (as in sdcMicro). A row is safe when at least k rows agree with
-      it in what it still shows. For each row the cheapest set of cells is found exactly. **Weaker than it looks**: who
-      knows the value that was left out may still find that only one row fits.
-    - ``category`` or ``suppressed``: an empty cell is only like another empty cell. At least k rows look alike, whoever
-      looks. More cells are lost; which ones is decided by clustering, well but not optimally.
+    - ``wildcard``: an empty cell matches every value (as in sdcMicro). A row is safe if at least k rows agree with its
+      remaining values. The cheapest set of cells is found exactly for each row. **Weaker than k-anonymity**: an
+      attacker who knows the suppressed value may still find that only one row matches.
+    - ``category`` or ``suppressed``: an empty cell matches only empty cells, so every equivalence class has at least k
+      rows. More cells are lost; they are chosen by clustering, a heuristic.
 
-    Preserves types, order and all values that are not emptied. What is left out is not at random, so means and counts
-    of the rest are biased towards what is common.
+    Preserves types, order and all other values. Cells are not missing at random, so statistics of the remaining values
+    are biased towards common values.
     """
 
     truthful = True
@@ -53,7 +53,7 @@ class SuppressCells(Step):
     )
 
     importance: dict[str, Annotated[float, Field(gt=0, le=1e9)]] = {}
-    """What an emptied cell of a column costs; 1 for columns not named. Dearer columns are spared."""
+    """Cost of an emptied cell, by column. Default: 1. Expensive columns are spared."""
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         return ((self, (*data.quasi, *data.sensitive)),)
@@ -62,13 +62,13 @@ class SuppressCells(Step):
         unknown = [name for name in self.importance if name not in data.quasi]
         if unknown:
             raise BadParameter(
-                f"suppress-cells: `{unknown[0]}` has an importance but is no quasi-identifier.",
+                f"suppress-cells: `{unknown[0]}` has an importance but is not a quasi-identifier.",
                 fix=f"Quasi-identifiers: {', '.join(data.quasi)}.",
             )
         meanings = {data.schema.column(name).missing == "wildcard" for name in data.quasi}
         if len(meanings) > 1:
             raise NotApplicable(
-                "suppress-cells: empty cells match everything in some quasi-identifiers and not in others.",
+                "suppress-cells: empty cells are wildcards in some quasi-identifiers and not in others.",
                 fix="Declare the same `missing` for all of them.",
             )
         plain = _without_hierarchies(data)
@@ -104,7 +104,7 @@ class SuppressCells(Step):
         conditions = Conditions(table, context.models, method=self.part_name())
         if not conditions.sizes_only:
             raise NotApplicable(
-                "suppress-cells meets k-anonymity alone where empty cells match everything.",
+                "suppress-cells supports only k-anonymity if empty cells are wildcards.",
                 fix="Declare `missing: category` for the quasi-identifiers, or use `local-recode` or `generalize`.",
             )
         empty = np.zeros(table.codes.shape, dtype=np.bool_)
@@ -128,7 +128,7 @@ class SuppressCells(Step):
         conditions = Conditions(table, context.models, method=self.part_name())
         table, home = with_spares(table, data, conditions.least)
         conditions = Conditions(table, context.models, method=self.part_name())
-        # an emptied cell costs its column's loss; a cell that is shown or was empty before costs nothing
+        # an emptied cell has its column's loss; other cells have none
         cells = [(np.zeros(len(hierarchy.leaves)), np.ones(1)) for hierarchy in table.hierarchies]
         trees = hierarchy_arrays(table, cells, costs)
         threads = min(os.cpu_count() or 1, 4)
@@ -138,7 +138,7 @@ class SuppressCells(Step):
 
 
 def _without_hierarchies(data: Dataset) -> Dataset:
-    """The same table where each quasi-identifier has its values and "left out", and nothing between."""
+    """The table with two-level hierarchies: the value, or suppressed."""
     columns = dict(data.schema.columns)
     for name in data.quasi:
         columns[name] = Column(role=Role.QUASI, kind=columns[name].kind, missing=columns[name].missing)

@@ -22,15 +22,15 @@ Index = npt.NDArray[Any]
 
 
 class Swap(Masking):
-    """Exchanges chosen columns between pairs of records (or whole households), the riskiest first if asked.
+    """Swap chosen columns between pairs of records (or whole households), optionally the riskiest first.
 
-    The chosen columns move together, so that dependencies among them and among the others stay; what is broken is
-    the tie between the two sets. Partners agree in ``strata``, so every table of the swapped columns by strata stays
-    exact, and ``near`` picks partners that are alike in further numbers. Preserves all marginals and the joint
-    distributions inside either set. Does not protect records that were not swapped, nor what the columns that stay
-    tell by themselves; and an intruder cannot tell which records were swapped, only how many.
+    The chosen columns are swapped together, which preserves the joint distribution of the swapped columns and that of
+    the others; the dependence between the two sets is weakened. Partners agree in ``strata``, so tables of the swapped
+    columns by strata stay exact, and ``near`` selects partners with similar numbers. Preserves all marginals. Does not
+    protect records that were not swapped, nor the unswapped columns. An attacker knows how many records were swapped,
+    but not which.
 
-    A record that finds no partner in its stratum stays; the owner is told how many.
+    A record without a partner in its stratum is unchanged; the private report counts them.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -55,17 +55,17 @@ class Swap(Masking):
     )
 
     rate: Annotated[float, Field(gt=0, le=1)]
-    """Share of records that are swapped (a fraction: 0.1 is 10 %); half of them are chosen, half are their partners."""
+    """Share of records to swap: 0.1 is 10 %. Half of them are selected, half are their partners."""
     columns: tuple[str, ...] | None = None
-    """Columns that are exchanged. Left out: every quasi-identifier that is not a stratum."""
+    """Columns to swap. Default: every quasi-identifier that is not a stratum."""
     strata: tuple[str, ...] = ()
     """Columns in which partners must agree."""
     near: tuple[str, ...] = ()
-    """Number columns in which partners should be alike: both halves are sorted by them before they are paired."""
+    """Numeric columns in which partners should be similar: both halves are sorted by them before pairing."""
     target: Literal["random", "risky"] = "random"
-    """Which records are chosen: any, or those whose combination of ``keys`` is rarest."""
+    """Which records are selected: random ones, or those with the rarest combinations of ``keys``."""
     keys: tuple[str, ...] | None = None
-    """Columns whose rare combinations make a record risky. Left out: all quasi-identifiers."""
+    """Columns whose rare combinations make a record risky. Default: all quasi-identifiers."""
     household: str | None = None
     """Column that groups rows into households; whole households of the same size are exchanged, member by member in
     the order of the file, and a household is as risky as its riskiest member."""
@@ -104,7 +104,9 @@ class Swap(Masking):
             refuse_not_finite(frame.get_column(name))
         keys = self.keys if self.keys is not None else data.quasi
         if self.target == "risky" and not keys:
-            raise BadParameter("swap: there is no quasi-identifier to tell risky records by.", fix="Give `keys`.")
+            raise BadParameter(
+                "swap: risky records cannot be determined without quasi-identifiers.", fix="Give `keys`."
+            )
         near = classes = None
         if self.near:
             ranks = pl.sum_horizontal(pl.col(self.near).to_physical().rank("average").fill_null(0.0))
@@ -121,7 +123,7 @@ class Swap(Masking):
         homes = split(frame, (self.household,))
         start = homes.offsets[:-1]
         size = np.diff(homes.offsets)
-        # members trade places one by one, so every one of them must agree with its partner
+        # members are swapped one by one, so each must agree with its partner
         members = pl.DataFrame(
             {
                 "home": np.repeat(np.arange(len(size)), size),
@@ -142,28 +144,28 @@ class Swap(Masking):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Units:
-    """What is exchanged: records, or households as runs of ``rows``. One entry per unit in every other array."""
+    """Units of the swap: records, or households as runs of ``rows``. Other arrays have one entry per unit."""
 
     rows: Rows | None
     start: Index | None
     size: Index | None
     stratum: npt.NDArray[Any] | None
     classes: npt.NDArray[Any] | None
-    """How many records share the keys: rare ones are chosen first."""
+    """Number of records that share the keys; rare ones are selected first."""
     near: npt.NDArray[np.float64] | None
 
 
 def _codes(frame: pl.DataFrame, names: tuple[str, ...]) -> npt.NDArray[Any]:
-    """A number per row that is equal where all the columns are: the first row of its kind."""
+    """A code per row, equal for rows with equal values: the index of the first such row."""
     rows, row = numbered(frame, names)
     return rows.select(pl.col(row).first().over(names)).to_series().to_numpy()
 
 
 def _pairs(units: _Units, rate: float, random: np.random.Generator, count: int) -> tuple[Index, Index, int]:
-    """Units that swap, as two lists of partners, and how many were chosen in vain.
+    """Units that swap, as two lists of partners, and the number of selected units without a partner.
 
-    Half of the share is chosen by risk (then by chance), over the whole table; partners come by chance from the others
-    of the stratum. When a stratum has more chosen ones than others, those left over pair up.
+    Half of the share is selected by risk (then at random) over the whole table; partners are drawn at random from the
+    others of the stratum. If a stratum has more selected units than others, the remaining ones are paired.
     """
     order = random.permutation(np.arange(count, dtype=np.uint32))
     wanted = max(1, round(rate * count / 2))

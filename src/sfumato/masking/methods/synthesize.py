@@ -28,16 +28,15 @@ _WIDEST = 1e30
 
 
 class Synthesize(Masking):
-    """Draws all rows anew from a model of the table. **This gives no privacy guarantee.**
+    """Replace all rows by synthetic ones drawn from a model of the table. **No privacy guarantee.**
 
-    A synthetic row is nobody's, yet models remember: trees can reproduce rare people, values are taken from the
-    data as they are, and membership can be inferred. Attack the release before you trust it; for a promise use a
-    differentially private generator. Preserves marginals and dependencies as far as the model sees them: ``trees``
-    (sequential CART, as synthpop does) finds interactions; ``copula`` keeps marginals and rank correlations, and
-    nothing else. Columns that are not synthesized are left out of the model and of the release's meaning, so choose
-    all that matter; identifiers are emptied.
+    Synthetic rows belong to no person, but models memorize: trees can reproduce rare people, values are data values,
+    and membership can be inferred. Run attacks on the release; for a guarantee use a differentially private generator.
+    Preserves marginals and dependencies as far as the model captures them: ``trees`` (sequential CART, as in synthpop)
+    finds interactions; ``copula`` preserves marginals and rank correlations only. Columns that are not synthesized are
+    not part of the model, so choose all that matter; identifiers are emptied.
 
-    Missing values are synthesized like a value of their own. All rows are made up: the row map has no entries.
+    Missing values are synthesized as a value of their own. All rows are synthetic: the row map has no entries.
 
     >>> import polars as pl
     >>> from sfumato.data.table import Table
@@ -67,11 +66,11 @@ class Synthesize(Masking):
     """``trees``: each column from a regression tree on those before it; a value is drawn from the leaf.
     ``copula``: normal scores with their correlations, values put back by their quantiles."""
     rows: Annotated[int, Field(ge=1)] | None = None
-    """How many rows to make; as many as the table has when left out."""
+    """Number of synthetic rows. Default: as many as the table has."""
     min_leaf: Annotated[int, Field(ge=2)] = 5
-    """Trees only: fewest records in a leaf. Larger leaves copy less of single people."""
+    """Trees only: minimum number of records per leaf. Larger leaves reproduce less of single people."""
     columns: tuple[str, ...] | None = None
-    """Columns to synthesize, in the order in which trees take them. Left out: every column but identifiers."""
+    """Columns to synthesize, in the order of the trees. Default: all columns but identifiers."""
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
         if self.columns is None:
@@ -86,7 +85,7 @@ class Synthesize(Masking):
         if not names:
             raise BadParameter(
                 "synthesize: every column is an identifier or a stratum.",
-                fix="Name the columns to make with `columns`.",
+                fix="Name the columns to synthesize with `columns`.",
             )
         for name in names:
             refuse_not_finite(frame.get_column(name))

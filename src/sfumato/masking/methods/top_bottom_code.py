@@ -20,12 +20,14 @@ __all__ = ["TopBottomCode"]
 
 
 class TopBottomCode(Masking):
-    """Replaces values above a top or below a bottom threshold by the threshold, or by the coded values' mean or median.
+    """Replace values beyond a top or bottom threshold by the threshold, or by the mean or median of the replaced
+    values.
 
-    Hides the extremes, which single people out best. Preserves every value between the thresholds and all ranks up
-    to ties; with ``mean`` the column mean as well (weighted, if the table has weights). Does not protect the people
-    in between, and tells that a coded person lies beyond the threshold. When fewer than 3 values are coded, their
-    mean or median would be close to a person's own value, so the threshold is used instead.
+    Removes extreme values, which are the most identifying. Preserves every value between the thresholds and all ranks
+    up to ties; ``mean`` also preserves the column mean (weighted, if the table has weights). Values between the
+    thresholds are not protected, and a replaced value reveals that the person lies beyond the threshold. If fewer than
+    3 values are replaced, the threshold is used instead of their mean or median, which would be close to a person's own
+    value.
 
     Missing values stay missing.
 
@@ -61,7 +63,7 @@ class TopBottomCode(Masking):
     bottom_percent: Annotated[float, Field(gt=0, lt=100)] | None = None
     """Instead of ``bottom``: the smallest values that make up this percentage."""
     replace_by: Literal["threshold", "mean", "median"] = "threshold"
-    """What the coded values become. A threshold found by percentage is the nearest value that stays."""
+    """Replacement of the coded values. A threshold by percentage is the nearest unchanged value."""
 
     @model_validator(mode="after")
     def _something(self) -> TopBottomCode:
@@ -72,7 +74,7 @@ class TopBottomCode(Masking):
         if self.top is None is self.bottom and self.top_percent is None is self.bottom_percent:
             raise ValueError("give at least one of top, bottom, top_percent, bottom_percent")
         if (self.top_percent or 0) + (self.bottom_percent or 0) >= 100:
-            raise ValueError("the two percentages must stay below 100 together")
+            raise ValueError("the sum of the two percentages must be below 100")
         given = [*_each(self.top), *_each(self.bottom)]
         if not all(isfinite(value) for _, value in given):
             raise ValueError("a threshold must be a finite number")
@@ -137,7 +139,7 @@ def _each(limit: float | dict[str, float] | None) -> list[tuple[str | None, floa
 
 
 def _put(series: pl.Series, new: Floats, changed: npt.NDArray[np.bool_]) -> pl.Series:
-    """The coded values in their rows; all others as they were, to the last digit of a long number."""
+    """Insert the coded values; all other values stay exact, including long integers."""
     whole = series.dtype.is_integer() and bool((new[changed] % 1 == 0).all())
     kind = series.dtype if whole or series.dtype == pl.Float32 else pl.Float64
     coded = pl.Series(np.where(changed, new, np.nan), nan_to_null=True).cast(kind)
@@ -146,7 +148,7 @@ def _put(series: pl.Series, new: Floats, changed: npt.NDArray[np.bool_]) -> pl.S
 
 
 def _quantile(values: Floats, weights: Floats | None, share: float, upper: bool) -> float:
-    """The outermost value that stays: beyond it lies at most the asked share of the weight."""
+    """The outermost unchanged value: at most the requested share of the weight lies beyond it."""
     present = ~np.isnan(values)
     count = int(present.sum())
     if not count:
