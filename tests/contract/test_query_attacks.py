@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sfumato.attacks.query_attack import QueryAttack, evaluate_query_attack
+from sfumato.attacks.query import QueryAttack, evaluate_query_attack
 from sfumato.errors import BadParameter
 from sfumato.query.policies.exact import Exact
 from sfumato.query.policy import Policy

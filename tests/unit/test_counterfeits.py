@@ -47,10 +47,6 @@ def test_secrets_are_read_off_rows_that_copy_nobody() -> None:
 
 def test_without_the_method_it_is_linkage() -> None:
     where = scenario()
-    blind = risk(
-        evaluate_attack(
-            Counterfeits(transparent=False), AttackScenario(**{**vars(where), "release": where.release}), rng=Rng(1)
-        )
-    )
+    blind = risk(evaluate_attack(Counterfeits(transparent=False), where, rng=Rng(1)))
     plain = risk(evaluate_attack(Linkage(transparent=False), where, rng=Rng(1)))
     assert abs(blind.value - plain.value) < 0.1

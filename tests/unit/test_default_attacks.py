@@ -7,17 +7,21 @@ lists in ``tests/data/default_attacks.json`` were recorded before attacks chose 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.attacks import AttackScenario, default_attacks
+from sfumato.attacks import Attack, AttackScenario, Discloses, Guesses, View, default_attacks, defaults
 from sfumato.data.table import Table
+from sfumato.progress import SILENT, Progress
+from sfumato.registry import registry
 from sfumato.release import Lineage, Release
+from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
 RECORDED = Path(__file__).parent.parent / "data" / "default_attacks.json"
@@ -123,3 +127,33 @@ def battery(where: AttackScenario) -> list[str]:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_battery_is_as_recorded(name: str) -> None:
     assert battery(SCENARIOS[name]) == json.loads(RECORDED.read_text())[name]
+
+
+class Echo(Attack):
+    """An attacker who names the first row for everybody, to show that an attack takes part by its own word alone."""
+
+    discloses: ClassVar[Discloses] = Discloses.IDENTITY
+
+    @classmethod
+    def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        return (cls(),) if scenario.unperturbed else ()
+
+    def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
+        return Guesses.of_rows(np.zeros(view.targets.height, dtype=np.int64), np.ones(view.targets.height))
+
+
+@pytest.mark.parametrize("name", ["generalized", "ranks of two columns swapped", "ranks of all columns swapped"])
+def test_a_new_attack_joins_at_the_end_and_leaves_the_others_their_streams(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(defaults, "registry", lambda kind: [Echo, *registry(kind)])
+    recorded = json.loads(RECORDED.read_text())[name]
+    assert battery(SCENARIOS[name]) == [*recorded, *(["echo"] if "linkage" in recorded else [])]
+
+
+@pytest.mark.parametrize("kind", list(registry("attack")), ids=lambda kind: kind.part_name())
+def test_every_attack_answers_for_every_scenario(kind: type[Attack]) -> None:
+    for where in SCENARIOS.values():
+        for attack in kind.defaults(where):
+            assert type(attack) is kind
+            assert getattr(attack, "secret", None) in (None, *where.secrets)

@@ -13,12 +13,12 @@ import pytest
 
 from sfumato.attacks import AttackScenario, View
 from sfumato.attacks.best_row import best_of, share_of, start
-from sfumato.attacks.blocking import blocks, keys, soundex
 from sfumato.attacks.defaults import default_attacks
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
+from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import blocks, keys
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import comparable, cuts
 from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
-from sfumato.attacks.string_similarity import alike, free_text
+from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import free_text, similar_pairs
 from sfumato.data.table import Table
 from sfumato.deadline import Deadline
 from sfumato.engines.backends.spark.session import spark_session
@@ -177,7 +177,7 @@ def test_levels_of_likeness() -> None:
     values = pl.Series("name", ["Jane Doe", "Martha Smith", "Zoë Ångström", None, "..."])
     labels = pl.Series("name", ["DOE, JANE", "Marhta Smith", "zoe angstrom", "Xu Quirk", None, "Marthe Smythson"])
     seen = view(values.to_frame(), labels.to_frame())
-    found = alike(values, labels, np.arange(5), np.arange(6), blocks(seen, {}))
+    found = similar_pairs(values, labels, np.arange(5), np.arange(6), blocks(seen, {}))
     levels = {(int(a), int(b)): int(level) for a, b, level in zip(*found, strict=True)}
     assert levels[0, 0] == 0
     assert levels[1, 1] == 1
@@ -191,17 +191,17 @@ def test_only_values_that_meet_in_a_block_are_compared() -> None:
     seen = view(original, original)
     block = blocks(seen, {"area": "exact"})
     codes = np.arange(300)
-    a, b, _ = alike(original["name"], original["name"], codes, codes, block)
+    a, b, _ = similar_pairs(original["name"], original["name"], codes, codes, block)
     assert (a // 10 == b // 10).all()
-    everywhere = alike(original["name"], original["name"], codes, codes, blocks(seen, {}))
+    everywhere = similar_pairs(original["name"], original["name"], codes, codes, blocks(seen, {}))
     assert len(everywhere[0]) > len(a) >= 300
 
 
 def test_only_first_letters_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     original = people(200)
     seen = view(original, original)
-    monkeypatch.setattr("sfumato.attacks.string_similarity._PAIRS", 1000)
-    a, b, level = alike(original["name"], original["name"], np.arange(200), np.arange(200), blocks(seen, {}))
+    monkeypatch.setattr("sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity._MAX_PAIRS", 1000)
+    a, b, level = similar_pairs(original["name"], original["name"], np.arange(200), np.arange(200), blocks(seen, {}))
     assert ((a == b) & (level == 0)).sum() == 200
     first = [{name[0], min(name.split(" "))[0]} for name in original["name"]]
     assert all(first[x] & first[y] for x, y in zip(a, b, strict=True))
@@ -256,7 +256,9 @@ def test_keys_of_blocks() -> None:
     assert keys(names, "sound").to_list() == ["M460", "M460", "M460", "", "O600", ""]
     assert keys(names, 3).to_list() == ["mul", "mue", "mil", "", "o h", ""]
     assert keys(pl.Series([1, 2, None]), "exact").to_list() == ["1", "2", ""]
-    assert [soundex(word) for word in ("Pfister", "Honeyman", "Jackson", "123")] == ["P236", "H555", "J250", ""]
+    words = pl.Series(["Pfister", "Honeyman", "Jackson", "123", "Robert", "Rupert", "Ashcraft", "Tymczak"])
+    codes = ["P236", "H555", "J250", "", "R163", "R163", "A261", "T522"]
+    assert keys(words, "sound").to_list() == codes
 
 
 def test_blocks_hold_who_agrees() -> None:

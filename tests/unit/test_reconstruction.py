@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_query_attack
 from sfumato.attacks.query._solvers import (
     exhaustive,
     hadamard,
@@ -16,7 +17,6 @@ from sfumato.attacks.query._solvers import (
     linear_program,
     transform,
 )
-from sfumato.attacks.query_attack import QueryAttack, QueryOutcome, evaluate_query_attack
 from sfumato.errors import BadParameter, NotApplicable
 from sfumato.query.policy import Policy
 from sfumato.query.policy.subsets import pack, random_subsets, subset_sums, sum_over_subsets, unpack

@@ -134,7 +134,7 @@ def test_the_battery_simulates_for_each_secret_that_a_step_can_tell_of() -> None
         assert (found.secret, found.tolerance) == (data.sensitive[0], 0.05)
     untouched = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
     assert not any(isinstance(attack, SimulationInference) for attack in default_attacks(untouched))
-    with pytest.raises(NotApplicable, match="does not say how it was made"):
+    with pytest.raises(NotApplicable, match="steps are not published"):
         run(SimulationInference(tolerance=0.05), untouched)
 
 

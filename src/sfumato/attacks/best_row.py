@@ -1,7 +1,7 @@
-"""The best row for a person: highest score wins, equal scores are chosen among at random, in one pass.
+"""The row with the highest score, with ties broken at random, in one pass (compiled).
 
-Compiled once and called by every attack that scores rows, so that a tie is broken in one way everywhere: an intruder
-who cannot tell two rows apart tosses a coin. Scores come in pieces, as many at a time as stay in the cache.
+Every attack that scores rows uses it, so that ties are broken in the same way everywhere. Scores come in pieces that
+stay in the cache.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["FAR", "PIECE", "Held", "best_of", "share_of", "start", "toss"]
+__all__ = ["FAR", "PIECE", "Best", "best_of", "next_random", "share_of", "start"]
 
 Floats = npt.NDArray[np.float64]
 
 PIECE = 512
-"""So many scores at a time."""
+"""Number of scores per piece."""
 
-Held = tuple[float, float, int, int, np.uint64]
-"""What is known of the rows seen so far: highest score, sum of exp(score - highest), how many rows share the highest,
-which of them is held, and the state of the coin."""
+Best = tuple[float, float, int, int, np.uint64]
+"""The state after some rows: highest score, sum of exp(score - highest), number of rows with the highest score, the
+chosen one of them, and the state of the random number generator."""
 
 FAR = 30.0
-"""A row whose score lies so far below the highest adds nothing to the sum, were there a million of them."""
+"""A row whose score is this far below the highest is negligible in the sum, even a million of them."""
 
 
 @njit(cache=True)
-def toss(state: np.uint64) -> tuple[np.uint64, float]:  # pragma: no cover - compiled
-    """The next state of the generator (xorshift, never zero) and a number from 0 to 1."""
-    state = np.uint64(state)  # called from Python it comes as a signed number
+def next_random(state: np.uint64) -> tuple[np.uint64, float]:  # pragma: no cover - compiled
+    """The next state of the generator (xorshift, never zero) and a number in [0, 1)."""
+    state = np.uint64(state)  # called from Python, it is a signed number
     state ^= state << np.uint64(13)
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
@@ -36,34 +36,34 @@ def toss(state: np.uint64) -> tuple[np.uint64, float]:  # pragma: no cover - com
 
 
 @njit(cache=True)
-def start(seed: int) -> Held:  # pragma: no cover - compiled
-    """Nothing seen yet; the seed is positive."""
+def start(seed: int) -> Best:  # pragma: no cover - compiled
+    """The state before the first row; the seed is positive."""
     return -np.inf, 0.0, 0, -1, np.uint64(seed)
 
 
 @njit(cache=True)
-def best_of(held: Held, scores: Floats, count: int, first: int) -> Held:  # pragma: no cover - compiled
-    """Look at ``count`` more scores, those of the rows from ``first`` on."""
-    best, total, ties, found, state = held
+def best_of(state: Best, scores: Floats, count: int, first: int) -> Best:  # pragma: no cover - compiled
+    """The state after ``count`` more scores, those of the rows from ``first`` on."""
+    best, total, ties, row, random = state
     for place in range(count):
         score = scores[place]
         if score > best:
             total = total * np.exp(best - score) + 1.0
             best = score
-            found = first + place
+            row = first + place
             ties = 1
         elif score > best - FAR:
             total += np.exp(score - best)
             if score == best:
-                # Reservoir: each of the equally good rows is equally likely to be held at the end.
+                # Reservoir sampling: each of the tied rows is equally likely to be chosen at the end.
                 ties += 1
-                state, chance = toss(state)
+                random, chance = next_random(random)
                 if chance * ties < 1.0:
-                    found = first + place
-    return best, total, ties, found, state
+                    row = first + place
+    return best, total, ties, row, random
 
 
 @njit(cache=True)
-def share_of(held: Held) -> float:  # pragma: no cover - compiled
-    """The probability of the row that is held, among all rows seen, when scores are logarithms of odds."""
-    return 1.0 / held[1] if held[3] >= 0 else 0.0
+def share_of(state: Best) -> float:  # pragma: no cover - compiled
+    """The probability of the chosen row among all rows, if scores are log-odds."""
+    return 1.0 / state[1] if state[3] >= 0 else 0.0

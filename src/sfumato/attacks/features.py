@@ -1,8 +1,8 @@
-"""Known values and released values as points in one space, so that distances between people and rows can be taken.
+"""Numeric features of known and released values, for distances between targets and rows.
 
-Numbers and dates are numbers; a released range is its middle. A category is a corner of a simplex, and a coarse label
-the middle of the corners it may stand for, so that a label costs the less the fewer values it covers and a wrong one
-costs most. Columns are put on one scale before they are added up.
+Numbers and dates are numbers; a released range is its midpoint. A category is one-hot encoded, and a coarse label is
+the mean of the values it may represent: the fewer values a label covers, the smaller its distance, and a wrong label is
+farthest. Columns are standardized.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ __all__ = ["Points", "numbers", "points"]
 
 Floats = npt.NDArray[np.float64]
 
-_CORNERS = 64
-"""Categories with more values than this are left out of distances: they would outweigh everything else in cost."""
+_MAX_CATEGORIES = 64
+"""Categories with more values are not used, because their features would dominate the cost."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """Targets and release rows as rows of two matrices with the same columns."""
+    """Feature matrices of targets and release rows, with the same columns."""
 
     targets: Floats
     released: Floats
     column: tuple[str, ...]
-    """The table's column behind each column of the matrices."""
+    """The table column of each feature."""
     left_out: tuple[str, ...] = ()
-    """Known columns that no distance could be taken on."""
+    """Known columns without features."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The table's columns that are used, in order."""
+        """The table columns that are used, in order."""
         return tuple(dict.fromkeys(self.column))
 
 
 def numbers(series: pl.Series) -> Floats | None:
-    """A column as numbers, NaN where missing; a released range is its middle; None when it holds other things."""
+    """A column as numbers, NaN where missing; a released range is its midpoint; None if it holds anything else."""
     if series.dtype.is_numeric() or series.dtype == pl.Boolean:
         return series.cast(pl.Float64).fill_null(np.nan).to_numpy()
     if series.dtype == pl.Date:
@@ -74,12 +74,12 @@ def numbers(series: pl.Series) -> Floats | None:
 def points(
     view: View, *, weights: dict[str, float] | None = None, own: bool = True, progress: Progress = SILENT
 ) -> Points:
-    """Targets and release on one scale: every column has variance one, then its weight.
+    """Standardized features of targets and release: every column has variance one, times its weight.
 
-    Each file is standardized by its own mean and deviation, because masking changes both. An intruder who knows fewer
-    than half as many people as the release has rows uses the release's for both: his few would be off by more than
-    masking is. So does one who asks not to (``own``), because the people sought are not those of the release. A missing
-    value stands at the mean.
+    Each file is standardized by its own mean and standard deviation, because masking changes both. If there are fewer
+    than half as many targets as rows, the release's values are used for both files, because the estimates from few
+    targets would be worse. The same if ``own`` is false, for targets that are not the people of the release. A missing
+    value is set to the mean.
     """
     left: list[Floats] = []
     right: list[Floats] = []
@@ -100,17 +100,17 @@ def points(
             left.append(scale * pair[0][:, None])
             right.append(scale * pair[1][:, None])
             names.append(name)
-        elif known.n_unique() <= _CORNERS and max(known.n_unique(), released.n_unique()) > 1:
-            corners = _corners(known, released, published.get(name, {}).get("hierarchy"))
-            left.append(scale * corners[0])
-            right.append(scale * corners[1])
-            names.extend([name] * corners[0].shape[1])
+        elif known.n_unique() <= _MAX_CATEGORIES and max(known.n_unique(), released.n_unique()) > 1:
+            encoded = _one_hot(known, released, published.get(name, {}).get("hierarchy"))
+            left.append(scale * encoded[0])
+            right.append(scale * encoded[1])
+            names.extend([name] * encoded[0].shape[1])
         else:
             left_out.append(name)
     if not left:
         raise NotApplicable(
-            "No distance can be taken on what the intruder knows: no known column holds numbers, dates or few "
-            "categories in both files, or all are constant.",
+            "No distance can be computed from the known columns: none holds numbers, dates or few categories in both "
+            "files, or all are constant.",
             fix="Name other columns with `knows`.",
             columns=view.knows,
         )
@@ -122,24 +122,24 @@ def points(
     )
 
 
-def _standardized(before: Floats, after: Floats, by_itself: bool) -> tuple[Floats, Floats] | None:
-    held = after[np.isfinite(after)]
-    if len(held) == 0 or held.std() == 0:
+def _standardized(before: Floats, after: Floats, own: bool) -> tuple[Floats, Floats] | None:
+    released = after[np.isfinite(after)]
+    if len(released) == 0 or released.std() == 0:
         return None
-    own = before[np.isfinite(before)]
-    reference = own if by_itself and 2 * len(own) >= len(held) and own.std() > 0 else held
+    known = before[np.isfinite(before)]
+    reference = known if own and 2 * len(known) >= len(released) and known.std() > 0 else released
     left = (before - reference.mean()) / reference.std()
-    right = (after - held.mean()) / held.std()
+    right = (after - released.mean()) / released.std()
     return np.nan_to_num(left, nan=0.0), np.nan_to_num(right, nan=0.0)
 
 
-def _corners(known: pl.Series, released: pl.Series, declared: object) -> tuple[Floats, Floats]:
-    found = compare(known, released, declared)
-    values = len(found.values)
+def _one_hot(known: pl.Series, released: pl.Series, declared: object) -> tuple[Floats, Floats]:
+    comparison = compare(known, released, declared)
+    values = len(comparison.values)
     corner = np.eye(values) / np.sqrt(2)
-    spread = np.zeros((len(found.labels), values))
-    spread[found.fits, np.repeat(np.arange(values), np.diff(found.starts))] = 1.0
-    total = spread.sum(axis=1, keepdims=True)
-    # A label that fits no known value is equally far from all of them.
-    spread = np.divide(spread, total, out=np.zeros_like(spread), where=total > 0) / np.sqrt(2)
-    return corner[found.known], spread[found.released]
+    mixture = np.zeros((len(comparison.labels), values))
+    mixture[comparison.fits, np.repeat(np.arange(values), np.diff(comparison.starts))] = 1.0
+    total = mixture.sum(axis=1, keepdims=True)
+    # A label that matches no known value is equally far from all of them.
+    mixture = np.divide(mixture, total, out=np.zeros_like(mixture), where=total > 0) / np.sqrt(2)
+    return corner[comparison.known], mixture[comparison.released]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 from numba import njit, prange
 
-from sfumato.attacks.best_row import toss
+from sfumato.attacks.best_row import next_random
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import SILENT, Progress
 
@@ -221,7 +221,7 @@ def _scan(
                     else:
                         # Reservoir over rows: each of the equally near rows is equally likely to be kept.
                         ties[index] += sizes[start + place]
-                        state, chance = toss(state)
+                        state, chance = next_random(state)
                         if chance * ties[index] < sizes[start + place]:
                             best[index] = start + place
         distance[index] = lowest

@@ -1,4 +1,4 @@
-"""One spelling for equal values, so that 7, 7.0 and "7" are compared across files, and text by its letters alone."""
+"""Normalization of values: one spelling for 7, 7.0 and "7", and text without case, accents and punctuation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["canonical", "folded"]
 
 
 def canonical(series: pl.Series) -> pl.Series:
-    """The values as text in one spelling; missing stays missing.
+    """The values as text in a canonical spelling; missing values stay missing.
 
     >>> canonical(pl.Series([7.0, 7.5])).to_list()
     ['7', '7.5']
@@ -30,7 +30,7 @@ def canonical(series: pl.Series) -> pl.Series:
 
 
 def folded(text: pl.Series) -> pl.Series:
-    """Text without case, accents and punctuation, one space between words; missing stays missing.
+    """Text without case, accents and punctuation, one space between words; missing values stay missing.
 
     >>> folded(pl.Series(["  Müller-Lüdenscheidt, H. "])).to_list()
     ['muller ludenscheidt h']

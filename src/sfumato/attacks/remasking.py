@@ -1,4 +1,4 @@
-"""The published steps, run again by the intruder on a file like the original."""
+"""Remasking: the published steps rerun by the adversary on a file similar to the original."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
     "coarsened",
     "companions",
     "interpolate_records",
-    "like_the_release",
     "mask_again",
     "proxy",
+    "release_proxy",
     "runnable_steps",
     "steps_on",
 ]
@@ -41,49 +41,49 @@ WEAK_MASKING: Mapping[str, Mapping[str, Any]] = {
 }
 """A step that protects almost nobody against attacks that rerun the published steps; for the contract tests."""
 
-_LIKE = 5
-"""Made-up people are like somebody and one of so many who are nearest."""
+_NEIGHBOURS = 5
+"""Synthetic records are interpolated between a record and one of this many nearest records."""
 
 
 def runnable_steps(view: View) -> list[Step]:
-    """The published steps, made runnable on the columns the intruder knows; refused when there are none."""
-    found = steps_on(view, (*view.knows, *companions(view)), moving=view.knows)
-    if not found:
-        raise NotApplicable("No published step changes values, so there is nothing to simulate; use `linkage`.")
-    return found
+    """The published steps that can be rerun on the known columns; refused if there are none."""
+    steps = steps_on(view, (*view.knows, *companions(view)), perturbed=view.knows)
+    if not steps:
+        raise NotApplicable("No published step changes values, so there is nothing to simulate.", fix="Use `linkage`.")
+    return steps
 
 
-def steps_on(view: View, columns: tuple[str, ...], *, moving: Collection[str] | None = None) -> list[Step]:
-    """The published steps that change one of the columns ``moving``, made runnable on these columns."""
+def steps_on(view: View, columns: tuple[str, ...], *, perturbed: Collection[str] | None = None) -> list[Step]:
+    """The published steps that change one of the ``perturbed`` columns, restricted to ``columns``."""
     if not view.steps:
-        raise NotApplicable("The release does not say how it was made, or the intruder does not know it.")
-    found: list[Step] = []
+        raise NotApplicable("The masking steps are not published, or the attacker does not know them.")
+    steps: list[Step] = []
     for step in view.steps:
         method = method_of(step)
-        if method.leaves_values or not set(step.get("columns", columns)) & set(moving or columns):
+        if method.leaves_values or not set(step.get("columns", columns)) & set(perturbed or columns):
             continue
         if method.coarsens and step.get("truthful", False):
             continue
         try:
-            part = registry("method").get(step["step"]).build(_known_part(step, columns))
+            part = registry("method").get(step["step"]).build(_restricted(step, columns))
         except SfumatoError as refusal:
             raise NotApplicable(f"The published step `{step['step']}` cannot be simulated: {refusal}") from None
         assert isinstance(part, Step)
-        found.append(part)
-    return found
+        steps.append(part)
+    return steps
 
 
 def coarsened(view: View) -> frozenset[str]:
-    """The known columns whose cells a published step may have coarsened or emptied, and which it did not falsify."""
-    found: set[str] = set()
+    """The known columns whose cells a truthful published step may have coarsened or suppressed."""
+    columns: set[str] = set()
     for step in view.steps:
         if method_of(step).coarsens and step.get("truthful", False):
-            found.update(step.get("columns", view.knows))
-    return frozenset(found & set(view.knows))
+            columns.update(step.get("columns", view.knows))
+    return frozenset(columns & set(view.knows))
 
 
-def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, Any]:
-    """The step's parameters, with columns that the intruder does not know left out."""
+def _restricted(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, Any]:
+    """The parameters of a step without the columns that the adversary does not know."""
     parameters = dict(step.get("parameters", {}))
     if parameters.get("groups"):
         groups = [
@@ -96,45 +96,45 @@ def _known_part(step: Mapping[str, Any], knows: tuple[str, ...]) -> dict[str, An
 
 
 def companions(view: View) -> tuple[str, ...]:
-    """Released columns that the intruder does not know and that were aggregated together with some that he knows.
+    """Released columns that are unknown to the adversary but were masked together with known ones.
 
-    Without them the groups would come out otherwise.
+    A rerun without them would give different groups.
     """
-    found: list[str] = []
+    columns: list[str] = []
     for step in view.steps:
         for names in method_of(step).joint_columns(step):
             if set(names) & set(view.knows):
-                found += [name for name in names if name not in view.knows and name in view.release.table.columns]
-    return tuple(dict.fromkeys(found))
+                columns += [name for name in names if name not in view.knows and name in view.release.table.columns]
+    return tuple(dict.fromkeys(columns))
 
 
 def proxy(view: View) -> Dataset:
-    """A file like the original: the intruder's own, when it is large enough to be like it, else the release.
+    """A file similar to the original: the targets if there are enough of them, else the release.
 
-    Columns that were aggregated together with known ones are read off the nearest row.
+    Columns that were masked together with known ones are taken from the nearest row.
     """
     columns = (*view.knows, *companions(view))
     if view.targets.height >= max(200, view.release.table.rows // 2):
-        return _stand_in(view, _completed(view, columns), columns)
-    return like_the_release(view, columns)
+        return _dataset(view, _completed(view, columns), columns)
+    return release_proxy(view, columns)
 
 
 def _completed(view: View, columns: tuple[str, ...]) -> pl.DataFrame:
-    """The people sought with the columns that the intruder does not know filled in from the nearest row."""
+    """The targets, with the columns that the adversary does not know filled in from the nearest row."""
     missing = [name for name in columns if name not in view.knows]
     if not missing:
         return view.targets
     from scipy.spatial import cKDTree
 
-    found = points(view)
-    nearest: npt.NDArray[np.int64] = cKDTree(found.released).query(found.targets, workers=-1)[1]
+    features = points(view)
+    nearest: npt.NDArray[np.int64] = cKDTree(features.released).query(features.targets, workers=-1)[1]
     return pl.concat(
         [view.targets.select(view.knows), view.release.table.frame[nearest].select(missing)], how="horizontal"
     )
 
 
 def interpolate_records(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFrame:
-    """So many made-up people, each somewhere between a person and one of those nearest to her."""
+    """Synthetic records, each interpolated between a record and one of its nearest neighbours."""
     from scipy.spatial import cKDTree
 
     draw = rng.generator
@@ -142,36 +142,36 @@ def interpolate_records(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFr
     first = draw.integers(people.height, size=count)
     if not names or people.height == 1:
         return people[first]
-    # As floats: differences of unsigned numbers would wrap around.
+    # As floats, because differences of unsigned integers would wrap around.
     level = people.select(pl.col(names).cast(pl.Float64)).fill_null(np.nan).to_numpy()
     known = np.isfinite(level)
     size = np.abs(np.where(known, level, 0.0)).max(axis=0)
-    unit = level / np.where(size > 0, size, 1.0)  # no number is too large to be squared
+    unit = level / np.where(size > 0, size, 1.0)  # so that squares do not overflow
     middle = np.where(known, unit, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     unit = np.where(known, unit, middle)
     spread = unit.std(axis=0)
     scaled = unit / np.where(spread > 0, spread, 1.0)
-    near = cKDTree(scaled).query(scaled, k=min(_LIKE + 1, people.height), workers=-1)[1][:, 1:]
+    near = cKDTree(scaled).query(scaled, k=min(_NEIGHBOURS + 1, people.height), workers=-1)[1][:, 1:]
     other = near[first, draw.integers(near.shape[1], size=count)]
     with np.errstate(over="ignore", invalid="ignore"):
-        made = level[first] + (level[other] - level[first]) * draw.random((count, 1))
+        values = level[first] + (level[other] - level[first]) * draw.random((count, 1))
     return people[first].with_columns(
-        _as_stored(pl.Series(name, made[:, place]), people.schema[name]) for place, name in enumerate(names)
+        _as_stored(pl.Series(name, values[:, place]), people.schema[name]) for place, name in enumerate(names)
     )
 
 
 def _as_stored(values: pl.Series, kind: pl.DataType) -> pl.Series:
-    """In the type of the column; nobody knows a number that was missing or that the type cannot hold."""
+    """The values in the type of the column; missing if they are not finite or out of its range."""
     finite = values.set(~values.is_finite(), None)
     return (finite.round() if kind.is_integer() else finite).cast(kind, strict=False)
 
 
-def like_the_release(view: View, columns: tuple[str, ...]) -> Dataset:
-    """The release in place of the original: for columns that the intruder knows of nobody."""
-    return _stand_in(view, view.release.table.frame, columns)
+def release_proxy(view: View, columns: tuple[str, ...]) -> Dataset:
+    """The release in place of the original, for columns that the adversary does not know."""
+    return _dataset(view, view.release.table.frame, columns)
 
 
-def _stand_in(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Dataset:
+def _dataset(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Dataset:
     schema = Schema(columns={name: Column(role=Role.QUASI) for name in columns})
     return Dataset(table=view.release.table.with_frame(frame.select(columns)), schema=schema)
 
@@ -179,7 +179,7 @@ def _stand_in(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Data
 def mask_again(
     data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
 ) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
-    """Run the steps once; the masked values and, per row, the row it came from."""
+    """Run the steps once; return the masked values and the origin of each row."""
     origin = np.arange(data.rows, dtype=np.int64)
     for number, step in enumerate(steps):
         try:
@@ -188,7 +188,7 @@ def mask_again(
             raise
         except SfumatoError as refusal:
             raise NotApplicable(
-                f"The published step `{step.part_name()}` cannot be simulated on what the intruder knows: {refusal}"
+                f"The published step `{step.part_name()}` cannot be simulated on the known columns: {refusal}"
             ) from None
         if change.rows is not None:
             origin = np.where(change.rows >= 0, origin[change.rows], -1)

@@ -1,8 +1,8 @@
-"""How released values are read: which known values a mask, range, set or date part may stand for.
+"""Parser of released values: the known values that a mask, range, set or date part may represent.
 
-Releases come from many tools. Read are ``*``; masks ``021**``; ranges ``20-29``, ``[20, 30)``, ``[20,30[``, ``20..29``;
-one-sided ranges ``<40``, ``>=40``, ``40+``; sets ``{a, b}``; years, months, quarters and decades of dates (``1964``,
-``1964-03``, ``1964-Q1``, ``1960s``). Everything else stands for itself.
+Releases come from many tools. Supported are ``*``; masks ``021**``; ranges ``20-29``, ``[20, 30)``, ``[20,30[`` and
+``20..29``; one-sided ranges ``<40``, ``>=40``, ``40+``; sets ``{a, b}``; years, months, quarters and decades of dates
+(``1964``, ``1964-03``, ``1964-Q1``, ``1960s``). Everything else represents itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ROOTS", "Known", "bounds", "reader"]
 Bools = npt.NDArray[np.bool_]
 
 ROOTS = frozenset({"*", "any", "Any", "ANY", "[*]", "{*}"})
-"""Labels that stand for any value."""
+"""Labels that represent any value."""
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _DATE = r"\d{4}-\d{2}-\d{2}"
@@ -41,7 +41,7 @@ _DATE_PART = re.compile(r"^\d{4}(-\d{2})?$")
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Distinct values that the intruder knows of one column."""
+    """Distinct values of one column that the adversary knows."""
 
     values: pl.Series
     """Distinct, in the column's own type."""
@@ -52,7 +52,7 @@ class Known:
 
     @cached_property
     def number(self) -> npt.NDArray[np.float64]:
-        """The values as numbers, NaN where they are none."""
+        """The values as numbers, NaN where they are not numeric."""
         source = self.values if self.values.dtype.is_numeric() else self.text
         return source.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
 
@@ -60,15 +60,14 @@ class Known:
     def is_date(self) -> bool:
         if self.values.dtype.is_temporal():
             return True
-        shown = self.text.drop_nulls()
-        return len(shown) > 0 and bool(shown.str.contains(r"^\d{4}-\d{2}-\d{2}").all())
+        present = self.text.drop_nulls()
+        return len(present) > 0 and bool(present.str.contains(r"^\d{4}-\d{2}-\d{2}").all())
 
     def _mask(self, expression: pl.Expr) -> Bools:
-        found = pl.DataFrame({"v": self.text}).select(expression.fill_null(False)).to_series()
-        return found.to_numpy()
+        return pl.DataFrame({"v": self.text}).select(expression.fill_null(False)).to_series().to_numpy()
 
     def between(self, low: str | None, high: str | None, *, low_in: bool, high_in: bool, whole: bool = False) -> Bools:
-        """Values in a range; ``whole``: an upper bound written as an integer includes the fraction above it."""
+        """Values in a range. With ``whole`` an upper bound that is an integer includes the fractions above it."""
         if re.match(_DATE, low or "") or re.match(_DATE, high or ""):
             inside = pl.lit(True)
             if low:
@@ -79,17 +78,17 @@ class Known:
             return self._mask(inside)
         number = np.floor(self.number) if whole else self.number
         with np.errstate(invalid="ignore"):
-            held = ~np.isnan(number)
+            inside_range = ~np.isnan(number)
             if low not in (None, "", "-inf"):
                 bound = float(low)
-                held &= (number >= bound) if low_in else (number > bound)
+                inside_range &= (number >= bound) if low_in else (number > bound)
             if high not in (None, "", "inf", "+inf"):
                 bound = float(high)
-                held &= (number <= bound) if high_in else (number < bound)
-        return held
+                inside_range &= (number <= bound) if high_in else (number < bound)
+        return inside_range
 
     def pattern(self, text: str) -> Bools:
-        """Values of the same length that agree wherever the mask shows a character."""
+        """Values of the same length that agree in all unmasked characters."""
         regex = "^" + "".join("." if sign in "*?" else re.escape(sign) for sign in text) + "$"
         return self._mask(pl.col("v").str.contains(regex))
 
@@ -104,7 +103,7 @@ class Known:
 
 
 def reader(label: str) -> Callable[[Known], Bools] | None:
-    """How a released label is read, or None when it just stands for itself.
+    """A function that selects the known values a released label represents; None if the label represents itself.
 
     >>> known = Known(values=pl.Series([19, 20, 29, 30]))
     >>> read = reader("[20, 30)")
@@ -116,30 +115,30 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
     text = label.strip()
     if text in ROOTS or (text and set(text) == {"*"}):
         return Known.everything
-    if found := _BRACKET.match(text):
-        left, low, high, right = found.groups()
+    if parsed := _BRACKET.match(text):
+        left, low, high, right = parsed.groups()
         return lambda known: known.between(low, high, low_in=left == "[", high_in=right == "]")
-    if found := _SET.match(text):
-        members = [member.strip().strip("'\"") for member in found.group(1).split(",")]
+    if parsed := _SET.match(text):
+        members = [member.strip().strip("'\"") for member in parsed.group(1).split(",")]
         return lambda known: known.one_of(members)
-    if found := _DASH.match(text):
-        low, high = found.groups()
-        # 1964-03 reads as a range from 1964 to 3, which holds nothing: it is a month.
+    if parsed := _DASH.match(text):
+        low, high = parsed.groups()
+        # 1964-03 would be an empty range from 1964 to 3: it is a month.
         if "-" in low[1:] or float(low) <= float(high):
             return lambda known: known.between(low, high, low_in=True, high_in=True, whole="." not in high)
-    if found := _ONE_SIDED.match(text):
-        sign, bound = found.groups()
+    if parsed := _ONE_SIDED.match(text):
+        sign, bound = parsed.groups()
         if sign in ("<", "<=", "≤"):
             return lambda known: known.between(None, bound, low_in=True, high_in=sign != "<")
         return lambda known: known.between(bound, None, low_in=sign != ">", high_in=True)
-    if found := _PLUS.match(text):
-        bound = found.group(1)
+    if parsed := _PLUS.match(text):
+        bound = parsed.group(1)
         return lambda known: known.between(bound, None, low_in=True, high_in=True)
-    if found := _DECADE.match(text):
-        decade = found.group(1)
+    if parsed := _DECADE.match(text):
+        decade = parsed.group(1)
         return lambda known: known.prefix(decade)
-    if found := _QUARTER.match(text):
-        year, quarter = found.group(1), int(found.group(2))
+    if parsed := _QUARTER.match(text):
+        year, quarter = parsed.group(1), int(parsed.group(2))
         months = [f"{year}-{month:02d}" for month in range(3 * quarter - 2, 3 * quarter + 1)]
         return lambda known: np.logical_or.reduce([known.prefix(month) for month in months])
     if _DATE_PART.match(text):
@@ -150,7 +149,7 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
 
 
 def bounds(label: str) -> tuple[float, float] | None:
-    """The ends of a label that is a range of numbers; an open end is infinite.
+    """The bounds of a label that is a range of numbers; an open end is infinite. None for other labels.
 
     >>> bounds("[20, 30)"), bounds("20-29"), bounds("<40"), bounds("Golf")
     ((20.0, 30.0), (20.0, 29.0), (-inf, 40.0), None)
@@ -158,14 +157,14 @@ def bounds(label: str) -> tuple[float, float] | None:
     text = label.strip()
     low: str | None = None
     high: str | None = None
-    if found := _BRACKET.match(text):
-        low, high = found.group(2), found.group(3)
-    elif found := _DASH.match(text):
-        low, high = found.groups()
-    elif found := _ONE_SIDED.match(text):
-        low, high = ("-inf", found.group(2)) if found.group(1) in ("<", "<=", "≤") else (found.group(2), "inf")
-    elif found := _PLUS.match(text):
-        low, high = found.group(1), "inf"
+    if parsed := _BRACKET.match(text):
+        low, high = parsed.group(2), parsed.group(3)
+    elif parsed := _DASH.match(text):
+        low, high = parsed.groups()
+    elif parsed := _ONE_SIDED.match(text):
+        low, high = ("-inf", parsed.group(2)) if parsed.group(1) in ("<", "<=", "≤") else (parsed.group(2), "inf")
+    elif parsed := _PLUS.match(text):
+        low, high = parsed.group(1), "inf"
     else:
         return None
     try:

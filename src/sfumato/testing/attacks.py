@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, evaluate_attack, risk
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, Stage, evaluate_attack, risk
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.data.table import Table
 from sfumato.deadline import Deadline
@@ -230,7 +230,22 @@ def odd_releases_are_judged_or_refused(bench: AttackBench) -> None:
         assert len(text) > 20, f"{name}: the refusal says nothing"
 
 
+def classifies_itself(bench: AttackBench) -> None:
+    kind = type(bench.attack)
+    assert isinstance(kind.discloses, Discloses), "`discloses` is missing"
+    assert isinstance(kind.stage, Stage), "`stage` is no Stage"
+    for name in ("cheap", "bounded_by_k", "pairwise", "by_household", "by_unit"):
+        assert isinstance(getattr(kind, name), bool), f"`{name}` is neither true nor false"
+    assert kind.exploited([{"step": "a-method-that-is-not-installed"}]) == (), "it exploits a method it cannot know"
+    remedy = kind.remedy({})
+    assert remedy is None or remedy.endswith("."), "`remedy` is no sentence"
+    for scenario in (bench.unmasked(), bench.unrelated()):
+        for attack in kind.defaults(scenario):
+            assert type(attack) is kind, "`defaults` gives attacks of another class"
+
+
 ATTACK_CHECKS = (
+    classifies_itself,
     unmasked_release_is_disclosed,
     unrelated_release_gives_no_more_than_the_baseline,
     same_seed_same_outcome_and_inputs_unchanged,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.attacks.query_attack import QueryAttack, evaluate_query_attack
+from sfumato.attacks.query import QueryAttack, evaluate_query_attack
 from sfumato.query.policies.bounded_noise import BoundedNoise
 from sfumato.query.policies.exact import Exact, ExactResponder
 from sfumato.query.policy import Policy, Responder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sfumato.attacks.base import Guesses, Inference, Stage, View
-from sfumato.attacks.class_votes import Votes, near, reach_of
+from sfumato.attacks.inference._class_votes import Votes, tolerance_windows, votes_within
 from sfumato.deadline import batches
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -46,9 +46,9 @@ class AttributeLinkage(Inference):
         assert view.secret is not None
         votes = Votes.of(view, in_release=True)
         # A target without a matching row is guessed to have the most frequent value: no guess would be no better.
-        reaches = reach_of(votes.index, self.tolerance)
+        windows = tolerance_windows(votes.index, self.tolerance)
         everything = np.arange(len(votes.index))
-        common = int(np.argmax(near(votes.prior, everything, reaches)))
+        common = int(np.argmax(votes_within(votes.prior, everything, windows)))
         best = np.full(view.targets.height, common, dtype=np.int64)
         confidence = np.full(view.targets.height, votes.prior[common])
         done = 0
@@ -58,7 +58,7 @@ class AttributeLinkage(Inference):
             if len(values) == 0:
                 continue
             # The frequency in the whole release only breaks ties: it is far below the weight of any row.
-            close = near(count, values, reaches)
+            close = votes_within(count, values, windows)
             top = int(np.argmax(close + 1e-9 * count.sum() * votes.prior[values]))
             best[targets] = values[top]
             confidence[targets] = close[top] / count.sum()

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, View
-from sfumato.attacks.class_votes import Votes
+from sfumato.attacks.inference._class_votes import Votes
 from sfumato.attacks.normalize import canonical
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable

@@ -1,8 +1,11 @@
-"""Reconstruction: a column of secret bits from noisy sums over many subsets.
+"""Solvers of the reconstruction attack: secret bits from noisy sums over many subsets.
 
-Four ways: trying every column (tiny tables, any noise E leaves at most 4E bits wrong once all subsets were asked), a
-linear program, least squares by a projected gradient method with momentum (the fastest for random subsets, and better
-than the program at equal noise), and one fast transform where the subsets could be chosen.
+| solver | queries | properties |
+|---|---|---|
+| exhaustive search | all subsets | tiny tables; with noise of at most E, at most 4E bits are wrong |
+| linear program | random subsets | minimizes the sum of absolute deviations |
+| least squares | random subsets | projected gradient with momentum; fastest, and most accurate at equal noise |
+| Hadamard | chosen subsets | one fast transform |
 
 References: Dinur, Nissim (2003), Revealing information while preserving privacy, doi:10.1145/773153.773173; Dwork,
 McSherry, Talwar (2007), The price of privacy and the limits of LP decoding, doi:10.1145/1250790.1250804; Dwork,
@@ -24,12 +27,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def exhaustive(bits: Bits, answers: Floats, people: int) -> npt.NDArray[np.int8]:
-    """The column whose largest deviation from the answers is smallest, by trying all 2**people of them.
+    """The bit vector with the smallest maximum deviation from the answers, among all 2**people.
 
-    If every subset was asked and every answer is off by at most E, at most 4E people are guessed wrong.
+    If every subset was asked and every answer is off by at most E, at most 4E bits are wrong.
     """
     if people > 16:
-        raise BadParameter(f"trying every column is for at most 16 people, not {people}.")
+        raise BadParameter(f"Exhaustive search is limited to 16 people, not {people}.")
     subsets = unpack(bits, people) @ (1 << np.arange(people, dtype=np.int64))
     best, found = np.inf, 0
     columns = np.arange(1 << people, dtype=np.int64)
@@ -43,7 +46,7 @@ def exhaustive(bits: Bits, answers: Floats, people: int) -> npt.NDArray[np.int8]
 
 
 def linear_program(bits: Bits, answers: Floats, people: int) -> Floats:
-    """Numbers between 0 and 1 whose sums deviate least from the answers, all deviations added up."""
+    """Numbers in [0, 1] whose sums minimize the total absolute deviation from the answers."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, eye_array, hstack
 
@@ -54,15 +57,15 @@ def linear_program(bits: Bits, answers: Floats, people: int) -> Floats:
     bounds = np.concatenate([np.tile([0.0, 1.0], (people, 1)), np.tile([0.0, np.inf], (2 * count, 1))])
     solved = linprog(cost, A_eq=wide, b_eq=answers, bounds=bounds, method="highs")
     if solved.x is None:
-        raise BadParameter("the linear program was not solved; ask fewer questions or use least squares.")
+        raise BadParameter("The linear program was not solved.", fix="Ask fewer queries, or use least squares.")
     return np.asarray(solved.x[:people], np.float64)
 
 
 def least_squares(bits: Bits, answers: Floats, people: int, *, rounds: int | None = None) -> Floats:
-    """Numbers between 0 and 1 whose sums over random subsets fit the answers best, in squares.
+    """Numbers in [0, 1] whose sums over random subsets minimize the squared deviation from the answers.
 
-    Sums over halves of the people all carry half the total, which would slow the descent down; it is removed by
-    centring the residuals. What is left is well conditioned as soon as there are a few times more subsets than people.
+    All sums over half of the people contain half of the total, which slows gradient descent down. Centring the
+    residuals removes it. The remaining problem is well conditioned if there are a few times more subsets than people.
     """
     count = len(bits)
     more, fewer = np.sqrt(max(count, people)), np.sqrt(min(count, people))
@@ -95,7 +98,7 @@ def _butterflies(x: npt.NDArray[np.float32], first: int, last: int) -> None:
 
 @njit(cache=True, fastmath=True)
 def _transform(x: npt.NDArray[np.float32], block: int) -> None:
-    # Short butterflies stay inside a block that fits the cache; long ones sweep over everything, two levels at a time.
+    # Short butterflies stay inside a block that fits the cache; long ones pass over all values, two levels at a time.
     size = len(x)
     for start in range(0, size, block):
         _butterflies(x[start : start + block], 1, min(block, size))
@@ -121,25 +124,25 @@ def transform(values: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """
     x = np.array(values, np.float32)
     if x.ndim != 1 or x.size == 0 or x.size & (x.size - 1):
-        raise BadParameter("the length of a transform is a power of two.")
+        raise BadParameter("The length of a transform must be a power of two.")
     _transform(x, 1 << 13)
     return x
 
 
 def hadamard_subsets(people: int) -> Bits:
-    """The subsets to ask: where rows of a Hadamard matrix are +1, as many as the next power of two."""
+    """The subsets to ask: the +1 entries of the rows of a Hadamard matrix whose size is the next power of two."""
     size = 1 << max(0, people - 1).bit_length()
     if size > 1 << 15:
-        raise BadParameter("more than 32,768 people do not fit as bits; use the transform itself.")
+        raise BadParameter("Hadamard subsets are limited to 32,768 people.", fix="Use random subsets.")
     rows, columns = np.arange(size)[:, None], np.arange(people)[None, :]
     return np.packbits((np.bitwise_count(rows & columns) & 1) == 0, axis=1, bitorder="little")
 
 
 def hadamard(answers: npt.ArrayLike, people: int) -> Floats:
-    """Each person's number from the answers to the Hadamard subsets, by one transform.
+    """The estimated bits from the answers to the Hadamard subsets, by one transform.
 
-    The first answer is the total. Noise of the answers is averaged over all of them: its spread shrinks by the square
-    root of their number, half of which the transform's signs take part in.
+    The first answer is the total. The noise of all answers is averaged, so the standard deviation decreases with the
+    square root of their number.
     """
-    told = np.asarray(answers, np.float32)
-    return np.asarray(transform(2 * told - told[0])[:people] / np.float32(len(told)), np.float64)
+    sums = np.asarray(answers, np.float32)
+    return np.asarray(transform(2 * sums - sums[0])[:people] / np.float32(len(sums)), np.float64)

@@ -1,4 +1,4 @@
-"""Dinur and Nissim: nearly all bits of a column from noisy sums over many subsets."""
+"""Reconstruction attack (Dinur and Nissim): secret bits from noisy sums over many subsets."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
+from sfumato.attacks.query._base import QueryAttack, RecoveredBits, bits_from_scores, majority_value
 from sfumato.attacks.query._solvers import exhaustive, hadamard, hadamard_subsets, least_squares, linear_program
-from sfumato.attacks.query_attack import QueryAttack, Recovered, commoner, guessed
 from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import random_subsets, unpack
@@ -16,13 +16,16 @@ from sfumato.rng import Rng
 
 __all__ = ["Reconstruction"]
 
+_MAX_EXHAUSTIVE = 12
+"""Largest number of people for which all subsets are asked."""
+
 
 class Reconstruction(QueryAttack):
-    """An analyst who asks about many subsets and solves for everybody's bit at once.
+    """An analyst asks sums over many subsets of people and solves for the bits of all people at once.
 
-    Noise of a smaller order than the square root of the number of people does not stop it, whatever shape the noise
-    has, as long as enough questions are answered; a policy has to add more noise or answer fewer questions.
-    Differential privacy does both.
+    Noise of a smaller order than the square root of the number of people does not prevent the attack, whatever its
+    distribution, if enough queries are answered. A policy has to add more noise or answer fewer queries; differential
+    privacy does both.
     """
 
     main = "method"
@@ -30,38 +33,39 @@ class Reconstruction(QueryAttack):
     reference = "Dinur, Nissim (2003), doi:10.1145/773153.773173"
 
     method: Literal["least-squares", "linear-program", "exhaustive", "hadamard"] = "least-squares"
-    """How the answers are solved for the bits; ``exhaustive`` asks all subsets and is for at most 12 people."""
+    """How the bits are computed from the answers; ``exhaustive`` asks all subsets, for at most 12 people."""
     questions: Annotated[float, Field(gt=0)] = 6
-    """Random subsets asked, as a multiple of the number of people; the other two methods know how many they need."""
+    """Number of random subsets as a multiple of the number of people; for ``least-squares`` and ``linear-program``."""
 
-    def run(self, desk: Responder, rng: Rng) -> Recovered:
-        count, everybody = desk.people, np.arange(desk.people)
-        fallback = commoner(desk)
+    def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
+        count, everybody = responder.people, np.arange(responder.people)
+        fallback = majority_value(responder)
+        nothing = bits_from_scores(everybody, np.full(count, np.nan), fallback)
         if self.method == "hadamard":
-            answers = desk.ask_all(hadamard_subsets(count))
+            answers = responder.ask_all(hadamard_subsets(count))
             if np.isnan(answers).any():
-                return guessed(everybody, np.full(count, np.nan), fallback)
-            return guessed(everybody, hadamard(answers, count), fallback)
+                return nothing
+            return bits_from_scores(everybody, hadamard(answers, count), fallback)
         if self.method == "exhaustive":
-            if count > 12:
+            if count > _MAX_EXHAUSTIVE:
                 raise NotApplicable(
-                    f"All subsets of {count} people are too many to ask.",
-                    fix="Use another method for more than 12 people.",
+                    f"{count} people have too many subsets to ask all of them.",
+                    fix=f"Use another method for more than {_MAX_EXHAUSTIVE} people.",
                 )
             width = -(-count // 8)
             subsets = np.arange(1 << count, dtype="<u4").view(np.uint8).reshape(-1, 4)[:, :width].copy()
         else:
             subsets = random_subsets(max(1, int(self.questions * count)), count, rng.child("subsets").generator)
-        answers = desk.ask_all(subsets)
-        told = ~np.isnan(answers)
-        subsets, answers = subsets[told], answers[told]
+        answers = responder.ask_all(subsets)
+        answered = ~np.isnan(answers)
+        subsets, answers = subsets[answered], answers[answered]
         if not len(answers):
-            return guessed(everybody, np.full(count, np.nan), fallback)
+            return nothing
         if self.method == "exhaustive":
             score = exhaustive(subsets, answers, count).astype(np.float64)
         elif self.method == "linear-program":
             score = linear_program(subsets, answers, count)
         else:
             score = least_squares(subsets, answers, count)
-        touched = unpack(np.bitwise_or.reduce(subsets, axis=0)[None, :], count)[0]
-        return guessed(everybody, np.where(touched, score, np.nan), fallback)
+        covered = unpack(np.bitwise_or.reduce(subsets, axis=0)[None, :], count)[0]
+        return bits_from_scores(everybody, np.where(covered, score, np.nan), fallback)

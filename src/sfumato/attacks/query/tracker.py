@@ -1,10 +1,10 @@
-"""The tracker: padding that makes a question large enough, and is then subtracted."""
+"""Tracker attack: pad small queries until they are answered, then subtract the padding."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from sfumato.attacks.query_attack import Recovered, Targeted, commoner, guessed
+from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
 from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import pack
 from sfumato.rng import Rng
@@ -12,23 +12,23 @@ from sfumato.rng import Rng
 __all__ = ["Tracker"]
 
 
-class Tracker(Targeted):
-    """An analyst who may not ask about few people: a general tracker, half of everybody, pads each question.
+class Tracker(TargetedQueryAttack):
+    """An analyst whose small queries are refused pads each with a general tracker, which is half of all people.
 
-    With T the tracker and its complement not-T, value(x) = sum(T with x) + sum(not-T with x) - sum(T) - sum(not-T).
-    All four questions are about half of the people, so no limit on size stops them.
+    With T the tracker and not-T its complement, value(x) = sum(T with x) + sum(not-T with x) - sum(T) - sum(not-T). All
+    four queries cover about half of the people, so no limit on the query set size prevents them.
     """
 
     examples = ({}, {"targets": 50})
     reference = "Denning, Denning, Schwartz (1979), doi:10.1145/320064.320069"
 
-    def run(self, desk: Responder, rng: Rng) -> Recovered:
-        people = self.chosen(desk.people, rng)
-        tracker = np.zeros(desk.people, np.bool_)
-        tracker[rng.child("tracker").generator.permutation(desk.people)[: desk.people // 2]] = True
-        base = desk.ask_all(pack(np.stack([tracker, ~tracker])))
-        padded = np.stack([tracker, ~tracker]).repeat(len(people), axis=0)
-        padded[np.arange(2 * len(people)), np.tile(people, 2)] = True
-        told = desk.ask_all(pack(padded))
-        score = told[: len(people)] + told[len(people) :] - base.sum()
-        return guessed(people, score, commoner(desk))
+    def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
+        targets = self.draw_targets(responder.people, rng)
+        tracker = np.zeros(responder.people, np.bool_)
+        tracker[rng.child("tracker").generator.permutation(responder.people)[: responder.people // 2]] = True
+        base = responder.ask_all(pack(np.stack([tracker, ~tracker])))
+        padded = np.stack([tracker, ~tracker]).repeat(len(targets), axis=0)
+        padded[np.arange(2 * len(targets)), np.tile(targets, 2)] = True
+        answers = responder.ask_all(pack(padded))
+        score = answers[: len(targets)] + answers[len(targets) :] - base.sum()
+        return bits_from_scores(targets, score, majority_value(responder))

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.candidate_rows import match
-from sfumato.attacks.counterfeit_weights import trust_in_rows
+from sfumato.attacks.counterfeit_weights import counterfeit_weights
 from sfumato.deadline import batches
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -45,8 +45,9 @@ class Counterfeits(Linking):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         matched = match(view, in_release=True)
-        trust = trust_in_rows(view)
-        weight = trust if trust is not None else np.ones(view.release.table.rows)
+        weight = counterfeit_weights(view)
+        if weight is None:
+            weight = np.ones(view.release.table.rows)
         row = np.full(view.targets.height, -1, dtype=np.int64)
         confidence = np.zeros(view.targets.height)
         draw = rng.generator
@@ -57,9 +58,9 @@ class Counterfeits(Linking):
             if len(candidates.classes) == 0:
                 continue
             rows = np.concatenate([matched.rows(int(number)) for number in candidates.classes])
-            held = np.repeat(candidates.weight, candidates.sizes) * weight[rows]
-            best = rows[held >= held.max() * (1 - 1e-12)]
+            scores = np.repeat(candidates.weight, candidates.sizes) * weight[rows]
+            best = rows[scores >= scores.max() * (1 - 1e-12)]
             row[targets] = best[draw.integers(len(best), size=len(targets))]
-            confidence[targets] = held.max() / held.sum()
+            confidence[targets] = scores.max() / scores.sum()
         detail = {"left out": list(matched.left_out)} if matched.left_out else {}
         return Guesses.of_rows(row, confidence, detail, tried=matched.reached(done))

@@ -11,7 +11,7 @@ from numba import njit
 from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
-from sfumato.attacks.best_row import toss
+from sfumato.attacks.best_row import next_random
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import coarsened
@@ -248,7 +248,7 @@ def _link(
                 ties[index] = 1
             elif total == best:
                 ties[index] += 1
-                state, chance = toss(state)
+                state, chance = next_random(state)
                 if chance * ties[index] < 1.0:
                     found[index] = row
     return found, size, ties

@@ -91,15 +91,15 @@ def _link(
     far: float,
 ) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
     rows = len(seen)
-    found = np.zeros(len(known), dtype=np.int64)
+    row = np.zeros(len(known), dtype=np.int64)
     share = np.zeros(len(known))
     for index in prange(len(known)):
-        held = start(seeds[index])
+        state = start(seeds[index])
         scores = np.empty(PIECE)
         for first in range(0, rows, PIECE):
             count = min(PIECE, rows - first)
-            fill(scores, table, moves, tied, excess, known[index], seen, first, count, held[0] - far)
-            held = best_of(held, scores, count, first)
-        found[index] = held[3]
-        share[index] = share_of(held)
-    return found, share
+            fill(scores, table, moves, tied, excess, known[index], seen, first, count, state[0] - far)
+            state = best_of(state, scores, count, first)
+        row[index] = state[3]
+        share[index] = share_of(state)
+    return row, share

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.attacks.query import QueryOutcome, evaluate_query_attack
 from sfumato.attacks.query.reconstruction import Reconstruction as Attack
-from sfumato.attacks.query_attack import QueryOutcome, evaluate_query_attack
 from sfumato.demos.story import Say, Story
 from sfumato.progress import SILENT, Progress
 from sfumato.query.policies.bounded_noise import BoundedNoise

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from sfumato.attacks.base import Guesses, Inference, Stage, View
 from sfumato.attacks.best_row import FAR, PIECE
-from sfumato.attacks.class_votes import near, reach_of
 from sfumato.attacks.features import points
+from sfumato.attacks.inference._class_votes import tolerance_windows, votes_within
 from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
 from sfumato.attacks.remasking import WEAK_MASKING, companions, proxy, steps_on
@@ -85,15 +85,15 @@ class SimulationInference(Inference):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         assert view.secret is not None
-        steps = steps_on(view, (*view.knows, *companions(view)), moving=view.knows)
-        if not steps and not steps_on(view, (*view.knows, view.secret), moving=(view.secret,)):
+        steps = steps_on(view, (*view.knows, *companions(view)), perturbed=view.knows)
+        if not steps and not steps_on(view, (*view.knows, view.secret), perturbed=(view.secret,)):
             raise NotApplicable("No published step changes values, so there is nothing to simulate.")
         amount = self.tolerance > 0 and view.release.table.column(view.secret).dtype.is_numeric()
         channel = Channel.of(view, rng.child("secret"), progress, amount=amount)
         learned = Likelihood.learn(view, proxy(view), steps, rng, progress, rounds=self.rounds, cells=self.cells)
         table, joint = learned.table, learned.joint
         known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
-        reaches = reach_of(channel.values, self.tolerance)
+        windows = tolerance_windows(channel.values, self.tolerance)
         best, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
         before = _believed(view, channel, progress)
         done = 0
@@ -110,7 +110,7 @@ class SimulationInference(Inference):
                 len(channel.values),
                 joint.most + FAR,
             )
-            best[part], share[part] = _decided(votes, top, channel, before(part), reaches, len(seen))
+            best[part], share[part] = _decided(votes, top, channel, before(part), windows, len(seen))
             done = part.stop
         return Guesses(
             value=channel.values.gather(best[:done]).alias(view.secret),
@@ -152,14 +152,14 @@ def _believed(view: View, channel: Channel, progress: Progress) -> Callable[[sli
 
 
 def _decided(
-    votes: Floats, top: Floats, channel: Channel, before: Floats, reaches: list[tuple[Ints, Ints]], rows: int
+    votes: Floats, top: Floats, channel: Channel, before: Floats, windows: list[tuple[Ints, Ints]], rows: int
 ) -> tuple[Ints, Floats]:
     """The value with most votes, those of the prior among them, and its share."""
     mass = channel.origins(votes, before)
     # A row's score is the log of how much likelier it is hers than anybody's; that she is not in it at all counts as 1.
     stranger = (1 - _INSIDE) / _INSIDE * rows * np.exp(np.clip(-top, -600.0, 600.0))
     mass = mass + stranger[:, None] * before
-    close = near(mass, np.arange(len(channel.values)), reaches)
+    close = votes_within(mass, np.arange(len(channel.values)), windows)
     best = close.argmax(axis=1)
     return best, close[np.arange(len(best)), best] / mass.sum(axis=1)
 

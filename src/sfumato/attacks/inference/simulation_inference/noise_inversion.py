@@ -20,7 +20,7 @@ import polars as pl
 from sfumato.attacks.base import View
 from sfumato.attacks.likelihood import Scale, moves_of
 from sfumato.attacks.normalize import canonical
-from sfumato.attacks.remasking import like_the_release, steps_on
+from sfumato.attacks.remasking import release_proxy, steps_on
 from sfumato.data.row_codes import positions
 from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
@@ -62,8 +62,8 @@ class Channel:
         if self.forward is None:
             return votes
         expected = before @ self.forward
-        split_deadline = np.divide(votes, expected, out=np.zeros_like(votes), where=expected > 0)
-        return before * (split_deadline @ self.forward.T)
+        ratio = np.divide(votes, expected, out=np.zeros_like(votes), where=expected > 0)
+        return before * (ratio @ self.forward.T)
 
     @classmethod
     def of(cls, view: View, rng: Rng, progress: Progress, *, amount: bool) -> Channel:
@@ -97,8 +97,8 @@ class Channel:
     def _inverted(cls, view: View, released: pl.Series, scale: Scale, rng: Rng, progress: Progress) -> Channel:
         assert view.secret is not None
         columns = (*view.knows, view.secret)
-        stand_in = like_the_release(view, columns)
-        steps = steps_on(view, columns, moving=(view.secret,))
+        stand_in = release_proxy(view, columns)
+        steps = steps_on(view, columns, perturbed=(view.secret,))
         rounds = int(np.clip(-(-_MOVES // stand_in.rows), 1, 400))
         [counts] = moves_of([scale], stand_in, steps, rng, split_deadline(progress, 4), rounds).counts
         check_deadline(progress)

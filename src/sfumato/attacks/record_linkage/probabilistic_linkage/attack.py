@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
-from sfumato.attacks.blocking import Rule, blocks
+from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Rule, blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers, Strings, comparable, cuts
 from sfumato.attacks.record_linkage.probabilistic_linkage.fellegi_sunter import fit, link, patterns
 from sfumato.attacks.record_linkage.probabilistic_linkage.splink_backend import link_by_splink
-from sfumato.attacks.string_similarity import free_text
+from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import free_text
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import View
-from sfumato.attacks.blocking import Blocks
 from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical, folded
-from sfumato.attacks.string_similarity import CUTS, alike, free_text
+from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
+from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import CUTS, free_text, similar_pairs
 from sfumato.attacks.value_parser import ROOTS
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
@@ -143,7 +143,7 @@ def _labels(
     blank, hidden = found.values.is_null().to_numpy(), found.labels.is_null().to_numpy()
     text = None
     if blocks is not None:
-        near = alike(found.values, found.labels, found.known, found.released, blocks, progress)
+        near = similar_pairs(found.values, found.labels, found.known, found.released, blocks, progress)
         value, fits = np.concatenate([value, near[0]]), np.concatenate([fits, near[1]])
         level = np.concatenate([level, near[2]])
         text = folded(found.values), folded(found.labels)

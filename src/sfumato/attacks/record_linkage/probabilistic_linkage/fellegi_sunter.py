@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numba import njit, prange
 
 from sfumato.attacks.best_row import PIECE, best_of, share_of, start
-from sfumato.attacks.blocking import Blocks
+from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
 from sfumato.deadline import batches
 from sfumato.progress import SILENT, Progress
@@ -298,13 +298,13 @@ def _linked(
         for number in range(part * len(order) // parts, (part + 1) * len(order) // parts):
             person = order[number]
             _mean(meaning, values[person], starts, fits, level)
-            held = start(seeds[person])
+            state = start(seeds[person])
             for first in range(begin[person], end[person], PIECE):
                 count = min(PIECE, end[person] - first)
                 _codes(code, first, count, person, known, released, cuts, codes, meaning, stride, blank)
                 for place in range(count):
                     score[place] = table[code[place]]
-                held = best_of(held, score, count, first)
-            found[person] = held[3]
-            share[person] = share_of(held)
+                state = best_of(state, score, count, first)
+            found[person] = state[3]
+            share[person] = share_of(state)
             _forget(meaning, values[person], starts, fits, rest)

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.blocking import Blocks
+from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import Labels, Numbers
-from sfumato.attacks.string_similarity import CUTS, sorted_words
+from sfumato.attacks.record_linkage.probabilistic_linkage.string_similarity import CUTS, sorted_words
 from sfumato.deadline import Deadline, batches, check_deadline
 from sfumato.errors import DatabaseFailed, OutOfTime, SfumatoError, missing_extra
 from sfumato.progress import Progress

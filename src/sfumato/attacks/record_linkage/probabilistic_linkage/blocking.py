@@ -1,9 +1,7 @@
-"""Blocking: only people and rows that agree in a key are compared, so that large files need not be compared pairwise.
+"""Blocking: only people and rows that agree in a key are compared, so that large files need no pairwise comparison.
 
-A key is a column's value, its first characters, or its sound (Soundex), so that a misspelt name can stay in its block.
-Who differs in the key cannot be found; that is the price.
-
-Reference of Soundex: Knuth, D. E. (1998). The Art of Computer Programming 3: Sorting and Searching, section 6.
+A key is the value of a column, its first characters, or its Soundex code, so that a misspelt name can stay in its
+block. A person who differs from their row in the key cannot be found.
 """
 
 from __future__ import annotations
@@ -21,71 +19,51 @@ from sfumato.attacks.base import View
 from sfumato.attacks.normalize import canonical, folded
 from sfumato.data.row_codes import number_rows, value_codes
 
-__all__ = ["Blocks", "Rule", "blocks", "keys", "soundex"]
+__all__ = ["Blocks", "Rule", "blocks", "keys"]
 
 Ints = npt.NDArray[np.int64]
 
 Rule = Literal["exact", "sound"] | Annotated[int, Field(ge=1)]
-"""Equal values, equal sound, or so many equal first characters."""
+"""Equal values, equal Soundex codes, or this many equal leading characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Release rows sorted by block, and for each person where her block begins and ends among them."""
+    """Release rows sorted by block, and for each person where their block starts and ends among them."""
 
     order: Ints
     first: Ints
     last: Ints
     person: Ints
-    """Per person, the number of her block."""
+    """The block number of each person."""
     row: Ints
-    """Per release row, the number of its block."""
+    """The block number of each release row."""
 
     @property
     def pairs(self) -> int:
+        """The number of pairs of person and row in the same block."""
         return int((self.last - self.first).sum())
 
 
-_SOUNDS = {
-    letter: digit for digit, letters in enumerate(("bfpv", "cgjkqsxz", "dt", "l", "mn", "r"), 1) for letter in letters
-}
-
-
-def soundex(text: str) -> str:
-    """The Soundex code of a name; letters that are not English are skipped.
-
-    >>> soundex("Robert"), soundex("Rupert"), soundex("Ashcraft"), soundex("Tymczak")
-    ('R163', 'R163', 'A261', 'T522')
-    """
-    letters = [letter for letter in text.lower() if "a" <= letter <= "z"]
-    if not letters:
-        return ""
-    code, last = letters[0].upper(), _SOUNDS.get(letters[0])
-    for letter in letters[1:]:
-        sound = _SOUNDS.get(letter)
-        if sound is not None and sound != last:
-            code += str(sound)
-        if letter not in "hw":
-            last = sound
-    return code[:4].ljust(4, "0")
-
-
 def keys(series: pl.Series, rule: Rule) -> pl.Series:
-    """The key of each value; a missing value has the key of other missing ones."""
+    """The blocking key of each value; all missing values share one key."""
     match rule:
         case "exact":
             return canonical(series).fill_null("")
         case "sound":
+            from jellyfish import soundex
+
             plain = folded(canonical(series)).fill_null("")
             distinct = plain.unique()
-            sounds = pl.Series([soundex(text) for text in distinct.to_list()], dtype=pl.String)
-            return plain.replace_strict(distinct, sounds, return_dtype=pl.String)
+            letters = distinct.str.replace_all(r"[^a-z]", "")
+            codes = pl.Series([soundex(text) for text in letters.to_list()], dtype=pl.String)
+            return plain.replace_strict(distinct, codes, return_dtype=pl.String)
         case int(length):
             return folded(canonical(series)).fill_null("").str.head(length)
 
 
 def blocks(view: View, rules: Mapping[str, Rule]) -> Blocks:
-    """Who is compared with which rows."""
+    """The rows that each target is compared with; all rows without rules."""
     people, rows = view.targets.height, view.release.table.rows
     if not rules:
         return Blocks(

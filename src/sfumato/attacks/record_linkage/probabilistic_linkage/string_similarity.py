@@ -1,7 +1,7 @@
-"""Names and addresses compared by how alike they are written: Jaro–Winkler similarity of distinct values.
+"""String similarity of names and addresses: Jaro–Winkler similarity of distinct values.
 
-Case, accents and punctuation do not count, and words may stand in another order. Every pair of distinct values is
-compared once, within blocks where there are any, so that the cost does not grow with the number of rows.
+Case, accents and punctuation are ignored, and words may be in any order. Every pair of distinct values is compared
+once, within blocks if there are any, so that the cost does not grow with the number of rows.
 
 Reference: Winkler, W. E. (1990). String comparator metrics and enhanced decision rules in the Fellegi–Sunter model of
 record linkage. Proceedings of the Section on Survey Research Methods, American Statistical Association.
@@ -13,41 +13,41 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.blocking import Blocks
 from sfumato.attacks.normalize import folded
+from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import Blocks
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["CUTS", "alike", "free_text", "sorted_words"]
+__all__ = ["CUTS", "free_text", "similar_pairs", "sorted_words"]
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Group = tuple[Ints, Ints]
 
 CUTS = (0.92, 0.8)
-"""From these similarities on, two values are nearly the same, and alike."""
+"""Minimum similarities of values that are nearly equal (level 1) and similar (level 2)."""
 
 _PIECE = 4_000_000
-_PAIRS = 500_000_000
-"""Pairs of distinct values that are compared (about ten seconds); where there are more, only those with the same first
-letter."""
-_MANY = 100
-"""Columns with more distinct values than this can be names; fewer are categories."""
+"""Number of pairs that are compared at a time."""
+_MAX_PAIRS = 500_000_000
+"""Maximum number of compared pairs (about ten seconds); beyond it, only values with the same first letter."""
+_MAX_CATEGORIES = 100
+"""A text column with more distinct values than this may contain names."""
 
 
 def free_text(known: pl.Series, released: pl.Series) -> bool:
-    """Whether a column looks like names or addresses: text of many values, most of which have words in them."""
+    """Whether a column looks like names or addresses: text with many distinct values, most of which contain words."""
     if known.dtype != pl.String or released.dtype != pl.String:
         return False
     distinct = known.drop_nulls().unique()
-    return len(distinct) > _MANY and bool((distinct.str.contains(r"\p{L}{3}").sum() or 0) * 2 > len(distinct))
+    return len(distinct) > _MAX_CATEGORIES and bool((distinct.str.contains(r"\p{L}{3}").sum() or 0) * 2 > len(distinct))
 
 
 def sorted_words(text: pl.Series) -> pl.Series:
-    """Folded text with its words in alphabetical order, so that "Doe, Jane" is "Jane Doe"."""
+    """Folded text with its words in alphabetical order, so that "Doe, Jane" equals "Jane Doe"."""
     return text.str.split(" ").list.sort().list.join(" ")
 
 
-def alike(
+def similar_pairs(
     values: pl.Series,
     labels: pl.Series,
     known: Ints,
@@ -55,18 +55,18 @@ def alike(
     blocks: Blocks,
     progress: Progress = SILENT,
 ) -> tuple[Ints, Ints, Bytes]:
-    """Pairs of a known and a released value that are written alike: level 0 the same, 1 nearly the same, 2 alike.
+    """Similar pairs of a known and a released value with their level: 0 equal, 1 nearly equal, 2 similar.
 
-    ``known`` and ``released`` give the value of each person and of each row.
+    ``known`` and ``released`` are the value numbers of each person and of each row.
     """
     left, right = folded(values), folded(labels)
-    found = [_compared(left, right, _groups(left, right, known, released, blocks), progress)]
+    parts = [_compared(left, right, _groups(left, right, known, released, blocks), progress)]
     if any(text.str.contains(" ").any() for text in (left, right)):
         words = sorted_words(left), sorted_words(right)
-        found.append(_compared(*words, _groups(*words, known, released, blocks), progress))
-    pair = np.concatenate([one[0] for one in found])
-    level = np.concatenate([one[1] for one in found])
-    # The better of the two orders of words counts; a pair may come from several blocks.
+        parts.append(_compared(*words, _groups(*words, known, released, blocks), progress))
+    pair = np.concatenate([part[0] for part in parts])
+    level = np.concatenate([part[1] for part in parts])
+    # The better level of the two word orders counts; a pair may come from several blocks.
     order = np.lexsort((level, pair))
     pair, level = pair[order], level[order]
     first = np.flatnonzero(np.diff(pair, prepend=-1))
@@ -74,23 +74,23 @@ def alike(
 
 
 def _groups(left: pl.Series, right: pl.Series, known: Ints, released: Ints, blocks: Blocks) -> list[Group]:
-    """Which values are compared with which: all, or those that meet in a block, or those with one first letter."""
-    written = [(text.is_not_null() & (text != "")).fill_null(False).to_numpy() for text in (left, right)]
-    groups = [(np.flatnonzero(written[0]), np.flatnonzero(written[1]))]
-    meeting = _meeting(known, released, written, blocks)
-    if _cost(meeting) < _cost(groups):
-        groups = meeting
-    if _cost(groups) > _PAIRS:
+    """Groups of values that are compared: all, or those in a common block, or those with the same first letter."""
+    nonempty = [(text.is_not_null() & (text != "")).fill_null(False).to_numpy() for text in (left, right)]
+    groups = [(np.flatnonzero(nonempty[0]), np.flatnonzero(nonempty[1]))]
+    by_block = _groups_by_block(known, released, nonempty, blocks)
+    if _cost(by_block) < _cost(groups):
+        groups = by_block
+    if _cost(groups) > _MAX_PAIRS:
         letter = pl.concat([left, right]).str.head(1).fill_null("").rank("dense").to_numpy()
         first, second = letter[: len(left)], letter[len(left) :]
         groups = [(a[first[a] == one], b[second[b] == one]) for a, b in groups for one in np.unique(first[a])]
     return groups
 
 
-def _meeting(known: Ints, released: Ints, written: list[npt.NDArray[np.bool_]], blocks: Blocks) -> list[Group]:
+def _groups_by_block(known: Ints, released: Ints, nonempty: list[npt.NDArray[np.bool_]], blocks: Blocks) -> list[Group]:
     """For each block the distinct values on both sides."""
     sides = []
-    for value, block, usable in ((known, blocks.person, written[0]), (released, blocks.row, written[1])):
+    for value, block, usable in ((known, blocks.person, nonempty[0]), (released, blocks.row, nonempty[1])):
         size = len(usable)
         both = np.unique((block * size + value)[usable[value]])
         sides.append((both // size, both % size))
@@ -107,11 +107,11 @@ def _cost(groups: list[Group]) -> int:
 
 
 def _compared(left: pl.Series, right: pl.Series, groups: list[Group], progress: Progress) -> tuple[Ints, Bytes]:
-    """Pairs that are alike (as one number each) and their levels."""
+    """Similar pairs (as one number each) and their levels."""
     texts = np.array(left.to_list(), dtype=object), np.array(right.to_list(), dtype=object)
     pairs: list[Ints] = [np.empty(0, dtype=np.int64)]
     levels: list[Bytes] = [np.empty(0, dtype=np.uint8)]
-    with progress.task(f"comparing the words of {left.name}", sum(len(a) for a, _ in groups)) as tick:
+    with progress.task(f"comparing strings of {left.name}", sum(len(a) for a, _ in groups)) as tick:
         for a, b in groups:
             others = texts[1][b].tolist()
             step = max(1, _PIECE // max(1, len(b)))
@@ -125,7 +125,7 @@ def _compared(left: pl.Series, right: pl.Series, groups: list[Group], progress: 
 
 
 def _scored(values: list[str], labels: list[str]) -> tuple[Ints, Ints, Bytes]:
-    """Places of the pairs that are alike, and how much."""
+    """Positions of the similar pairs, and their levels."""
     from rapidfuzz.distance import JaroWinkler
     from rapidfuzz.process import cdist
 
@@ -138,7 +138,7 @@ def _scored(values: list[str], labels: list[str]) -> tuple[Ints, Ints, Bytes]:
         workers=-1 if len(values) * len(labels) > 100_000 else 1,
     )
     value, label = np.nonzero(score)
-    held = score[value, label]
-    # In single precision a similarity of 0.92 may read 0.91999.
-    level = np.where(held >= 1.0, 0, np.where(held >= CUTS[0] - 1e-6, 1, 2)).astype(np.uint8)
+    similarity = score[value, label]
+    # In single precision a similarity of 0.92 may be 0.91999.
+    level = np.where(similarity >= 1.0, 0, np.where(similarity >= CUTS[0] - 1e-6, 1, 2)).astype(np.uint8)
     return value, label, level

@@ -1,4 +1,4 @@
-"""What the rows that may be a person's say about her sensitive value."""
+"""Votes of the matching equivalence classes for the values of a sensitive column."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ import polars as pl
 
 from sfumato.attacks.base import View
 from sfumato.attacks.candidate_rows import Match, match
-from sfumato.attacks.counterfeit_weights import trust_in_rows
+from sfumato.attacks.counterfeit_weights import counterfeit_weights
 from sfumato.data.row_codes import positions
 from sfumato.errors import NotApplicable
 
-__all__ = ["Votes", "near", "reach_of"]
+__all__ = ["Votes", "tolerance_windows", "votes_within"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Window = tuple[Ints, Ints]
+
+_NARROWER = (1, 3, 9)
+_WINDOW_WEIGHTS = (1.0, 0.01, 0.0001)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Votes:
-    """The released values of the secret column, and how rows that fit a person vote for them."""
+    """The released values of the sensitive column, and the votes of the rows that match a target."""
 
     index: pl.Series
-    """The distinct released values, sorted; votes are for places in it."""
+    """The distinct released values, sorted; votes are for positions in it."""
     prior: Floats
-    """Share of each value in the whole release."""
+    """Frequency of each value in the whole release."""
     matched: Match
     _starts: Ints
     _values: Ints
@@ -46,10 +50,10 @@ class Votes:
         matched = match(view, in_release=in_release)
         sorted_codes = codes[matched.order]
         classes = np.repeat(np.arange(len(matched.starts) - 1), np.diff(matched.starts))
-        held = sorted_codes >= 0
-        keys, place = np.unique(classes[held] * len(index) + sorted_codes[held], return_inverse=True)
-        trust = trust_in_rows(view)
-        counts = np.bincount(place, weights=None if trust is None else trust[matched.order][held])
+        present = sorted_codes >= 0
+        keys, place = np.unique(classes[present] * len(index) + sorted_codes[present], return_inverse=True)
+        weights = counterfeit_weights(view)
+        counts = np.bincount(place, weights=None if weights is None else weights[matched.order][present])
         return cls(
             index=index,
             prior=prior,
@@ -60,7 +64,7 @@ class Votes:
         )
 
     def cast(self) -> Iterator[tuple[Ints, Ints, Floats]]:
-        """For each combination of known values: its targets, the values that get votes, and how many."""
+        """For each combination of known values: its targets, the values that get votes, and the votes."""
         for targets, candidates in self.matched.candidates():
             classes = candidates.classes
             lengths = self._starts[classes + 1] - self._starts[classes]
@@ -71,34 +75,35 @@ class Votes:
             yield targets, values, np.bincount(where, weights=weight).astype(np.float64)
 
 
-def reach_of(index: pl.Series, tolerance: float) -> list[tuple[Ints, Ints]]:
-    """For each of the sorted values, the first and the last place of those that it is near enough to be right for.
+def tolerance_windows(index: pl.Series, tolerance: float) -> list[Window]:
+    """For each of the sorted values the range of true values for which it is a correct guess (first, last position).
 
-    Then the same for narrower tolerances, by which guesses that are right equally often are told apart: released
-    amounts are seldom exact, so that the middle of what is likely is a better guess than its edge.
+    Followed by the ranges for narrower tolerances, which break ties between guesses that are correct equally often:
+    released amounts are seldom exact, so the centre of the likely values is a better guess than their edge. Empty
+    without a tolerance.
     """
     if tolerance == 0 or not index.dtype.is_numeric():
         return []
     level = index.cast(pl.Float64).to_numpy()
-    found = []
-    for narrower in (1, 3, 9):
+    windows = []
+    for narrower in _NARROWER:
         ends = level / (1 + tolerance / narrower), level / (1 - tolerance / narrower)
         first = np.searchsorted(level, np.minimum(*ends), "left")
         last = np.searchsorted(level, np.maximum(*ends), "right")
-        found.append((first.astype(np.int64), last.astype(np.int64)))
-    return found
+        windows.append((first.astype(np.int64), last.astype(np.int64)))
+    return windows
 
 
-def near(count: Floats, values: Ints, reaches: list[tuple[Ints, Ints]]) -> Floats:
-    """The votes for each value (places, rising) and, where a guess may be off, for those within its reach.
+def votes_within(count: Floats, values: Ints, windows: list[Window]) -> Floats:
+    """The votes for each value (ascending positions), or with windows the votes within the window of each value.
 
-    Votes within a narrower reach count a hundredth more each time. Votes of several people are rows.
+    Each narrower window has a hundredth of the weight of the one before. Votes of several targets are rows.
     """
-    if not reaches:
+    if not windows:
         return count
     total = np.concatenate([np.zeros_like(count[..., :1]), np.cumsum(count, axis=-1)], axis=-1)
-    found = np.zeros_like(count)
-    for weight, reach in zip((1.0, 0.01, 0.0001), reaches, strict=True):
-        first, last = (np.searchsorted(values, ends[values], "left") for ends in reach)
-        found += weight * (total[..., last] - total[..., first])
-    return found / 1.0101
+    within = np.zeros_like(count)
+    for weight, window in zip(_WINDOW_WEIGHTS, windows, strict=True):
+        first, last = (np.searchsorted(values, ends[values], "left") for ends in window)
+        within += weight * (total[..., last] - total[..., first])
+    return within / sum(_WINDOW_WEIGHTS)

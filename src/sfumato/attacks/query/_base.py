@@ -1,0 +1,155 @@
+"""Base class and evaluation of attacks on query answers.
+
+An attack is one class in one file of ``attacks/query``. It receives a responder that answers subset sum queries and
+guesses secret bits. It never learns whether a guess was correct: :func:`evaluate_query_attack` compares the guesses
+with the truth and with the best constant guess.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.errors import BadParameter
+from sfumato.params import Part
+from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy.subsets import Bits, pack
+from sfumato.rng import Rng
+
+__all__ = [
+    "CountingResponder",
+    "QueryAttack",
+    "QueryOutcome",
+    "RecoveredBits",
+    "TargetedQueryAttack",
+    "bits_from_scores",
+    "evaluate_query_attack",
+    "majority_value",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecoveredBits:
+    """Guesses of secret bits."""
+
+    targets: npt.NDArray[np.int64]
+    """Numbers of the targets."""
+    bits: npt.NDArray[np.int8]
+    """The guessed bit of each target."""
+    made: npt.NDArray[np.bool_]
+    """Whether the answers contained information about the target; otherwise the guess is the more frequent value."""
+
+
+class CountingResponder:
+    """A responder that counts queries and refusals."""
+
+    def __init__(self, responder: Responder) -> None:
+        self._responder = responder
+        self.people = responder.people
+        self.asked = 0
+        self.refused = 0
+
+    def ask(self, query: Bits) -> float | None:
+        answer = self._responder.ask(query)
+        self.asked += 1
+        self.refused += answer is None
+        return answer
+
+    def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
+        answers = self._responder.ask_all(queries)
+        self.asked += len(answers)
+        self.refused += int(np.isnan(answers).sum())
+        return answers
+
+
+class QueryAttack(Part):
+    """Base class of attacks on query answers.
+
+    The docstring of a subclass is its threat model: who the attacker is, what they ask and what they want to learn.
+    """
+
+    @abstractmethod
+    def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
+        """Ask queries and guess the bits of the targets."""
+
+
+class TargetedQueryAttack(QueryAttack):
+    """Base class of attacks on one person at a time."""
+
+    targets: Annotated[int, Field(ge=1)] = 200
+    """Number of targets, drawn at random."""
+
+    def draw_targets(self, people: int, rng: Rng) -> npt.NDArray[np.int64]:
+        """Numbers of the targets."""
+        generator = rng.child("targets").generator
+        return np.sort(generator.choice(people, min(self.targets, people), replace=False))
+
+
+def bits_from_scores(targets: npt.NDArray[np.int64], score: npt.NDArray[np.float64], fallback: int) -> RecoveredBits:
+    """Bits from scores that estimate them; the fallback where a score is NaN."""
+    made = ~np.isnan(score)
+    bits = np.where(made, np.nan_to_num(score) > 0.5, fallback).astype(np.int8)
+    return RecoveredBits(targets=targets, bits=bits, made=made)
+
+
+def majority_value(responder: Responder) -> int:
+    """The more frequent value according to the total; 0 if the total is refused."""
+    total = responder.ask(pack(np.ones((1, responder.people), np.bool_))[0])
+    return 0 if total is None else int(total > responder.people / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryOutcome:
+    """Results of an attack against a policy."""
+
+    attack: str
+    policy: str
+    people: int
+    tried: int
+    hits: int
+    made: int
+    asked: int
+    refused: int
+    baseline: float
+    """Success rate of guessing the more frequent value for every target."""
+    threat: str = ""
+
+    @property
+    def risk(self) -> float:
+        """The share of correct guesses."""
+        return self.hits / self.tried
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The Wilson interval of the risk."""
+        return wilson(self.hits, self.tried, level)
+
+    def to_dict(self, level: float = 0.95) -> dict[str, Any]:
+        low, high = self.interval(level)
+        return {
+            "attack": self.attack, "policy": self.policy, "risk": self.risk, "low": low, "high": high,
+            "baseline": self.baseline, "tried": self.tried, "hits": self.hits, "guesses": self.made,
+            "people": self.people, "asked": self.asked, "refused": self.refused, "level": level, "threat": self.threat,
+        }  # fmt: skip
+
+
+def evaluate_query_attack(attack: QueryAttack, policy: Policy, secrets: npt.ArrayLike, rng: Rng) -> QueryOutcome:
+    """Run an attack against a policy over these secret bits and count the correct guesses."""
+    truth = np.asarray(secrets)
+    if truth.ndim != 1 or not truth.size or not np.isin(truth, (0, 1)).all():
+        raise BadParameter("Query attacks need a secret column of 0 and 1.")
+    truth = truth.astype(np.int8)
+    responder = CountingResponder(policy.open(truth, rng.child("policy")))
+    recovered = attack.run(responder, rng.child("attack"))
+    true_bits = truth[recovered.targets]
+    ones = float(true_bits.mean())
+    return QueryOutcome(
+        attack=attack.part_name(), policy=policy.part_name(), people=len(truth), tried=len(true_bits),
+        hits=int((recovered.bits == true_bits).sum()), made=int(recovered.made.sum()), asked=responder.asked,
+        refused=responder.refused, baseline=max(ones, 1 - ones), threat=attack.summary(),
+    )  # fmt: skip
