@@ -14,7 +14,7 @@ import pytest
 import sfumato.testing
 from sfumato.attacks import Linkage, Tracker
 from sfumato.attacks.base import Guesses, View
-from sfumato.attacks.query_attack import Recovered
+from sfumato.attacks.query import RecoveredBits
 from sfumato.data import Csv, Table
 from sfumato.demos.story import Say, Story
 from sfumato.dp import Laplace, PrivacyLoss, pure
@@ -109,9 +109,9 @@ class Blind(Linkage):
 class Sleepy(Tracker):
     """Breaks the contract: recovers the opposite of every secret, exact answers or not."""
 
-    def run(self, desk: Responder, rng: Rng) -> Recovered:
-        recovered = super().run(desk, rng)
-        return Recovered(people=recovered.people, bits=1 - recovered.bits, made=recovered.made)
+    def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
+        recovered = super().run(responder, rng)
+        return RecoveredBits(targets=recovered.targets, bits=1 - recovered.bits, made=recovered.made)
 
 
 class Moody(Hellinger):
