@@ -6,6 +6,7 @@ import multiprocessing
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,18 @@ def test_processes_that_open_an_old_file_at_once_wait_for_each_other(tmp_path: P
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         assert pool.map(_open, [str(path)] * 4) == [4] * 4
     check_budget(Ledger.open(path), last)
+
+
+def test_threads_create_ledgers_at_once(tmp_path: Path) -> None:
+    def work(place: Path | str) -> str:
+        ledger = Ledger.open(place)
+        ledger.set_cap(pure(1), dataset="flu")
+        return ledger.verify()
+
+    places: list[Path | str] = [*(tmp_path / f"{number}.db" for number in range(12)), *[":memory:"] * 4]
+    with ThreadPoolExecutor(16) as pool:
+        assert len(set(pool.map(work, places))) >= 1
+    assert all(objects(tmp_path / f"{number}.db") == objects(tmp_path / "0.db") for number in range(12))
 
 
 def test_the_revision_is_that_of_the_newest_script() -> None:

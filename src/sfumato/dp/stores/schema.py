@@ -6,6 +6,7 @@ only where a database is not at the current revision, which takes about 0.2 s on
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ REVISION = "0002"
 """The newest script in ``migrations/versions``."""
 VERSION_TABLE = "sfumato_schema"
 _SCRIPTS = Path(__file__).parent / "migrations"
+_ONE_AT_A_TIME = threading.Lock()
+"""Alembic keeps the running migration in module variables."""
 
 
 def migrate(engine: Engine, *, lock: str) -> None:
@@ -36,7 +39,7 @@ def migrate(engine: Engine, *, lock: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
     try:
-        with engine.begin() as connection:
+        with _ONE_AT_A_TIME, engine.begin() as connection:
             connection.exec_driver_sql(lock)
             config.attributes |= {"connection": connection, "version_table": VERSION_TABLE}
             command.upgrade(config, "head")
