@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -59,15 +59,19 @@ class Recipe:
     """Roles, models, steps, attacks, measures and limits: the same for the next month's file."""
 
     schema: Schema
-    models: tuple[PrivacyModel, ...] = ()
-    steps: tuple[Step, ...] = ()
-    attacks: tuple[Attack, ...] = ()
-    measures: tuple[Measure, ...] = ()
+    models: Sequence[PrivacyModel] = ()
+    steps: Sequence[Step] = ()
+    attacks: Sequence[Attack] = ()
+    measures: Sequence[Measure] = ()
     limits: Limits = Limits()
     source: Source | None = None
     seed: int | None = None
     order: Literal["shuffled", "kept"] = "shuffled"
     title: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("models", "steps", "attacks", "measures"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     @classmethod
     def load(cls, path: str | Path) -> Recipe:
@@ -101,7 +105,7 @@ class Recipe:
         plain["order"] = self.order
         plain["columns"] = {name: _column_to_dict(column) for name, column in self.schema.columns.items()}
         for key in ("models", "steps", "attacks", "measures"):
-            parts: tuple[Part, ...] = getattr(self, key)
+            parts: Sequence[Part] = getattr(self, key)
             plain[key] = [{part.part_name(): part.to_dict()} for part in parts]
         if self.limits.items():
             plain["limits"] = self.limits.items()
