@@ -192,7 +192,7 @@ def test_by_name(name):
 def test_what_is_unclear_is_plain_and_says_so(name):
     column = proposal_of(name, HARMLESS[name])
     assert column.role is Role.PLAIN
-    assert "please decide" in column.reason
+    assert "choose a role" in column.reason
 
 
 @pytest.mark.parametrize("case", [*BY_CONTENT, *BY_NAME])
@@ -225,7 +225,7 @@ def test_hierarchies_follow_the_kind():
 def test_dates_that_cannot_all_be_read_stay_text():
     column = proposal_of("birth_date", ["1965-07-31"] * 59 + ["long ago"])
     assert (column.role, column.kind, column.hierarchy) == (Role.QUASI, Kind.CATEGORY, None)
-    assert "some values are no dates" in column.reason
+    assert "some values are not dates" in column.reason
 
 
 def test_a_word_for_no_answer_does_not_hide_dates_or_numbers():
@@ -293,4 +293,4 @@ def test_of_several_weights_the_first_counts():
     first, second = propose(Table(frame=frame)).columns
     assert (first.role, second.role) == (Role.WEIGHT, Role.WEIGHT)
     assert "first" not in first.reason
-    assert "the first counts, `sampling_weight`" in second.reason
+    assert "only the first one, `sampling_weight`" in second.reason

@@ -250,7 +250,7 @@ class TestPartOfATable:
         write(Table(frame=self.rows), Path("people.csv"))
         assert main(["init", "people.csv", "--rows", "1000"]) == 0
         assert "of 5000 rows are looked at" in capsys.readouterr().err
-        assert "of the rows were looked at" in Path("sfumato.yaml").read_text().replace("\n# ", " ")
+        assert "of the rows were examined" in Path("sfumato.yaml").read_text().replace("\n# ", " ")
         assert main(["init", "people.csv", "--rows", "1000", "--json", "--force"]) == 0
         document = json.loads(capsys.readouterr().out)
         assert document["rows"] == 5000

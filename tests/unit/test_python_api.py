@@ -47,6 +47,11 @@ def test_propose_takes_any_frame(frame):
     proposal = sfumato.propose(frame)
     assert [column.role.value for column in proposal.columns] == ["identifier", "quasi", "quasi", "sensitive"]
     assert repr(proposal).count("\n") == 3
+    table = proposal.to_frame()
+    assert table["role"].to_list() == ["identifier", "quasi", "quasi", "sensitive"]
+    assert table.columns == ["column", "role", "kind", "reason", "confidence", "distinct", "missing"]
+    assert [entry["role"] for entry in proposal.to_dict()["columns"]] == table["role"].to_list()
+    assert proposal._repr_html_().count("<tr>") == 5
     assert "k-anonymity: {k: 5}" in proposal.recipe(k=5)
 
 
@@ -153,3 +158,9 @@ def test_a_session_takes_every_policy() -> None:
             assert (answer.loss is None) is not kind.spends_budget
             assert answer.to_dict()["rows"][0]["COUNT(*)"]["value"] == answer.value
     assert opened >= 9
+
+
+def test_a_proposal_in_a_notebook_escapes_column_names() -> None:
+    shown = sfumato.propose(pl.DataFrame({"<b>age</b>": [1, 2, 3]}))._repr_html_()
+    assert "&lt;b&gt;age" in shown
+    assert "<b>" not in shown

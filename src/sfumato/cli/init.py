@@ -226,7 +226,7 @@ def _show_placeholders(proposal: Proposal, console: Console) -> None:
         codes.add_column(heading, justify="right" if heading == "rows" else "left", overflow="fold")
     for column in proposal.columns:
         for found in column.placeholders:
-            said = "read as missing" if found.sure else "a comment: please decide"
+            said = "read as missing" if found.sure else "a comment: review it"
             shown = ", ".join(map(str, found.codes))
             codes.add_row(Text(column.name), Text(shown), str(found.rows), said, Text(found.reason))
     if codes.row_count:

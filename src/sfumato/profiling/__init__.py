@@ -1,4 +1,4 @@
-"""A first look at a table: what the columns are, and which of them together single people out."""
+"""Profiling of a table: proposed roles of its columns, and the column combinations that single people out."""
 
 from sfumato.profiling.proposal import ColumnProposal, Proposal, propose
 from sfumato.profiling.recipe_text import to_yaml

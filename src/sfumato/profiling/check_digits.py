@@ -1,4 +1,8 @@
-"""Check digits: numbers that cannot be told from others by their form, but by their arithmetic."""
+"""Check digits of payment cards, IBANs, national identification numbers and vehicles.
+
+python-stdnum covers all but vehicle numbers. It would add 3.3 MB to every installation for these formulas, and its IBAN
+test also rejects unknown country formats, so they stay here.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ def _digits(text: str) -> list[int]:
 
 
 def luhn(text: str) -> bool:
-    """Payment cards, IMEI.
+    """Luhn algorithm: payment cards, IMEI.
 
     >>> luhn("4111 1111 1111 1111"), luhn("4111 1111 1111 1112")
     (True, False)
@@ -29,7 +33,7 @@ def luhn(text: str) -> bool:
 
 
 def iban(text: str) -> bool:
-    """International bank account number, ISO 13616: the rearranged number leaves 1 when divided by 97.
+    """International bank account number, ISO 13616: the rearranged number modulo 97 is 1.
 
     >>> iban("DE89 3704 0044 0532 0130 00"), iban("DE89 3704 0044 0532 0130 01")
     (True, False)
@@ -39,7 +43,7 @@ def iban(text: str) -> bool:
 
 
 def dni(text: str) -> bool:
-    """Spanish DNI and NIE: the letter is the number modulo 23.
+    """Spanish DNI and NIE: the letter encodes the number modulo 23.
 
     >>> dni("12345678Z"), dni("X1234567L"), dni("12345678A")
     (True, True, False)
@@ -62,7 +66,7 @@ def nir(text: str) -> bool:
 
 
 def bsn(text: str) -> bool:
-    """Dutch citizen service number: the test of eleven.
+    """Dutch citizen service number (BSN): weighted sum modulo 11.
 
     >>> bsn("111222333"), bsn("111222334")
     (True, False)

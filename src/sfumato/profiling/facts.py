@@ -1,4 +1,4 @@
-"""What is known of a column before anybody has said what it means."""
+"""Facts about a column that detectors use: words of its name, type, distinct values, a sample."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SAMPLE = 5000
 _LETTERS = str.maketrans(
     {"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l"}
 )
-"""Letters that are no accented form of another."""
+"""Letters that Unicode normalization does not decompose."""
 
 
 def words_of(name: str) -> str:
@@ -42,11 +42,11 @@ class Facts:
 
     name: str
     series: pl.Series = field(repr=False)
-    """The values; not called by the column's name, which Polars might take for a pattern."""
+    """The values. The series has another name, because Polars might interpret the column's name as a pattern."""
     label: str = ""
-    """The column's title in words, where the file has one."""
+    """The label of the column, if the file has one."""
     value_labels: Mapping[Any, str] = field(default_factory=dict, repr=False)
-    """What the codes mean, where the file says it."""
+    """Labels of the codes, if the file has them."""
 
     @cached_property
     def words(self) -> str:
@@ -63,17 +63,17 @@ class Facts:
 
     @cached_property
     def distinct(self) -> int:
-        """Different values, not counting "no value"."""
+        """Number of distinct values, missing not counted."""
         return self.series.n_unique() - (self.series.null_count() > 0)
 
     @property
     def spread(self) -> float:
-        """Different values per row with a value: 1 when each row has its own."""
+        """Distinct values per row with a value: 1 if every value is unique."""
         return self.distinct / self.present if self.present else 0.0
 
     @cached_property
     def sample(self) -> pl.Series:
-        """A few thousand values, one per row drawn."""
+        """Values of at most 5000 random rows."""
         values = self.series.drop_nulls()
         if len(values) > _SAMPLE:
             rows = Rng(0).child("profile", self.name).generator.choice(len(values), _SAMPLE, replace=False)
@@ -82,22 +82,22 @@ class Facts:
 
     @cached_property
     def texts(self) -> pl.Series:
-        """The sample as text without outer spaces, codes replaced by what they mean."""
+        """The sample as stripped text, with codes replaced by their labels."""
         text = self.sample.cast(pl.String)
         if self.value_labels:
-            # A code may be stored as 1 and labelled as 1.0, or the other way round.
+            # A code may be stored as 1 and labelled as 1.0, or the reverse.
             plain = {str(code).removesuffix(".0"): words for code, words in self.value_labels.items()}
             text = text.str.strip_suffix(".0").replace(plain)
         return text.str.strip_chars()
 
     @property
     def coded(self) -> bool:
-        """The values are numbers or flags, and the file does not say what they mean."""
+        """Whether the values are numbers or flags without labels."""
         return self.kind is not Kind.CATEGORY and not self.value_labels
 
     @cached_property
     def dates(self) -> tuple[float, Kind | None]:
-        """Share of dates among the sampled values, and the kind they have."""
+        """Share of dates among the sampled values, and their kind."""
         if self.kind in (Kind.DATE, Kind.DATETIME):
             return 1.0, self.kind
         if self.kind is Kind.INTEGER and self.between(18000101, 21001231) < 0.9:
@@ -111,7 +111,7 @@ class Facts:
         return share, Kind.DATETIME if "%H" in written else Kind.DATE
 
     def says(self, *phrases: str) -> str | None:
-        """The first of these phrases that stands in the name as whole words, or is the name without its gaps."""
+        """The first of these phrases that occurs in the name as whole words, or equals the name without spaces."""
         compact = self.words.replace(" ", "")
         for phrase in phrases:
             if f" {phrase} " in self.words or phrase.replace(" ", "") == compact:
@@ -119,7 +119,7 @@ class Facts:
         return None
 
     def share(self, pattern: str, check: Callable[[str], bool] | None = None) -> float:
-        """Share of the sampled values that fit the pattern as a whole and pass the check."""
+        """Share of the sampled values that match the whole pattern and pass the check."""
         if self.texts.is_empty():
             return 0.0
         fits = self.texts.filter(self.texts.str.contains(f"^(?:{pattern})$"))
@@ -127,7 +127,7 @@ class Facts:
         return passed / len(self.texts)
 
     def share_in(self, known: frozenset[str]) -> float:
-        """Share of the sampled values that are among these words, whatever their case."""
+        """Share of the sampled values that are in this set of words, ignoring case."""
         if self.texts.is_empty():
             return 0.0
         lower = self.texts.str.to_lowercase().str.replace_all(r"[-_. ]+", " ")

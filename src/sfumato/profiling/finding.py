@@ -1,4 +1,4 @@
-"""What a detector says of a column, and the classes of HIPAA's Safe Harbor."""
+"""Findings of detectors, and the identifier classes of HIPAA Safe Harbor."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ HIPAA: Mapping[str, str] = {
     "Q": "full-face photographs and comparable images",
     "R": "any other unique identifying number, characteristic or code",
 }
-"""The identifiers of 45 CFR 164.514(b)(2)(i), by the letter of their paragraph."""
+"""The identifier classes of 45 CFR 164.514(b)(2)(i), by paragraph letter."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A proposal for one column with its reason."""
+    """A proposed role for one column, with the reason."""
 
     detector: str
-    """What was recognized, in words."""
+    """What was recognized, for example "a date of birth"."""
     role: Role
     reason: str
     confidence: float
-    """Between 0 and 1; the most confident detector is the one that speaks."""
+    """Between 0 and 1. The finding with the highest confidence is proposed."""
     kind: Kind | None = None
-    """The kind to declare; None leaves it as found in the file."""
+    """The kind to declare; None keeps the kind of the file."""
     hierarchy: Mapping[str, Any] | None = None
     bands: bool = False
-    """Numbers that measure something: bands of them make sense."""
+    """Whether the values are measurements, for which intervals make sense."""
     hipaa: str | None = None
     """Letter of the Safe Harbor class, a key of :data:`HIPAA`."""
     register: bool = False
-    """Stands in registers that others can get: voter lists, address books, social networks."""
+    """Whether external registers contain it: voter lists, address books, social networks."""
 
 
 Detector = Callable[[Facts], Finding | None]
-"""A pure function: the facts of a column in, a finding or nothing out."""
+"""A pure function from the facts of a column to a finding, or to None."""

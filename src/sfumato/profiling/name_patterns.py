@@ -1,4 +1,4 @@
-"""Most detectors are alike: words in the name, a form of the values, and what follows from them."""
+"""Detectors by column name and value pattern."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from sfumato.schema import Kind, Role
 __all__ = ["Clue"]
 
 _FITS = 0.5
-"""With a telling name, half of the values are enough."""
+"""Share of matching values that confirms a match by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clue:
-    """Recognizes columns by name, by content, or by both; content never by a single value but by its share."""
+    """A detector that matches words in the column name, the share of values with a given form, or both."""
 
     title: str
     role: Role
     words: tuple[str, ...] = ()
-    """Phrases that a name may hold."""
+    """Phrases to look for in the column name."""
     pattern: str | None = None
-    """The form of a value."""
+    """Regular expression that a value must match as a whole."""
     values: frozenset[str] | None = None
-    """The values there can be, in lower case, with spaces for ``-_.``."""
+    """The possible values, in lower case, with spaces instead of ``-_.``."""
     check: Callable[[str], bool] | None = None
-    """A check digit or the like, for values of the right form."""
+    """A further test, for example of a check digit, for values that match."""
     alone: float | None = None
-    """Share of fitting values from which content alone is enough; None: the name must say it too."""
+    """Share of matching values that suffices without a matching name; None: the name must match."""
     alone_pattern: str | None = None
-    """A stricter form for that case."""
+    """A stricter pattern for that case."""
     least: int = 1
-    """Content alone needs at least this many different values."""
+    """Without a matching name, at least this many distinct values are required."""
     most: int | None = None
-    """Content alone needs at most this many different values."""
+    """Without a matching name, at most this many distinct values are allowed."""
     spread: float = 0.0
-    """Different values per row that are needed at least."""
+    """Least number of distinct values per row."""
     kinds: frozenset[Kind] = frozenset(Kind)
-    """Kinds of columns that can be it."""
+    """Kinds of columns to consider."""
     hierarchy: Mapping[str, Any] | None = None
     bands: bool = False
-    """Numbers that measure something, so that bands make sense."""
+    """Whether the values are measurements, for which intervals make sense."""
     hipaa: str | None = None
     register: bool = False
     remark: str = ""
@@ -52,13 +52,13 @@ class Clue:
     def __call__(self, facts: Facts) -> Finding | None:
         if facts.kind not in self.kinds or facts.spread < self.spread:
             return None
-        said = facts.says(*self.words)
+        phrase = facts.says(*self.words)
         share = self._share(facts, self.pattern)
         if self.values is not None and facts.coded:
-            share = None  # codes for words: the name alone must do
-        if said is not None and share is None:
+            share = None  # unlabelled codes: only the name can match
+        if phrase is not None and share is None:
             return self._finding(0.75, f"the name says {self.title}")
-        if said is not None and share is not None:
+        if phrase is not None and share is not None:
             if share >= _FITS:
                 return self._finding(0.95, f"the name says {self.title}; {share:.0%} of the values look like it")
             return self._finding(0.6, f"the name says {self.title}, though only {share:.0%} of the values look like it")

@@ -1,4 +1,4 @@
-"""How a set of columns divides the rows: exact counts of groups and of rows that stand alone.
+"""Partition of the rows by a set of columns: exact counts of groups and of unique rows.
 
 Columns are numbered densely first; a combination of columns is then one whole number per row, counted in a table
 where that is small and by sorting where it is not.
@@ -19,7 +19,7 @@ from sfumato.data.row_codes import row_keys, value_codes
 __all__ = ["CAP", "Encoded", "Partition", "encode"]
 
 CAP = 2048
-"""Groups of this many rows and more are counted together: large ones say nothing about singling out."""
+"""Groups of this many rows or more are counted together; their exact size does not matter for singling out."""
 
 _CELLS_PER_ROW = 4
 
@@ -32,9 +32,9 @@ class Encoded:
 
     names: tuple[str, ...]
     codes: npt.NDArray[np.int32]
-    """One line per column, one entry per row: the number of its value, counted from 0. No value is a value."""
+    """One line per column, one entry per row: the code of its value from 0. Missing is a value."""
     sizes: Ints
-    """How many values each column has."""
+    """Number of distinct values of each column."""
 
     @property
     def rows(self) -> int:

@@ -1,8 +1,8 @@
-"""Values that stand for "no answer": 999 for an unknown age, -9 for a refusal, a dot where a number should be.
+"""Placeholder codes for missing values: 999 for an unknown age, -9 for a refusal, a dot instead of a number.
 
-Statistics packages and survey forms write such codes for lack of an empty cell. Read as values they make a false group
-of people, stretch every range and spoil every mean. A code is *sure* if the file itself says so or if it lies far
-outside of all other values; else it is a suspicion, because 99 may be somebody's age.
+Statistics packages and survey forms write such codes instead of an empty cell. Read as values they form a false
+equivalence class, widen every range and bias every mean. A code is *sure* if the file declares it or if it is far
+outside all other values; otherwise it is only reported, because 99 may be an age.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NINES = frozenset(
     for number in (*(int(str(d) * digits) for d in (6, 7, 8, 9)), *(10**digits - d for d in (2, 3, 4)))
     for sign in (1, -1)
 ) | frozenset({9.9, 99.9, 999.9, 99.99, 999.99, 9999.99})
-"""9, 99, 999 and so on, 8s, 7s and 6s alike, and 98, 97, 96 beside 99; below zero too."""
+"""9, 99, 999, ..., the same of 8, 7 and 6, and 98, 97, 96; also negative."""
 _CODES = sorted(map(float, _NINES | frozenset(range(-9, 0))))
 _USUAL = frozenset(_CODES) - frozenset(range(-6, -2))
-"""Of those below zero, the ones that surveys use: hardly ever -3 to -6."""
+"""Negative codes that surveys use; -3 to -6 are rare."""
 _FAR = 3.0
 """A code is far above the other values if it is more than this many times the largest of them."""
 _FEW = 5
-"""More different codes on one side than this are no codes."""
+"""More distinct candidates on one side than this are taken for values."""
 _DAYS = frozenset({date(9999, 12, 31), date(9999, 1, 1), date(2999, 12, 31), date(1111, 11, 11), date(1, 1, 1)})
 _FIRST_DAY = date(1900, 1, 1)
 _BLANKS = frozenset(
@@ -63,12 +63,12 @@ class Placeholder:
     codes: tuple[Code, ...]
     reason: str
     sure: bool
-    """Whether the proposal reads them as missing; if not, they are only pointed out."""
+    """Whether the proposed recipe reads them as missing; otherwise they are only reported."""
     rows: int
-    """Rows that hold one of them, among those looked at."""
+    """Number of examined rows with one of them."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For a JSON document."""
+        """The placeholder as plain data."""
         codes = [[str(e) if math.isinf(e) else e for e in c] if isinstance(c, tuple) else c for c in self.codes]
         return {"codes": codes, "reason": self.reason, "sure": self.sure, "rows": self.rows}
 
@@ -76,37 +76,37 @@ class Placeholder:
 def find_placeholders(
     values: pl.Series, *, declared: tuple[Code, ...] = (), value_labels: Mapping[Any, str] | None = None
 ) -> tuple[Placeholder, ...]:
-    """The codes of a column that seem to mean "no answer"; ``declared`` are those that its file calls so.
+    """Codes of a column that may mean "no answer"; ``declared`` are those that the file declares as missing.
 
-    >>> [(found.codes, found.sure) for found in find_placeholders(pl.Series([23, 41, 999, 35, 999, 17]))]
+    >>> [(item.codes, item.sure) for item in find_placeholders(pl.Series([23, 41, 999, 35, 999, 17]))]
     [((999,), True)]
-    >>> [(found.codes, found.sure) for found in find_placeholders(pl.Series([23, 41, 99, 35, 99, 17, 90]))]
+    >>> [(item.codes, item.sure) for item in find_placeholders(pl.Series([23, 41, 99, 35, 99, 17, 90]))]
     [((99,), False)]
     """
-    found = []
+    placeholders = []
     if declared:
-        found.append(_told(values, declared, "the file declares it missing"))
+        placeholders.append(_placeholder(values, declared, "the file declares it as missing"))
         values = values.set(is_missing(values, declared), None)
     for pattern, sure in ((_SAID, True), (_HINTED, False)):
         meant = tuple(code for code, words in (value_labels or {}).items() if pattern.search(words))
         meant = tuple(code for code in meant if bool(is_missing(values, (code,)).any()))
         if meant:
-            reason = "by the label that the file gives it" + ("" if sure else ": no answer, or one like others")
-            found.append(_told(values, meant, reason, sure=sure))
+            reason = "its label in the file says so" if sure else "its label in the file may mean no answer"
+            placeholders.append(_placeholder(values, meant, reason, sure=sure))
             values = values.set(is_missing(values, meant), None)
     known = values.drop_nulls()
     if known.is_empty():
-        return tuple(found)
+        return tuple(placeholders)
     if known.dtype.is_numeric():
-        found += _numbers(known)
+        placeholders += _numbers(known)
     elif known.dtype == pl.String:
-        found += _texts(known)
+        placeholders += _texts(known)
     elif known.dtype in (pl.Date, pl.Datetime):
-        found += _days(known)
-    return tuple(found)
+        placeholders += _days(known)
+    return tuple(placeholders)
 
 
-def _told(values: pl.Series, codes: tuple[Code, ...], reason: str, *, sure: bool = True) -> Placeholder:
+def _placeholder(values: pl.Series, codes: tuple[Code, ...], reason: str, *, sure: bool = True) -> Placeholder:
     return Placeholder(codes=codes, reason=reason, sure=sure, rows=int(is_missing(values, codes).sum()))
 
 
@@ -124,7 +124,7 @@ def _numbers(known: pl.Series) -> Iterator[Placeholder]:
     if rest.is_empty() or not codes:
         return
     low, high = cast(float, rest.min()), cast(float, rest.max())
-    # 88 among ages up to 90 is an age, and so is what follows the largest value without a gap.
+    # 88 among ages up to 90 is an age, and so is a value right above the largest other value.
     gap = max(2.0, 0.05 * (high - low))
     for value in sorted(above):
         if value - high < gap:
@@ -135,7 +135,7 @@ def _numbers(known: pl.Series) -> Iterator[Placeholder]:
         yield _outside(far, f"more than {_FAR:g} times the largest other value", sure=True)
     near = {value: rows for value, rows in above.items() if value not in far}
     if 0 < len(near) <= _FEW:
-        yield _outside(near, "above all other values, with a gap: a code, a top code, or a value", sure=False)
+        yield _outside(near, "above all other values, with a gap: a code, a top code or a value", sure=False)
     if low < 0 or not 0 < len(below) <= _FEW:
         return
     if below.keys() <= _USUAL and (low - max(below) >= 2 or min(below) <= -7):
@@ -151,29 +151,29 @@ def _texts(known: pl.Series) -> Iterator[Placeholder]:
     if (blank | said).all():
         return
     if blank.any():
-        yield _outside(
-            _counted(known.filter(blank).str.strip_chars(" ")), "written where a value is lacking", sure=True
-        )
+        yield _outside(_counted(known.filter(blank).str.strip_chars(" ")), "a sign for a missing value", sure=True)
     words = _counted(known.filter(said & ~blank).str.strip_chars(" "))
     if not 0 < len(words) <= _FEW:
         return
     answers = known.filter(~(said | blank))
     if numerals_of(answers) is not None or date_format(answers) is not None:
-        yield _outside(words, "a word for it, and all other values are numbers or dates", sure=True)
+        yield _outside(words, "words for a missing value, while all other values are numbers or dates", sure=True)
     else:
-        yield _outside(words, "a word for it, or an answer like others", sure=False)
+        yield _outside(words, "words for a missing value, or regular answers", sure=False)
 
 
 def _days(known: pl.Series) -> Iterator[Placeholder]:
     counts = _counted(known.dt.date())
     never = {day.isoformat(): rows for day, rows in counts.items() if day in _DAYS}
     if never and len(never) < len(counts):
-        yield _outside(never, "no day of anybody's life", sure=True)
+        yield _outside(never, "not a plausible date", sure=True)
     first = counts.get(_FIRST_DAY, 0)
     later = [rows for day, rows in counts.items() if day > _FIRST_DAY]
     if first > 1 and later and min(counts) >= _FIRST_DAY and first > 5 * max(later):
         yield _outside(
-            {_FIRST_DAY.isoformat(): first}, "the first day of many calendars, and far too common", sure=False
+            {_FIRST_DAY.isoformat(): first},
+            "a common default date that occurs far more often than other dates",
+            sure=False,
         )
 
 

@@ -1,4 +1,4 @@
-"""A proposal for a whole table: what each column is, and which of them together single people out."""
+"""Proposed roles, kinds and hierarchies for the columns of a table, with reasons."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import polars as pl
@@ -28,14 +29,14 @@ __all__ = ["ColumnProposal", "Proposal", "propose"]
 
 _NUMBERS = (Kind.INTEGER, Kind.NUMBER)
 _ONE_KIND_OF_NUMBER = ("sav", "dta", "xpt")
-"""Files that store 1 and 1.0 alike, and often do not say how a column is meant."""
+"""Formats that store integers as floating-point numbers."""
 _MANY = 20
-"""A quasi-identifier of numbers with more different values than this gets bands."""
+"""A numeric quasi-identifier with more distinct values than this gets intervals as its hierarchy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnProposal:
-    """What one column seems to be, and why."""
+    """The proposed role, kind and hierarchy of one column, with the reason."""
 
     name: str
     kind: Kind
@@ -43,14 +44,14 @@ class ColumnProposal:
     hierarchy: Mapping[str, Any] | None
     distinct: int
     missing: float
-    """Share of rows without a value, or with a code that is sure to mean "no answer"."""
+    """Share of rows without a value, or with a code that surely means "no answer"."""
     placeholders: tuple[Placeholder, ...] = ()
-    """Values that seem to mean "no answer"."""
+    """Codes that may mean "no answer"."""
 
     @property
     def missing_codes(self) -> tuple[Code, ...]:
-        """Codes that the recipe is to read as empty cells."""
-        return tuple(code for found in self.placeholders if found.sure for code in found.codes)
+        """Codes that the proposed recipe reads as missing."""
+        return tuple(code for placeholder in self.placeholders if placeholder.sure for code in placeholder.codes)
 
     @property
     def role(self) -> Role:
@@ -58,12 +59,12 @@ class ColumnProposal:
 
     @property
     def reason(self) -> str:
-        """The reason in one line, with the HIPAA class where there is one."""
+        """The reason in one line, with the HIPAA identifier class if there is one."""
         hipaa = self.finding.hipaa
         return self.finding.reason + (f" (HIPAA {hipaa}: {HIPAA[hipaa]})" if hipaa else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """For a JSON document."""
+        """The proposal as plain data, as in the JSON document of ``sfumato init --json``."""
         return {
             "column": self.name,
             "role": self.role.value,
@@ -75,27 +76,29 @@ class ColumnProposal:
             "confidence": self.finding.confidence,
             "distinct": self.distinct,
             "missing": self.missing,
-            "missing_codes": [found.to_dict() for found in self.placeholders],
+            "missing_codes": [placeholder.to_dict() for placeholder in self.placeholders],
         }
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Proposal:
-    """Roles, kinds and hierarchies to start from. Nothing in it is decided: it is there to be read and changed."""
+    """Roles, kinds and hierarchies to start from; review and change them before use."""
 
     rows: int
-    """Rows that were looked at."""
+    """Rows that were examined."""
     whole: int
-    """Rows that there are."""
+    """Rows of the whole table."""
     columns: tuple[ColumnProposal, ...]
     register: Combination | None
-    """The columns that outside registers also hold (voter lists and the like), and how many rows they single out."""
+    """The columns that external registers such as voter lists also contain, and the share of rows they single out."""
     quasi: Combination | None
     """All proposed quasi-identifiers together."""
     singling: Singling | None
-    """The smallest combinations of any columns that single people out; None when there is nothing to combine."""
+    """The smallest combinations of columns that single people out; None if there is nothing to combine."""
 
     def __repr__(self) -> str:
+        if not self.columns:
+            return "<Proposal of 0 columns>"
         names = max(len(column.name) for column in self.columns)
         roles = max(len(column.role.value) for column in self.columns)
         kinds = max(len(column.kind.value) for column in self.columns)
@@ -106,10 +109,48 @@ class Proposal:
             lines.append(f"{line}  {column.finding.reason}{hipaa}")
         return "\n".join(lines)
 
-    def recipe(self, *, k: int | None = None, data: str | None = None) -> str:
-        """The recipe that the proposal amounts to, as YAML text with the reasons, to be read, changed and run.
+    def to_frame(self) -> pl.DataFrame:
+        """One row per column, as a Polars data frame."""
+        rows = [
+            {
+                "column": column.name,
+                "role": column.role.value,
+                "kind": column.kind.value,
+                "reason": column.reason,
+                "confidence": column.finding.confidence,
+                "distinct": column.distinct,
+                "missing": column.missing,
+            }
+            for column in self.columns
+        ]
+        types = dict.fromkeys(("column", "role", "kind", "reason"), pl.String)
+        return pl.DataFrame(
+            rows, schema={**types, "confidence": pl.Float64, "distinct": pl.Int64, "missing": pl.Float64}
+        )
 
-        Without ``k`` it waits for the owner to say how many people must look alike. ``data`` is the file it names.
+    def _repr_html_(self) -> str:
+        """A table of columns with roles and reasons, and the combinations that single people out."""
+        head = "".join(f"<th>{name}</th>" for name in ("column", "role", "kind", "reason"))
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(text)}</td>" for text in (c.name, c.role.value, c.kind.value, c.reason))
+            + "</tr>"
+            for c in self.columns
+        )
+        combinations = self.singling.minimal[:5] if self.singling is not None else ()
+        lines = "".join(
+            f"<li>{escape(' + '.join(found.columns))}: {found.unique:.1%} of the rows are unique</li>"
+            for found in combinations
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (
+            f"<ul>{lines}</ul>" if lines else ""
+        )
+
+    def recipe(self, *, k: int | None = None, data: str | None = None) -> str:
+        """The proposed recipe as YAML text with the reasons as comments.
+
+        ``k`` is the parameter of k-anonymity; without it the model is left as a comment for the data owner to fill in.
+        ``data`` is the file that the recipe names.
         """
         from sfumato.profiling.recipe_text import to_yaml
 
@@ -120,7 +161,7 @@ class Proposal:
         return tuple(column.name for column in self.columns if column.role is role)
 
     def to_dict(self) -> dict[str, Any]:
-        """For a JSON document."""
+        """The proposal as plain data, as in the JSON document of ``sfumato init --json``."""
         return {
             "rows": self.whole,
             "looked_at": self.rows,
@@ -132,12 +173,13 @@ class Proposal:
 
 
 def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
-    """Look at names and contents of the columns, and at their combinations up to ``max_size``.
+    """Propose roles, kinds and hierarchies from the names and values of the columns, for review.
 
-    ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame.
-    It finds what it knows. A column about which nothing was found is proposed as plain and marked for a decision.
-    ``whole`` is the number of rows of which the table is a part (:func:`sfumato.data.preview`); shares of rows that are
-    alone are those of the part then, and higher than in the whole.
+    ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame. Columns that no
+    detector recognizes are proposed as plain and marked ``not recognized; choose a role``. Combinations of up to
+    ``max_size`` columns are searched for those that single people out. ``whole`` is the number of rows of the whole
+    table if ``data`` is a part of it (:func:`sfumato.data.preview`); shares of unique rows are then those of the part,
+    which are higher than in the whole table.
 
     >>> people = pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]})
     >>> propose(people)
@@ -152,7 +194,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT,
             placeholders = find_placeholders(
                 table.column(name), declared=labels.missing, value_labels=labels.value_labels
             )
-            # not called by the column's name, which Polars might take for a pattern
+            # Not under the column's own name, which Polars might interpret as a pattern.
             values = _as_read(table.column(name).alias("value"), placeholders)
             if table.origin in _ONE_KIND_OF_NUMBER:
                 values = integers_from_floats(values.to_frame()).to_series()
@@ -179,23 +221,23 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT,
 
 
 def _one_counts(columns: list[ColumnProposal]) -> list[ColumnProposal]:
-    """Of several weights or household numbers the first is used: the others say so."""
-    told = []
+    """Only the first weight or household number is used; the reasons of the others say so."""
+    columns_out = []
     for column in columns:
         first = next((c.name for c in columns if c.role is column.role), column.name)
         if column.role in (Role.WEIGHT, Role.HOUSEHOLD) and first != column.name:
-            reason = f"{column.finding.reason}; of several the first counts, `{first}`: make the others plain"
+            reason = f"{column.finding.reason}; only the first one, `{first}`, is used: make the others plain"
             column = replace(column, finding=replace(column.finding, reason=reason))
-        told.append(column)
-    return told
+        columns_out.append(column)
+    return columns_out
 
 
 def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Series:
-    """The column with the codes that are sure blank; what was text for their sake alone gets its own kind.
+    """The column with sure placeholder codes set to missing, and then its type inferred again.
 
-    So does what is text because of a decimal comma or marked thousands: ``kind: number`` reads it.
+    Text with decimal commas or thousands separators becomes numbers, as ``kind: number`` would read it.
     """
-    codes = tuple(code for found in placeholders if found.sure for code in found.codes)
+    codes = tuple(code for placeholder in placeholders if placeholder.sure for code in placeholder.codes)
     blanked = values.set(is_missing(values, codes), None) if codes else values
     if blanked.dtype != pl.String:
         return blanked
@@ -204,7 +246,7 @@ def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Ser
 
 
 def _are_amounts(texts: pl.Series) -> bool:
-    """Numbers with a comma or thousands, some with a fraction; a leading zero or a plus sign makes a code."""
+    """Whether texts are numbers with a comma or thousands separators; a leading zero or plus sign means a code."""
     form = numerals_of(texts)
     if form is None or form == NumberFormat(decimal="."):
         return False
@@ -219,7 +261,7 @@ def _together(frame: pl.DataFrame, names: list[str]) -> Combination | None:
 
 
 def _some(frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """These columns. A column may be called ``*``, which ``select`` would take for all of them."""
+    """These columns. ``select`` would interpret a column name such as ``*`` as a pattern."""
     return pl.DataFrame([frame.get_column(name) for name in names])
 
 
@@ -243,20 +285,20 @@ def _column(facts: Facts, placeholders: tuple[Placeholder, ...]) -> ColumnPropos
 
 def _most_confident(facts: Facts) -> Finding:
     if facts.present == 0:
-        reason = "no row has a value; please decide"
+        reason = "no row has a value; choose a role"
         return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
     if facts.series.dtype == pl.Binary:
-        reason = "bytes (a picture, a recording, a file), which no method here can check"
+        reason = "binary data (a picture, a recording, a file), which cannot be checked"
         return Finding(detector="bytes", role=Role.IDENTIFIER, reason=reason, confidence=1.0, hipaa="R")
-    found = [finding for detector in DETECTORS if (finding := detector(facts)) is not None]
-    if not found:
-        reason = "nothing found; please decide"
+    findings = [finding for detector in DETECTORS if (finding := detector(facts)) is not None]
+    if not findings:
+        reason = "not recognized; choose a role"
         return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
-    return max(found, key=lambda finding: finding.confidence)
+    return max(findings, key=lambda finding: finding.confidence)
 
 
 def _bands(facts: Facts) -> Mapping[str, Any] | None:
-    """About twenty bands over the middle of the numbers, then four, then two; a round number wide."""
+    """Intervals of round widths: about twenty over the central 98 % of the values, then four, then two."""
     low, high = facts.sample.quantile(0.01), facts.sample.quantile(0.99)
     if low is None or high is None or not math.isfinite(high - low) or high <= low:
         return None

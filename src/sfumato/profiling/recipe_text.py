@@ -1,4 +1,4 @@
-"""A proposal as a commented ``sfumato.yaml``: every guess stands beside its reason."""
+"""A proposal as a commented recipe: each column with the reason for its role."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _WIDTH = 110
 
 
 def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, preset: str | None = None) -> str:
-    """The recipe that the proposal amounts to; without a path it is run on the data that it is given.
+    """The proposal as recipe text. Without ``data_path`` the recipe names no data and is run on a table passed to it.
 
-    Without ``k`` the model is left as a comment: how many people must look alike is for the owner to say. ``preset`` is
-    the text of a recipe without data and columns, whose models, steps and limits are taken over as they are written.
+    Without ``k`` the k-anonymity model is left as a comment for the data owner to fill in. ``preset`` is the text of a
+    recipe without data and columns, whose models, steps and limits are copied.
     """
     return "\n".join(
         [
@@ -30,7 +30,7 @@ def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, 
             "sfumato: 1",
             *([] if data_path is None else [f"data: {_scalar(data_path)}"]),
             *_comment(
-                "A seed repeats a run exactly. It is a secret: who knows method, parameters and seed can undo it."
+                "A seed repeats a run exactly. Keep it secret: method, parameters and seed can undo the masking."
             ),
             "# seed: ",
             "",
@@ -44,23 +44,22 @@ def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, 
 
 
 def _own(proposal: Proposal, k: int | None) -> Iterator[str]:
-    """What follows the columns when no preset was chosen."""
+    """Models, steps and further sections without a preset."""
     yield from _models(proposal, k)
     yield ""
     yield from _steps(proposal)
     yield ""
     yield from _comment(
-        "Without these lines the attacks that fit the release are run, by an intruder who knows all"
-        " quasi-identifiers, and the usual measures are taken."
+        "Without these lines the default attacks and measures run. The attacker knows all quasi-identifiers."
     )
     yield "# attacks:"
-    yield "#  - linkage: {auxiliary: voters.csv}      # an outside file with names"
+    yield "#  - linkage: {auxiliary: voters.csv}      # an external file with names"
     yield "# measures: [marginals, pairs]"
-    yield "# limits: {risk: 0.09}      # the largest share of people that an attack may find"
+    yield "# limits: {risk: 0.09}      # the largest share of people that an attack may identify"
 
 
 def _preset(proposal: Proposal, text: str) -> Iterator[str]:
-    """The preset's own lines; a model about sensitive values stands once for each sensitive column."""
+    """The lines of the preset; a model of sensitive values is repeated for each sensitive column."""
     for line in text.rstrip("\n").split("\n"):
         if line == "sfumato: 1":
             yield ""
@@ -76,34 +75,34 @@ def _preset(proposal: Proposal, text: str) -> Iterator[str]:
 
 def _head(proposal: Proposal) -> Iterator[str]:
     yield from _comment(
-        f"A proposal for {len(proposal.columns)} columns and {proposal.whole} rows. Nothing is decided: read the reason"
-        " above each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders: made"
-        " coarser), sensitive (must not become known), weight, household, plain (released as it is)."
+        f"A proposal for {len(proposal.columns)} columns and {proposal.whole} rows. Review it: read the reason above"
+        " each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders, generalized),"
+        " sensitive (must stay secret), weight, household, plain (released unchanged)."
     )
     if proposal.rows < proposal.whole:
         yield "#"
         yield from _comment(
-            f"Only {proposal.rows} of the rows were looked at: the first ones, and others spread evenly over the rest."
-            " In the whole table fewer rows are alone than is said here, and what is rare may have been missed."
+            f"Only {proposal.rows} of the rows were examined: the first ones, and others spread evenly over the rest."
+            " The whole table has fewer unique rows than stated here, and rare values may have been missed."
         )
     lines = list(_alone(proposal))
     if lines:
         yield "#"
-        yield "# Rows that are alone with their values, so that whoever knows these values finds the person:"
+        yield "# Unique rows. An attacker who knows these columns of a person finds their row:"
         yield from lines
 
 
 def _alone(proposal: Proposal) -> Iterator[str]:
     if proposal.register is not None:
-        yield from _share(proposal.register, "what outside registers hold")
+        yield from _share(proposal.register, "columns of external registers")
     if proposal.quasi is not None:
         yield from _share(proposal.quasi, "all proposed quasi-identifiers")
     if proposal.singling is not None:
         for combination in proposal.singling.minimal[:5]:
-            yield from _share(combination, "a smallest combination")
+            yield from _share(combination, "a minimal combination")
         if not proposal.singling.minimal and proposal.singling.others:
             best = max(proposal.singling.others, key=lambda combination: combination.unique)
-            yield from _share(best, f"the most that {len(best.columns)} columns do")
+            yield from _share(best, f"the best combination of {len(best.columns)} columns")
 
 
 def _share(combination: Combination, what: str) -> Iterator[str]:
@@ -114,17 +113,15 @@ def _share(combination: Combination, what: str) -> Iterator[str]:
 
 def _column(column: ColumnProposal) -> Iterator[str]:
     yield from _comment(column.reason, indent="  # ")
-    for found in column.placeholders:
-        codes, rows = _flow(found.codes), f"{found.rows} row{'s' if found.rows != 1 else ''}"
-        if found.sure:
-            said = f"{codes} ({rows}) read as missing: {found.reason}; take out of missing_codes what is an answer"
+    for placeholder in column.placeholders:
+        codes, rows = _flow(placeholder.codes), f"{placeholder.rows} row{'s' if placeholder.rows != 1 else ''}"
+        if placeholder.sure:
+            text = f"{codes} ({rows}) read as missing: {placeholder.reason}; remove answers from missing_codes"
         else:
-            said = (
-                f"{codes} ({rows}) may mean that there is no answer ({found.reason}): if so, add missing_codes: {codes}"
-            )
-        yield from _comment(said, indent="  # ")
+            text = f"{codes} ({rows}) may mean no answer ({placeholder.reason}): if so, add missing_codes: {codes}"
+        yield from _comment(text, indent="  # ")
     if column.role is Role.QUASI and column.hierarchy is None and column.distinct > 2:
-        yield "  # no hierarchy yet, so the only coarser value is *; a file or a taxonomy would keep more"
+        yield "  # no hierarchy: the only coarser value is *; a file or a taxonomy would preserve more detail"
     setting: dict[str, Any] = {"role": column.role.value, "kind": column.kind.value}
     if column.kind is Kind.CATEGORY and column.role is Role.IDENTIFIER:
         del setting["kind"]
@@ -137,8 +134,8 @@ def _column(column: ColumnProposal) -> Iterator[str]:
 
 def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
     yield from _comment(
-        "k: every person shall look like at least k - 1 others. There is no default; the choice is yours. Usual are 3"
-        " among colleagues under contract, 5 for research files, 12 for the public (a risk of at most 0.09)."
+        "k: every row shares its quasi-identifiers with at least k - 1 others. There is no default. Common choices: 3"
+        " for colleagues under contract, 5 for research files, 12 for public files (a risk of at most 0.09)."
     )
     if k is None:
         yield "models:"
@@ -147,24 +144,24 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
         yield "models:"
         yield f"  - k-anonymity: {{k: {k}}}"
     for name in proposal.of_role(Role.SENSITIVE)[:3]:
-        yield f"#  - l-diversity: {{l: , column: {_scalar(name)}}}      # else a group may share one value of it"
+        yield f"#  - l-diversity: {{l: , column: {_scalar(name)}}}      # otherwise a class may have one value only"
 
 
 def _steps(proposal: Proposal) -> Iterator[str]:
     if not proposal.of_role(Role.QUASI):
-        yield from _comment(
-            "No quasi-identifier was found, so there is nothing to generalize. Identifiers are removed."
-        )
+        yield from _comment("There is no quasi-identifier, so there is nothing to generalize. Identifiers are removed.")
         yield "steps: []"
         return
-    yield from _comment("Identifiers are removed by themselves. Up to `suppression` of the rows may be left out.")
+    yield from _comment(
+        "Identifiers are removed automatically. Up to the share `suppression` of the rows may be suppressed."
+    )
     yield "steps:"
     yield "  - generalize: {search: optimal, suppression: 0.05, metric: loss}"
 
 
 def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
-    """The text as comment lines. A line break in a column's name must not end the comment, and YAML has no place for
-    control characters, which are shown as a dot."""
+    """The text as comment lines. Control characters and line breaks in column names are replaced: they would end the
+    comment or are not valid YAML."""
     line = ""
     for word in ("".join(sign if sign.isprintable() else "·" for sign in word) for word in text.split()):
         if line and len(line) + len(word) + 1 > _WIDTH - len(indent):
@@ -176,7 +173,7 @@ def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
 
 
 def _scalar(text: str) -> str:
-    """A text as YAML writes it: plain where that is safe, in double quotes otherwise."""
+    """A YAML scalar: plain if that is safe, otherwise in double quotes."""
     if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED and " #" not in text:
         return text
     escaped = "".join(_escape(character) for character in text)

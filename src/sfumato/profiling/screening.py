@@ -1,11 +1,11 @@
-"""Thousands of column combinations tried at once on a sample of rows.
+"""Estimates of unique rows for thousands of column combinations at once, on a sample of rows.
 
-For each sampled row the whole table is searched for another row that agrees with it, so the answer for that row is
-exact; only the share over all rows is an estimate. (Counting the uniques *of a sample* would overstate them.)
+For each sampled row the whole table is searched for another row with the same values, so the result for that row is
+exact; only the share over all rows is an estimate. Counting the unique rows *of a sample* would overestimate them.
 
-A row is alone under a combination if no other row agrees with it on all columns. Whoever agrees also shares the value
-that is rarest, so only the rows with that value are looked at, in growing blocks, as bit sets: one bit per row and
-column. A combination is dropped as soon as one agreeing row is seen; most are after the first block.
+A row is unique under a combination if no other row has the same values in all its columns. Such a row would also share
+the rarest of these values, so only the rows with that value are compared, in growing blocks, as bit sets: one bit per
+row and column. A combination is dropped at the first match, for most combinations in the first block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Screen:
-    """A table prepared for screening."""
+    """A table with an index of the rows by column and value."""
 
     def __init__(self, data: Encoded) -> None:
         self.data = data
@@ -42,7 +42,7 @@ class Screen:
             _posting_lists(data.codes[column], own, self._order[column])
 
     def alone(self, combinations: Ints, rows: Ints) -> Ints:
-        """For each combination (a line of column numbers), how many of these rows are alone under it."""
+        """For each combination (a line of column numbers), the number of these rows that are unique under it."""
         pieces = np.array_split(rows, min(_PIECES, len(rows)))
         total = np.zeros(len(combinations), dtype=np.int64)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -107,7 +107,7 @@ def _alone(by_row, order, starts, offsets, combinations, rows, block):  # type: 
                 continue
             candidates = order[anchor, first[anchor] : first[anchor] + length[anchor]]
             total = len(candidates)
-            # Rows that stand near each other in the file tend to agree: begin at the row itself and go round.
+            # Neighbouring rows of a file tend to be similar: start at the row itself and wrap around.
             begin = np.searchsorted(candidates, row)
             done = 1
             step = 64

@@ -1,8 +1,8 @@
-"""The search behind :mod:`sfumato.profiling.singling_out`, level by level from one column to four.
+"""Level-wise search for minimal column combinations that single people out, from one column to four.
 
-A combination that contains one which already reaches the threshold is not among the smallest and is left out. One that
-provably cannot be among those shown, by the counts of the pairs in it, is not counted. What is left is counted
-exactly where that is affordable; otherwise it is screened on a sample of rows, and what is shown is then counted.
+A combination that contains another one above the threshold is not minimal and is skipped. An upper bound from the
+counts of its pairs skips combinations that cannot be reported. The others are counted exactly if that is affordable;
+otherwise they are screened on a sample of rows, and the reported ones are then counted exactly.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _NEGLIGIBLE = 0.01
 _SAMPLE = 1000
 _NORMAL_99 = 2.5758
 _PAIR_VISITS = 20
-"""Pairs are worth this many times more visits than larger combinations: their counts rule out thousands of those."""
+"""Factor on the effort allowed for pairs: their counts rule out thousands of larger combinations."""
 _RECHECKED = 40
 _MOST_COMBINATIONS = 150_000
 _OTHERS = 3
 
 
 class Search:
-    """One search: what has been counted so far, and what was found."""
+    """State of one search: counts so far and combinations to report."""
 
     def __init__(self, data: Encoded, *, threshold: float, show: int, exact_visits: int) -> None:
         self.data = data
@@ -56,23 +56,23 @@ class Search:
         return _NORMAL_99 * 0.5 / self.sampled**0.5 if self.sampled else 0.0
 
     def share(self, combination: Key) -> float:
-        """The exact share of rows that are alone under these columns."""
+        """The exact share of rows that are unique under these columns."""
         self._count([combination])
         return self._counted[combination].unique / self.data.rows
 
     def levels(self, max_size: int) -> Iterator[int]:
-        """Run the search; yields after each level."""
-        # A constant column never tells rows apart.
+        """Run the search; yields the size after each level."""
+        # A constant column distinguishes no rows.
         columns = np.flatnonzero(self.data.sizes > 1)
         members = columns.reshape(-1, 1)
         for size in range(1, max_size + 1):
-            if len(members) > _MOST_COMBINATIONS:  # too many to look at; `size` says how far it went
+            if len(members) > _MOST_COMBINATIONS:  # `size` reports how far the search went
                 return
             self.size = size
             bound, shares = self._bound(members), np.zeros(len(members))
             worth = bound >= self.threshold
             shares[worth] = self._shares(members[worth], last=size == max_size)
-            # Of those below the threshold only the best few are shown: who cannot be one of them is not looked at.
+            # Below the threshold only the best few are reported; combinations that cannot be among them are skipped.
             below = np.sort(shares[worth & (shares < self.threshold)])[::-1]
             enough = max(below[_OTHERS - 1], _NEGLIGIBLE) if len(below) >= _OTHERS else _NEGLIGIBLE
             second = ~worth & (bound > enough)
@@ -120,7 +120,7 @@ class Search:
         shares = self._screen.alone(members, np.sort(rows)) / self.sampled
         if last:
             return shares
-        # The estimates that could lie on either side of the threshold decide what comes next: count the nearest.
+        # Estimates near the threshold decide what is extended, so the nearest ones are counted exactly.
         nearest = np.argsort(np.abs(shares - self.threshold), kind="stable")[:_RECHECKED]
         doubtful = nearest[np.abs(shares[nearest] - self.threshold) <= self.margin]
         keys = _keys(members[doubtful])
@@ -133,13 +133,13 @@ class Search:
     def _bound(self, members: Ints) -> Floats:
         """An upper bound on the share of unique rows, from the counts of single columns and pairs.
 
-        A group of the one part is cut by the other into no more pieces than the other has groups.
+        One part splits each group of the other part into at most as many pieces as it has groups itself.
         """
         bound = np.ones(len(members))
         if members.shape[1] < 3 or len(members) == 0 or not self._pairs_counted:
             return bound
         small = [key for key in self._counted if len(key) <= 2]
-        # A single column stands on the diagonal, a pair beside it.
+        # Single columns are on the diagonal, pairs beside it.
         place = np.zeros((len(self.data.names), len(self.data.names)), dtype=np.int64)
         for number, key in enumerate(small):
             place[key[0], key[-1]] = number
@@ -172,13 +172,13 @@ class Search:
     # --- showing --------------------------------------------------------------------------------------------------
 
     def _report(self, members: Ints, shares: Floats) -> None:
-        """Choose what is shown of a level and count it exactly."""
+        """Choose the combinations of a level to report and count them exactly."""
         order = np.argsort(-shares, kind="stable")
         ranked = _keys(members[order])
         reaching = int((shares >= self.threshold).sum())
         room = max(0, self.show - len(self.minimal))
         first = ranked[: min(room, reaching)]
-        # A screened combination is shown as a smallest one only if counting it and its parts confirms that.
+        # A screened combination is reported as minimal only if exact counts of it and its parts confirm it.
         self._count(first)
         self._count(part for key in first for part in _parts(key))
         confirmed = [key for key in first if self._is_minimal(key)]
@@ -188,7 +188,7 @@ class Search:
         for key in ranked[reaching : reaching + _RECHECKED]:
             if len(below) == _OTHERS:
                 break
-            # An estimate just below the threshold may turn out to be above it.
+            # The exact share of an estimate just below the threshold may be above it.
             if self.share(key) < self.threshold:
                 below.append(key)
             else:

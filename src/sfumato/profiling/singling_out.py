@@ -1,4 +1,4 @@
-"""Which columns, taken together, single people out."""
+"""Column combinations that single people out: minimal unique column combinations of microdata."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ __all__ = ["Combination", "Singling", "single_out", "unique_share"]
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """Columns, and the share of rows that are alone with their values in them; counted, not estimated."""
+    """Columns, and the share of rows with unique values in them; counted exactly."""
 
     columns: tuple[str, ...]
     unique: float
 
     def to_dict(self) -> dict[str, object]:
-        """For a JSON document."""
+        """The result as plain data."""
         return {"columns": list(self.columns), "unique": self.unique}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Singling:
-    """The combinations worth showing, and how they were found."""
+    """The combinations to report, and the effort of the search."""
 
     rows: int
     threshold: float
     minimal: tuple[Combination, ...]
-    """Smallest combinations that single out at least the threshold: fewest columns first, then largest share."""
+    """Minimal combinations that reach the threshold: fewest columns first, then largest share."""
     others: tuple[Combination, ...]
-    """The best of each size among those that stay below the threshold."""
+    """The best of each size below the threshold."""
     more: int
-    """Smallest combinations that reach the threshold and are not listed, counted exactly or by estimate."""
+    """Further minimal combinations that reach the threshold, by exact or estimated share."""
     size: int
-    """Largest number of columns in a combination that was looked at."""
+    """Largest number of columns in an examined combination."""
     examined: int
     """Combinations counted or screened."""
     ruled_out: int
-    """Combinations not counted: proved to stay below those that are shown, or below one row in a hundred."""
+    """Combinations skipped because a bound proves them below those reported, or below 1 % of the rows."""
     sampled: int
     """Rows on which combinations were screened; 0 when all were counted."""
     margin: float
-    """How far a screened share may be from the truth, at 99 % confidence; 0 when all were counted."""
+    """Half width of the 99 % confidence interval of a screened share; 0 when all were counted."""
 
     def to_dict(self) -> dict[str, object]:
-        """For a JSON document."""
+        """The result as plain data."""
         plain = {name: getattr(self, name) for name in ("rows", "threshold", "more", "size", "examined")}
         plain |= {name: getattr(self, name) for name in ("ruled_out", "sampled", "margin")}
         plain["minimal"] = [c.to_dict() for c in self.minimal]
@@ -59,7 +59,7 @@ class Singling:
 
 
 def unique_share(frame: pl.DataFrame) -> float:
-    """The share of rows that are alone with their values in all columns of the frame.
+    """The share of rows whose values in all columns of the frame are unique.
 
     >>> unique_share(pl.DataFrame({"zip": [1, 1, 2, 3], "sex": ["f", "f", "f", "m"]}))
     0.5
@@ -79,9 +79,9 @@ def single_out(
 ) -> Singling:
     """Find the smallest combinations of up to ``max_size`` columns that single out at least ``threshold`` of the rows.
 
-    Everything shown was counted exactly. Up to ``exact_visits`` rows times combinations, all combinations of a size are
-    counted; beyond that they are screened on a sample of rows first, and one whose share lies within the stated margin
-    of the threshold may then be missed.
+    Every reported share is exact. Up to ``exact_visits`` rows times combinations, all combinations of a size are
+    counted; beyond that they are first screened on a sample of rows, and one whose share is within the stated margin of
+    the threshold may be missed.
 
     >>> people = pl.DataFrame({"zip": [1, 1, 2, 2], "sex": ["f", "m", "f", "m"], "hair": ["a", "a", "a", "a"]})
     >>> [(c.columns, c.unique) for c in single_out(people).minimal]
@@ -96,9 +96,9 @@ def single_out(
         for _ in search.levels(max_size):
             tick(1)
 
-    def named(found: list[tuple[int, ...]]) -> tuple[Combination, ...]:
+    def named(keys: list[tuple[int, ...]]) -> tuple[Combination, ...]:
         names = search.data.names
-        return tuple(Combination(columns=tuple(names[c] for c in f), unique=search.share(f)) for f in found)
+        return tuple(Combination(columns=tuple(names[c] for c in key), unique=search.share(key)) for key in keys)
 
     return Singling(
         rows=frame.height,

@@ -1,4 +1,4 @@
-"""The detectors, one idea per module; :data:`DETECTORS` is all there is."""
+"""Detectors of column roles, by subject; :data:`DETECTORS` lists all."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ DETECTORS: tuple[Detector, ...] = (
     *survey.DETECTORS,
     *leftovers.DETECTORS,
 )
-"""Every detector sees every column; the most confident finding speaks, the first among equals."""
+"""Every detector examines every column. The finding with the highest confidence is proposed; ties go to the first."""

@@ -1,4 +1,4 @@
-"""Ways to reach a person: e-mail, telephone, fax, web and internet addresses, accounts on the net."""
+"""Detectors of contact data: e-mail, telephone, fax, web and IP addresses, user names."""
 
 from __future__ import annotations
 

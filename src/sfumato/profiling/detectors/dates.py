@@ -1,4 +1,4 @@
-"""Dates of a life, years, and ages."""
+"""Detectors of dates, years and ages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BANDS = {"intervals": [5, 10, 20]}
 
 
 def date_of_birth(facts: Facts) -> Finding | None:
-    """A date whose name says birth; the best-known half of what singles people out."""
+    """A date column whose name indicates birth."""
     said = facts.says(*_BIRTH)
     share, kind = facts.dates
     if said is None or share < 0.5:
@@ -42,7 +42,7 @@ def date_of_birth(facts: Facts) -> Finding | None:
 
 
 def other_date(facts: Facts) -> Finding | None:
-    """Any other date: an event in a life, which those who were there know."""
+    """Any other date: an event that acquaintances may know."""
     share, kind = facts.dates
     if share < 0.9 and not (share >= 0.5 and facts.says(*_DATE)):
         return None
@@ -50,7 +50,7 @@ def other_date(facts: Facts) -> Finding | None:
         Finding(
             detector="a date",
             role=Role.QUASI,
-            reason=f"{share:.0%} of the values are dates; people nearby may know when something happened",
+            reason=f"{share:.0%} of the values are dates; acquaintances may know when the event happened",
             confidence=0.9,
             hipaa="C",
         ),
@@ -60,7 +60,7 @@ def other_date(facts: Facts) -> Finding | None:
 
 
 def year_of_birth(facts: Facts) -> Finding | None:
-    """A year between 1900 and now, where the name says birth."""
+    """A column of years whose name indicates birth."""
     share = facts.between(1880, 2100)
     if facts.kind is not Kind.INTEGER or share < 0.9 or not facts.says(*_BIRTH, "birth year", "yob", "geburtsjahr"):
         return None
@@ -75,7 +75,7 @@ def year_of_birth(facts: Facts) -> Finding | None:
 
 
 def year(facts: Facts) -> Finding | None:
-    """A year alone, which HIPAA lets pass."""
+    """A year alone, which HIPAA Safe Harbor permits."""
     if facts.kind is not Kind.INTEGER or not facts.says("year", "yr", "jahr", "ano", "annee"):
         return None
     if facts.between(1880, 2100) < 0.95:
@@ -83,7 +83,7 @@ def year(facts: Facts) -> Finding | None:
     return Finding(
         detector="a year",
         role=Role.PLAIN,
-        reason="the name and the values say a year; make it quasi if outsiders know which year is whose",
+        reason="the name and the values indicate a year; make it quasi if outsiders know a person's year",
         confidence=0.8,
     )
 
@@ -94,7 +94,7 @@ def age(facts: Facts) -> Finding | None:
     share = facts.between(0, 120)
     if said is None or facts.kind not in (Kind.INTEGER, Kind.NUMBER) or share < 0.9:
         return None
-    # Ages above 89 are a class of their own in HIPAA; whether some occur is left to the rule, not to the data.
+    # HIPAA Safe Harbor groups ages above 89. The top interval does not depend on whether such ages occur in the data.
     return Finding(
         detector="an age",
         role=Role.QUASI,
@@ -107,11 +107,11 @@ def age(facts: Facts) -> Finding | None:
 
 
 def _dated(finding: Finding, facts: Facts, kind: Kind | None) -> Finding:
-    """With kind and calendar hierarchy, if the whole column can be read as dates."""
+    """Add kind and calendar hierarchy if all values can be read as dates."""
     if kind is None:
         return finding
     if facts.kind is not kind and fit(facts.series, kind).null_count() > facts.series.null_count():
-        remark = "; some values are no dates, so it stays text: clean them and declare kind and hierarchy"
+        remark = "; some values are not dates, so the kind stays text: correct them, then declare kind and hierarchy"
         return replace(finding, reason=finding.reason + remark)
     return replace(finding, kind=kind, hierarchy=_CALENDAR)
 

@@ -1,4 +1,4 @@
-"""What everybody sees or knows of a person: sex, origin, family, schooling, work."""
+"""Detectors of demographic attributes: sex, origin, family, education, occupation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ race = Clue(
     alone=0.9,
     least=3,
     most=15,
-    remark="visible to outsiders, but a special category of data: call it sensitive if you guard it as such",
+    remark="often known to outsiders and a special category of data: make it sensitive if it must stay secret",
 )
 marital_status = Clue(
     title="marital status",

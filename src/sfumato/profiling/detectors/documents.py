@@ -1,4 +1,4 @@
-"""Numbers that institutions give to people and to what they own."""
+"""Detectors of official numbers: identity documents, accounts, records, licences, devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not become known of a person: health, money, beliefs, offences."""
+"""Detectors of sensitive attributes: health, income, beliefs, offences."""
 
 from __future__ import annotations
 

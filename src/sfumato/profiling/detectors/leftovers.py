@@ -1,4 +1,4 @@
-"""Columns that nothing else recognized but that cannot be harmless: unique codes, ids, amounts, free text."""
+"""Detectors for columns that no other detector recognizes: unique codes, amounts, free text."""
 
 from __future__ import annotations
 
@@ -21,45 +21,44 @@ _REMARKS = (
 )
 _BINS = 10
 _ENOUGH = 200
-"""Fewer numbers than this show no shape."""
+"""Fewest values from which the shape of a distribution is judged."""
 
 
 def unique_code(facts: Facts) -> Finding | None:
-    """A value of its own in (nearly) every row, or a name that says id."""
+    """A unique value in nearly every row, or a name that indicates an identifier."""
     if facts.kind not in (Kind.CATEGORY, Kind.INTEGER) or facts.present < 10:
         return None
     said = facts.says("id", "ids", "identifier", "pseudonym") or (facts.spread > 0.9 and facts.says(*_ID))
     if said and facts.spread > 0.5:
-        return _code(0.7, f"the name says {said}, and {facts.spread:.0%} of the rows have a value of their own")
+        return _code(0.7, f"the name says {said}, and {facts.spread:.0%} of the values are unique")
     if said in ("id", "ids", "identifier", "pseudonym") and facts.distinct > 50 and facts.spread > 0.01:
-        reason = f"the name says {said}, and {1 / facts.spread:.1f} rows share one: if it is a person, set `unit` to it"
+        rows = 1 / facts.spread
+        reason = f"the name says {said}, and {rows:.1f} rows share a value: if it identifies a person, set `unit` to it"
         return _code(0.6, reason)
     if facts.spread >= 0.98 and facts.present >= 50 and not _is_amount(facts):
-        return _code(
-            0.5, f"{facts.spread:.0%} of the rows have a value of their own, like a number given to each person"
-        )
+        return _code(0.5, f"{facts.spread:.0%} of the values are unique, as in a number assigned to each person")
     return None
 
 
 def amount(facts: Facts) -> Finding | None:
-    """A number that measures something and is the row's own: who knows it (a price, a debt) finds the row."""
+    """Measurements with mostly unique values, such as prices or debts: knowing the value identifies the row."""
     if facts.spread < 0.5 or facts.present < 50 or not _is_amount(facts):
         return None
     return Finding(
         detector="an amount",
         role=Role.QUASI,
-        reason=f"an amount, and {facts.spread:.0%} of the rows have a value of their own: who knows it finds the row;"
-        " if nobody outside does but it must stay secret, make it sensitive",
+        reason=f"an amount, and {facts.spread:.0%} of the values are unique: knowing the value identifies the row;"
+        " if no outsider knows it but it must stay secret, make it sensitive",
         confidence=0.45,
         bands=True,
     )
 
 
 def _is_amount(facts: Facts) -> bool:
-    """Whether numbers measure rather than count people off.
+    """Whether numbers are measurements rather than assigned numbers.
 
-    Numbers given out one by one or at random are spread evenly, or over separate ranges. Amounts have fractions, are
-    often round, or crowd around one place and get rarer away from it.
+    Assigned numbers are spread evenly or over separate ranges. Measurements have fractions, are often round, or have a
+    distribution with one peak.
     """
     if facts.kind is Kind.NUMBER:
         return True
@@ -81,7 +80,7 @@ def _has_one_peak(numbers: pl.Series) -> bool:
 
 
 def free_text(facts: Facts) -> Finding | None:
-    """Sentences, in which people may be named."""
+    """Free text, which may contain names of people."""
     if facts.kind is not Kind.CATEGORY or facts.texts.is_empty():
         return None
     said = facts.says(*_REMARKS)
@@ -92,8 +91,8 @@ def free_text(facts: Facts) -> Finding | None:
         return Finding(
             detector="free text",
             role=Role.IDENTIFIER,
-            reason=f"the name says {said}; {several:.0%} of the values are several words, which may name people;"
-            " if it is a fixed list of phrases, choose another role",
+            reason=f"the name says {said}; {several:.0%} of the values have several words and may name people;"
+            " if they come from a fixed list, choose another role",
             confidence=0.65,
             hipaa="R",
         )
@@ -102,7 +101,7 @@ def free_text(facts: Facts) -> Finding | None:
     return Finding(
         detector="free text",
         role=Role.IDENTIFIER,
-        reason=f"{long:.0%} of the values are sentences, which may name people; no method here can check them",
+        reason=f"{long:.0%} of the values are sentences, which may name people and cannot be checked",
         confidence=0.65,
         hipaa="R",
     )

@@ -1,4 +1,4 @@
-"""Names of people, by the column's name and by given names in its values."""
+"""Detectors of names of people, by the column name and by given names among the values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.schema import Kind, Role
 __all__ = ["DETECTORS", "GIVEN_NAMES"]
 
 GIVEN_NAMES = word_list("given_names")
-"""Common given names of many languages. A list of people's names never fits it whole, but always in part."""
+"""Common given names of many languages; a column of names matches it in part."""
 
 _LETTERS = r"[\p{L}][\p{L}.'’ ,-]*"
 _TEXT = frozenset({Kind.CATEGORY})
@@ -34,7 +34,7 @@ by_column_name = Clue(
 
 
 def just_name(facts: Facts) -> Finding | None:
-    """A column called ``name`` and nothing else: of people, unless its values repeat like those of things."""
+    """A column called ``name`` without further words."""
     if facts.words.split() not in (["name"], ["names"], ["nome"]) or facts.kind is not Kind.CATEGORY:
         return None
     share = facts.share(_LETTERS)
@@ -49,7 +49,7 @@ def just_name(facts: Facts) -> Finding | None:
 
 
 def by_given_names(facts: Facts) -> Finding | None:
-    """Two words or more, or many different ones, with common given names among them."""
+    """Values of one to five words, many of them with a common given name."""
     if facts.kind is not Kind.CATEGORY or facts.distinct < 10 or facts.texts.is_empty():
         return None
     if facts.share(_LETTERS) < 0.9 or facts.share(r"\S+(?:\s+\S+){0,4}") < 0.9:
@@ -62,7 +62,7 @@ def by_given_names(facts: Facts) -> Finding | None:
     return Finding(
         detector="a person's name",
         role=Role.IDENTIFIER,
-        reason=f"{share:.0%} of the values hold a common given name",
+        reason=f"{share:.0%} of the values contain a common given name",
         confidence=0.8,
         hipaa="A",
         register=True,

@@ -1,4 +1,4 @@
-"""Where a person lives: postal codes, addresses, place names, coordinates."""
+"""Detectors of places: postal codes, addresses, place names, coordinates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ postal_code = Clue(
 
 
 def five_digits(facts: Facts) -> Finding | None:
-    """Five digits kept as text because some begin with 0: what ZIP, PLZ and their like look like."""
+    """Codes of five digits, some with a leading zero, as postal codes have."""
     if facts.kind is not Kind.CATEGORY or facts.distinct < 20 or facts.spread > 0.9:
         return None
     share, zero = facts.share(r"\d{5}"), facts.share(r"0\d{4}")

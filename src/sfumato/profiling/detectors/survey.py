@@ -1,4 +1,4 @@
-"""Columns that belong to the survey and not to the person: weights and household numbers."""
+"""Detectors of survey design columns: sampling weights and household numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WEIGHT = (
     *("fnlwgt", "afnlwgt", "pweight", "wtfa", "perwt", "hhwt"),
 )
 _LARGEST = 50
-"""More rows than this do not share a household on average."""
+"""Largest average number of rows per household."""
 _HOUSEHOLD = (
     *(
         "household",
@@ -33,7 +33,7 @@ _HOUSEHOLD = (
 
 
 def sampling_weight(facts: Facts) -> Finding | None:
-    """Positive numbers without gaps that the name calls a weight."""
+    """Positive numbers without missing values whose name indicates a weight."""
     said, bare = facts.says(*_WEIGHT), facts.says("weight", "weights", "wgt", "wt")
     if (said is None and bare is None) or not facts.series.dtype.is_numeric() or facts.series.null_count():
         return None
@@ -44,16 +44,16 @@ def sampling_weight(facts: Facts) -> Finding | None:
     return Finding(
         detector="a sampling weight",
         role=Role.WEIGHT,
-        reason="the name says weight: how many people a row stands for? If it is the weight of a body, make it quasi",
+        reason="the name says weight, taken as a sampling weight; if it is body weight, make it quasi",
         confidence=0.55,
     )
 
 
 def household(facts: Facts) -> Finding | None:
-    """A number that several rows share and whose name says household."""
+    """A number that several rows share and whose name indicates a household."""
     if facts.says(*_HOUSEHOLD) is None or facts.spread > 0.95:
         return None
-    # A title such as "relation to head of household" is about one; its values are shared by far more than live in one.
+    # A label such as "relation to head of household" also names a household, but far more rows share each value.
     if facts.spread * _LARGEST < 1:
         return None
     return Finding(

@@ -1,4 +1,4 @@
-"""Lists of words, one per line, in lower case."""
+"""Word lists of the detectors: one word per line, in lower case."""
 
 from __future__ import annotations
 
