@@ -1,4 +1,4 @@
-"""Microdata out: masking methods, privacy models, loss metrics, and the pipeline that runs them."""
+"""Masking of microdata: methods, privacy models, loss metrics, and the pipeline that runs them."""
 
 from sfumato.registry import exports
 

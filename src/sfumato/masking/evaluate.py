@@ -130,11 +130,11 @@ def classes_as_shown(
         frame = frame.with_columns(pl.col(quasi).cast(pl.String))
     columns = dict(data.schema.columns)
     columns |= {name: Column(role=Role.QUASI, missing=columns[name].missing) for name in quasi}
-    shown = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
-    references = {name: _reference(name, data, original) for name in shown.sensitive}
+    released = Dataset(table=data.table.with_frame(frame), schema=Schema(columns=columns, unit=data.schema.unit))
+    references = {name: _reference(name, data, original) for name in released.sensitive}
     for name, (hierarchy, _) in references.items():
-        shown._bound_hierarchies[name] = hierarchy
-    table = compress(shown, population=population)
+        released._bound_hierarchies[name] = hierarchy
+    table = compress(released, population=population)
     tracked = {name: replace(column, reference=references[name][1]) for name, column in table.tracked.items()}
     return replace(table, tracked=tracked)
 
@@ -171,9 +171,9 @@ def _generalized_like(
     out = []
     for name in quasi:
         hierarchy = people.bound_hierarchy(name)
-        shown = frame.get_column(name).cast(pl.String).unique().drop_nulls()
+        labels = frame.get_column(name).cast(pl.String).unique().drop_nulls()
         fits = (
-            n for n, level in enumerate(hierarchy.levels) if shown.is_in(level.labels.cast(pl.String).implode()).all()
+            n for n, level in enumerate(hierarchy.levels) if labels.is_in(level.labels.cast(pl.String).implode()).all()
         )
         number = next(fits, None)
         if number is None:

@@ -98,7 +98,7 @@ def _used_categories(frame: pl.DataFrame) -> pl.DataFrame:
     used = []
     for series in frame:
         if isinstance(series.dtype, pl.Enum):
-            shown = set(series.cast(pl.String).drop_nulls().unique())
-            kept = pl.Enum([name for name in series.dtype.categories if name in shown])
+            occurring = set(series.cast(pl.String).drop_nulls().unique())
+            kept = pl.Enum([name for name in series.dtype.categories if name in occurring])
             used.append(series.cast(pl.String).cast(kept))
     return frame.with_columns(used) if used else frame

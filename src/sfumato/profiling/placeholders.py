@@ -18,7 +18,7 @@ import polars as pl
 
 from sfumato.data.missing import is_missing
 from sfumato.schema.casting import date_format
-from sfumato.schema.number_formats import numerals_of
+from sfumato.schema.number_formats import number_format
 
 __all__ = ["Placeholder", "find_placeholders"]
 
@@ -156,7 +156,7 @@ def _texts(known: pl.Series) -> Iterator[Placeholder]:
     if not 0 < len(words) <= _FEW:
         return
     answers = known.filter(~(said | blank))
-    if numerals_of(answers) is not None or date_format(answers) is not None:
+    if number_format(answers) is not None or date_format(answers) is not None:
         yield _outside(words, "words for a missing value, while all other values are numbers or dates", sure=True)
     else:
         yield _outside(words, "words for a missing value, or regular answers", sure=False)

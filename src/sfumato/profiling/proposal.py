@@ -23,7 +23,7 @@ from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
 from sfumato.progress import SILENT, Progress
 from sfumato.schema import Kind, Role
-from sfumato.schema.number_formats import NumberFormat, numerals_of, read_numbers
+from sfumato.schema.number_formats import NumberFormat, number_format, read_numbers
 
 __all__ = ["ColumnProposal", "Proposal", "propose"]
 
@@ -247,7 +247,7 @@ def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Ser
 
 def _are_amounts(texts: pl.Series) -> bool:
     """Whether texts are numbers with a comma or thousands separators; a leading zero or plus sign means a code."""
-    form = numerals_of(texts)
+    form = number_format(texts)
     if form is None or form == NumberFormat(decimal="."):
         return False
     code = texts.str.contains(r"^\s*(?:\+|-?0[0-9])").any()

@@ -26,11 +26,8 @@ class Release:
 
     def step(self, name: str) -> Mapping[str, Any] | None:
         """The last step of that name in the manifest, or None."""
-        found: Mapping[str, Any] | None = None
-        for step in self.manifest.get("steps", ()):
-            if step["step"] == name:
-                found = step
-        return found
+        steps = [step for step in self.manifest.get("steps", ()) if step["step"] == name]
+        return steps[-1] if steps else None
 
     def __repr__(self) -> str:
         return f"<Release {self.table.rows} rows: {', '.join(self.table.columns)}>"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-__all__ = ["NumberFormat", "numerals_of", "read_numbers"]
+__all__ = ["NumberFormat", "number_format", "read_numbers"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,21 +40,21 @@ _MARKED = (
 )
 
 
-def numerals_of(texts: pl.Series, *, share: float = 1.0) -> NumberFormat | None:
+def number_format(texts: pl.Series, *, share: float = 1.0) -> NumberFormat | None:
     """The format in which at least that share of the values are numbers, or None.
 
     None also if a mark could be a decimal sign or a thousands separator and no value decides it.
 
-    >>> numerals_of(pl.Series(["1.234,5", "17"]))
+    >>> number_format(pl.Series(["1.234,5", "17"]))
     NumberFormat(decimal=',', thousands='.')
-    >>> numerals_of(pl.Series(["1,234"])) is None
+    >>> number_format(pl.Series(["1,234"])) is None
     True
     """
     distinct = _tidy(texts.drop_nulls().unique())
     if distinct.is_empty() or distinct.head(300).str.contains("[0-9]").mean() < share / 2:  # type: ignore[operator]
         return None
     most = (1 - share) * len(distinct)
-    read = {form: found for form in (_PLAIN, *_MARKED) if (found := form.read(distinct)).null_count() <= most}
+    read = {form: numbers for form in (_PLAIN, *_MARKED) if (numbers := form.read(distinct)).null_count() <= most}
     if not read:
         return None
     best = min(read, key=lambda form: read[form].null_count())
@@ -68,7 +68,7 @@ def read_numbers(texts: pl.Series) -> pl.Series:
     plain = texts.cast(pl.Float64, strict=False)
     if plain.null_count() == texts.null_count():
         return plain
-    form = numerals_of(texts) or numerals_of(texts, share=0.5)
+    form = number_format(texts) or number_format(texts, share=0.5)
     return plain if form is None or form == _PLAIN else form.read(_tidy(texts)).alias(texts.name)
 
 

@@ -125,15 +125,15 @@ def _intersect(
         if column not in release.table.columns:
             which = "planned" if number == 0 else f"{number}. earlier"
             raise NotApplicable(f"The {which} release has no column `{column}`.", column=column)
-    spelled = [canonical(release.table.column(column)) for release in releases]
-    values = pl.concat(spelled).unique().drop_nulls().sort()
+    texts = [canonical(release.table.column(column)) for release in releases]
+    values = pl.concat(texts).unique().drop_nulls().sort()
     alike = original.table.frame.group_by(original.quasi).agg(pl.len().alias("people #"))
     people = alike["people #"].to_numpy()
     with progress.task("looking people up", len(releases)) as tick:
-        here = left = _possible(releases[0], spelled[0], values, alike, column)
+        here = left = _possible(releases[0], texts[0], values, alike, column)
         tick(1)
         overlap = np.zeros(len(left), dtype=np.bool_)
-        for release, text in zip(releases[1:], spelled[1:], strict=True):
+        for release, text in zip(releases[1:], texts[1:], strict=True):
             both = left & _possible(release, text, values, alike, column)
             # no common value: the person is not in that release, or the value changed
             fits: Mask = np.asarray(both.any(axis=1), dtype=np.bool_)

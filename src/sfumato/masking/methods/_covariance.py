@@ -70,13 +70,13 @@ def robust_moments(matrix: Floats, part: str, random: np.random.Generator) -> tu
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = MinCovDet(random_state=int(random.integers(2**31))).fit(reduced)
+            estimator = MinCovDet(random_state=int(random.integers(2**31))).fit(reduced)
         except ValueError:
-            found = None
-    if found is None or np.linalg.eigvalsh(found.covariance_)[0] <= 1e-12:
+            estimator = None
+    if estimator is None or np.linalg.eigvalsh(estimator.covariance_)[0] <= 1e-12:
         raise SingularData(
             f"{part}: more than half of the rows lie on a line or plane, so their robust covariance is singular.",
             fix="Leave out columns with one dominant value, or use a plain covariance.",
         )
     back = basis.T * scale
-    return mean + found.location_ @ back, back.T @ found.covariance_ @ back
+    return mean + estimator.location_ @ back, back.T @ estimator.covariance_ @ back

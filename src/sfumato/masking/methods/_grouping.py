@@ -89,12 +89,12 @@ def _scaled(values: Floats, standardize: bool) -> Floats:
 def _indicators(hierarchy: BoundHierarchy, series: pl.Series) -> list[tuple[npt.NDArray[np.int64], int, float]]:
     """Per level below the root: which coordinate each record has, how many there are, and their weight."""
     codes, height = hierarchy.encode(series), max(hierarchy.height, 1)
-    found = []
+    indicators = []
     for number, level in enumerate(hierarchy.levels[:-1] if hierarchy.height else hierarchy.levels):
         used, place = np.unique(level.codes[codes], return_inverse=True)
         share = ((number + 1) ** 2 - number**2) / height**2
-        found.append((place.reshape(-1), len(used), float(np.sqrt(share / 2))))
-    return found
+        indicators.append((place.reshape(-1), len(used), float(np.sqrt(share / 2))))
+    return indicators
 
 
 def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:

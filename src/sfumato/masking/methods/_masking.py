@@ -155,14 +155,14 @@ def fitting(
     words = " or ".join(sorted(kinds))
     if columns is None:
         wanted = {*data.quasi, *data.sensitive} - set(strata)
-        found = tuple(name for name in data.table.columns if name in wanted and data.kind(name) in kinds)
-        if not found:
+        suitable = tuple(name for name in data.table.columns if name in wanted and data.kind(name) in kinds)
+        if not suitable:
             raise BadParameter(
                 f"{part}: no quasi-identifier or sensitive column is {words}.",
                 fix="Name the columns to mask with `columns`, or declare their roles.",
                 part=part,
             )
-        return found
+        return suitable
     if not columns:
         raise BadParameter(f"{part}: `columns` is empty.", fix="Name at least one column, or leave it out.", part=part)
     data.table.require(columns)

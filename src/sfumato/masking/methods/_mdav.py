@@ -24,7 +24,7 @@ _REBUILD = 0.7
 
 @numba.njit(cache=True)
 def mdav(points: Floats, k: int) -> Groups:  # pragma: no cover - compiled
-    """Group number of each record; every group has k to 2k-1 members. ``points`` has at least k rows, no gaps."""
+    """Group number of each record; every group has k to 2k-1 members. ``points`` has at least k complete rows."""
     n, d = points.shape
     groups = np.full(n, -1, dtype=np.int32)
     cells, ids, origin, lows, highs, held, home = into_blocks(points, np.arange(n))

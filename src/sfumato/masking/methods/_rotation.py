@@ -34,7 +34,7 @@ def rotate(matrix: Floats, ratio: float, random: np.random.Generator) -> None:
             continue
         if len(rows) < 3:
             raise TooFewRows(
-                f"noise: {len(rows)} rows share one pattern of gaps; rotating records needs at least 3.",
+                f"noise: {len(rows)} rows share one pattern of missing values; rotating records needs at least 3.",
                 fix="Mask fewer columns together, use coarser strata, or another variant.",
                 rows=len(rows),
             )

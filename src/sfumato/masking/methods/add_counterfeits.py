@@ -62,17 +62,17 @@ class AddCounterfeits(Step):
         if data.schema.unit is not None:
             hidden.add(data.schema.unit)
         quasi, rest = random.integers(data.rows, size=(2, count))
-        made = []
+        columns = []
         for name in frame.columns:
             series = frame.get_column(name)
             if name in hidden:
-                made.append(_made_up(series, count, random))
+                columns.append(_random_values(series, count, random))
                 continue
             if self.variant == "independent":
                 rows = random.integers(data.rows, size=count)
             else:
                 rows = quasi if name in data.quasi else rest
-            made.append(series.gather(rows))
+            columns.append(series.gather(rows))
         total = data.rows + count
         place = np.full(total, -1, dtype=np.int64)
         real = np.ones(total, dtype=bool)
@@ -80,12 +80,12 @@ class AddCounterfeits(Step):
         place[real] = np.arange(data.rows)
         order = place.copy()
         order[~real] = np.arange(data.rows, total)
-        table = data.table.with_frame(pl.concat([frame, pl.DataFrame(made)])[order])
+        table = data.table.with_frame(pl.concat([frame, pl.DataFrame(columns)])[order])
         # no column is perturbed: values of real rows are true, and an adversary may rely on them
         return Change(table=table, rows=place, public={"columns": []})
 
 
-def _made_up(series: pl.Series, count: int, random: np.random.Generator) -> pl.Series:
+def _random_values(series: pl.Series, count: int, random: np.random.Generator) -> pl.Series:
     """Random values of the same form as the column's; missing if the form is unknown."""
     known = series.drop_nulls()
     if len(known) and series.dtype == pl.String:

@@ -115,18 +115,18 @@ class Generalize(Step):
                     f"(at most {LARGEST:,}).",
                     fix="Use `search: heuristic` with `seconds`, or narrow `lowest` and `highest`.",
                 )
-            found = prove(space, within, seconds=self.seconds, progress=context.progress)
+            result = prove(space, within, seconds=self.seconds, progress=context.progress)
         else:
             from sfumato.masking.search.lattice.heuristic import search as look
 
-            found = look(space, within, seconds=self.seconds or 30.0, rng=context.rng, progress=context.progress)
-        if found.best is None:
-            raise _unmet(space, within, self.suppression, found.optimal)
-        best = found.best
+            result = look(space, within, seconds=self.seconds or 30.0, rng=context.rng, progress=context.progress)
+        if result.best is None:
+            raise _unmet(space, within, self.suppression, result.optimal)
+        best = result.best
         public: dict[str, Any] = {
             "levels": dict(zip(table.columns, best.levels, strict=True)),
             "metric": metric_of(self.metric).part_name(),
-            "optimal": found.optimal,
+            "optimal": result.optimal,
         }
         if self.minimal:
             nodes = minimal_nodes(space, within)
@@ -134,12 +134,12 @@ class Generalize(Step):
         private = {
             # the score is private: with the score of the released records it would reveal the number of suppressed ones
             "score": best.score,
-            **({} if found.optimal else {"bound": found.bound}),
+            **({} if result.optimal else {"bound": result.bound}),
             "suppressed": best.shape.suppressed,
             "classes": best.shape.classes,
             "smallest": best.smallest,
-            "nodes": found.nodes,
-            "nodes_checked": found.judged,
+            "nodes": result.nodes,
+            "nodes_checked": result.judged,
         }
         return space, best, public, private
 
@@ -165,11 +165,11 @@ class Generalize(Step):
     def fates(self, space: LatticeSpace, best: Node) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Which combinations are suppressed completely, and which only in the columns of ``only``."""
         of, kept = space.assign(best.levels)
-        shown = kept[of]
-        partly = np.zeros_like(shown)
-        if self.only is not None and not shown.all():
-            partly = _passing_with_stars(space, best, ~shown, self.only)
-        return ~shown & ~partly, partly
+        released = kept[of]
+        partly = np.zeros_like(released)
+        if self.only is not None and not released.all():
+            partly = _passing_with_stars(space, best, ~released, self.only)
+        return ~released & ~partly, partly
 
     def _transform(
         self, data: Dataset, space: LatticeSpace, best: Node

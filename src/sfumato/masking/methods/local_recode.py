@@ -16,11 +16,11 @@ from sfumato.masking.equivalence_classes import compress
 from sfumato.masking.metric import ClassTotals, MetricName, metric_of
 from sfumato.masking.search.hierarchy_arrays import (
     HierarchyArrays,
+    as_plain_text,
     cell_losses,
     hierarchy_arrays,
     labels_of,
     lowest_groups,
-    spelled,
     with_spares,
 )
 from sfumato.masking.search.local_recoding.clustering import cluster_units
@@ -128,9 +128,9 @@ def _granularity(data: Dataset, names: tuple[str, ...], shown: list[pl.Series]) 
             continue
         cover: dict[str | None, int] = {}
         for level in hierarchy.levels:
-            for label, leaves in zip(spelled(level.labels).to_list(), level.leaves_under.tolist(), strict=True):
+            for label, leaves in zip(as_plain_text(level.labels).to_list(), level.leaves_under.tolist(), strict=True):
                 cover[label] = max(cover.get(label, 0), leaves)
-        counts = spelled(series).alias("label").value_counts()
+        counts = as_plain_text(series).alias("label").value_counts()
         covered = np.array([cover[label] for label in counts["label"].to_list()], dtype=np.float64)
         total += float(((covered - 1) / (size - 1) * counts["count"].to_numpy()).sum()) / data.rows
     return 1 - total / len(names)

@@ -114,8 +114,8 @@ class Pram(Masking):
             for number, rows in enumerate(strata):
                 here = base
                 if self.invariant:
-                    found = codes[rows]
-                    counts = np.bincount(found[found < len(base.categories)], minlength=len(base.categories))
+                    present = codes[rows]
+                    counts = np.bincount(present[present < len(base.categories)], minlength=len(base.categories))
                     here = base.invariant(counts.astype(np.float64))
                 random = context.rng.child(series.name, number).generator
                 released[rows] = here.draw(codes[rows], random)
@@ -131,21 +131,21 @@ class Pram(Masking):
 
     def _matrix(self, series: pl.Series) -> TransitionMatrix:
         categories = series.drop_nulls().unique().sort().to_list()
-        given = self.matrix.get(series.name)
-        if given is None:
+        transitions = self.matrix.get(series.name)
+        if transitions is None:
             if self.keep is None:
                 raise BadParameter(f"pram: `{series.name}` has neither a matrix nor `keep`.")
             return TransitionMatrix.generated(categories, keep=self.keep, groups=self._groups(series.name, categories))
-        found = {_text(value): value for value in categories}
-        absent = [_parsed(label, series) for label in given if label not in found]
+        known = {_text(value): value for value in categories}
+        absent = [_parsed(label, series) for label in transitions if label not in known]
         categories = sorted({*categories, *absent})
         labels = [_text(value) for value in categories]
-        if set(labels) - set(given):
+        if set(labels) - set(transitions):
             raise BadParameter(
-                f"pram: {len(set(labels) - set(given))} categories of `{series.name}` have no row in its matrix.",
+                f"pram: {len(set(labels) - set(transitions))} categories of `{series.name}` have no row in its matrix.",
                 fix="Give a row for every category.",
             )
-        rows = [[given[row].get(column, 0.0) for column in labels] for row in labels]
+        rows = [[transitions[row].get(column, 0.0) for column in labels] for row in labels]
         return TransitionMatrix(categories=tuple(categories), probabilities=np.array(rows, dtype=np.float64))
 
     def _groups(self, name: str, categories: list[Any]) -> list[list[int]] | None:

@@ -68,12 +68,12 @@ class Pseudonymize(Step):
         from sfumato.masking.out_of_core.stored_table import StoredChange
 
         names = self._names(table.empty)
-        key, made = _load_or_make(self.key)
+        key, created = _load_or_make(self.key)
         scopes = {name: self.scope or name for name in names}
         return StoredChange(
             table=with_pseudonyms(table, scopes, digits=self.length, key=key),
             public={"columns": list(names)},
-            private={"key": str(self.key), "key_made": made},
+            private={"key": str(self.key), "key_made": created},
             touched=frozenset(names),
         )
 
@@ -86,7 +86,7 @@ class Pseudonymize(Step):
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names = self._names(data)
-        key, made = _load_or_make(self.key)
+        key, created = _load_or_make(self.key)
         replaced: list[pl.Series] = []
         back: dict[str, dict[str, str]] = {}
         for name in names:
@@ -101,7 +101,7 @@ class Pseudonymize(Step):
         return Change(
             table=data.table.with_frame(data.table.frame.with_columns(replaced)),
             public={"columns": list(names)},
-            private={"key": str(self.key), "key_made": made},
+            private={"key": str(self.key), "key_made": created},
             touched=frozenset(names),
         )
 

@@ -98,9 +98,9 @@ class Round(Masking):
                     odd = (sum(low[rows]) + whole) % 2
                     count = whole + (2 * part > base or (2 * part == base and odd))
                     up[rows[np.argsort(-rest[rows], kind="stable")[:count]]] = True
-        found = [int(value) if there else None for value, there in zip((low + up) * base, held, strict=True)]
+        rounded = [int(value) if there else None for value, there in zip((low + up) * base, held, strict=True)]
         try:
-            return pl.Series(series.name, found, dtype=pl.Int64)
+            return pl.Series(series.name, rounded, dtype=pl.Int64)
         except (TypeError, OverflowError):
             raise WrongKind(
                 f"round: numbers of `{series.name}` leave the range of whole numbers when they are rounded.",

@@ -64,9 +64,9 @@ class Shuffle(Masking):
         names = self.columns
         if names is None:
             for candidates in (data.sensitive, data.quasi):
-                found = tuple(n for n in candidates if data.kind(n) in self.kinds and n not in self.strata)
-                if found and names is None:
-                    names = found
+                suitable = tuple(n for n in candidates if data.kind(n) in self.kinds and n not in self.strata)
+                if suitable and names is None:
+                    names = suitable
         return fitting(data, names, self.kinds, self.part_name(), self.strata)
 
     def _given(self, data: Dataset, names: tuple[str, ...]) -> tuple[str, ...]:

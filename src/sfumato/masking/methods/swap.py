@@ -47,7 +47,7 @@ class Swap(Masking):
     simulable = True
     stronger = {"rate": "more"}
     main = "rate"
-    exempt = {"missing stays missing": "a gap moves with the columns that are exchanged"}
+    exempt = {"missing stays missing": "a missing value moves with the swapped columns"}
     examples = ({"rate": 0.2}, {"rate": 0.1, "target": "risky"})
     reference = (
         "Dalenius, Reiss: Data-swapping: a technique for disclosure control (1982), doi:10.1016/0378-3758(82)90058-1; "
@@ -119,7 +119,7 @@ class Swap(Masking):
         data.table.require([self.household])
         gaps = frame.get_column(self.household).null_count()
         if gaps:
-            raise BadParameter(f"swap: household column `{self.household}` has {gaps} gaps.")
+            raise BadParameter(f"swap: household column `{self.household}` has {gaps} missing values.")
         homes = split(frame, (self.household,))
         start = homes.offsets[:-1]
         size = np.diff(homes.offsets)
@@ -190,11 +190,11 @@ def _within(stratum: npt.NDArray[Any] | None, chosen: Rows, others: Rows) -> tup
     chosen = chosen[np.argsort(stratum[chosen], kind="stable")]
     others = others[np.argsort(stratum[others], kind="stable")]
     size = int(stratum.max()) + 1
-    asked, held = (np.bincount(stratum[part], minlength=size) for part in (chosen, others))
-    rank_chosen = np.arange(len(chosen)) - (np.cumsum(asked) - asked)[stratum[chosen]]
-    rank_others = np.arange(len(others)) - (np.cumsum(held) - held)[stratum[others]]
-    found = rank_chosen < held[stratum[chosen]]
-    return chosen[found], others[rank_others < asked[stratum[others]]], chosen[~found]
+    n_chosen, n_others = (np.bincount(stratum[part], minlength=size) for part in (chosen, others))
+    rank_chosen = np.arange(len(chosen)) - (np.cumsum(n_chosen) - n_chosen)[stratum[chosen]]
+    rank_others = np.arange(len(others)) - (np.cumsum(n_others) - n_others)[stratum[others]]
+    matched = rank_chosen < n_others[stratum[chosen]]
+    return chosen[matched], others[rank_others < n_chosen[stratum[others]]], chosen[~matched]
 
 
 def _sorted(units: _Units, part: Rows) -> Rows:

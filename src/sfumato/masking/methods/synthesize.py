@@ -109,9 +109,11 @@ class Synthesize(Masking):
                 else:
                     index = _trees(part, names, count, self.min_leaf, random, tick)
             pieces.append(self._made(part, index, count))
-        made = pl.concat(pieces)
+        synthetic = pl.concat(pieces)
         public = {**self.public_columns(names), "formal_guarantee": False}
-        return Change(table=data.table.with_frame(made), rows=np.full(made.height, -1, dtype=np.int64), public=public)
+        return Change(
+            table=data.table.with_frame(synthetic), rows=np.full(synthetic.height, -1, dtype=np.int64), public=public
+        )
 
     def _made(self, part: pl.DataFrame, index: dict[str, Index], count: int) -> pl.DataFrame:
         columns = []
@@ -169,25 +171,25 @@ def _copula(part: pl.DataFrame, names: tuple[str, ...], count: int, random: np.r
 def _trees(
     part: pl.DataFrame, names: tuple[str, ...], count: int, min_leaf: int, random: np.random.Generator, tick: Any
 ) -> dict[str, Index]:
-    """Row numbers per column: a record of the leaf into which the values made so far fall."""
+    """Row numbers per column: a record of the leaf into which the values drawn so far fall."""
     try:
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
     except ImportError:
         raise missing_extra("learning", "scikit-learn", needed_by="synthesize with trees") from None
     index: dict[str, Index] = {names[0]: random.integers(part.height, size=count)}
     known = [_coded(part.get_column(names[0]))[0]]
-    made = [known[0][index[names[0]]]]
+    drawn = [known[0][index[names[0]]]]
     tick(1)
     for name in names[1:]:
         target, ordered = _coded(part.get_column(name))
         tree = (DecisionTreeRegressor if ordered else DecisionTreeClassifier)(
             min_samples_leaf=min_leaf, random_state=int(random.integers(2**31))
         )
-        features, wanted = np.column_stack(known), np.column_stack(made)
+        features, wanted = np.column_stack(known), np.column_stack(drawn)
         tree.fit(features, target)
         index[name] = _from_leaves(tree.apply(features), tree.apply(wanted), random)
         known.append(target)
-        made.append(target[index[name]])
+        drawn.append(target[index[name]])
         tick(1)
     return index
 

@@ -75,8 +75,8 @@ class TopBottomCode(Masking):
             raise ValueError("give at least one of top, bottom, top_percent, bottom_percent")
         if (self.top_percent or 0) + (self.bottom_percent or 0) >= 100:
             raise ValueError("the sum of the two percentages must be below 100")
-        given = [*_each(self.top), *_each(self.bottom)]
-        if not all(isfinite(value) for _, value in given):
+        thresholds = [*_each(self.top), *_each(self.bottom)]
+        if not all(isfinite(value) for _, value in thresholds):
             raise ValueError("a threshold must be a finite number")
         for column, high in _each(self.top):
             for other, low in _each(self.bottom):

@@ -1,4 +1,4 @@
-"""Earth mover's distance between the values of a class and those of the whole table, in three geometries."""
+"""Earth mover's distance between a class and the reference, for three ground distances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SMALL = 100_000
 
 
 def equal_distance(shares: Floats, reference: Floats) -> Floats:
-    """All values are equally far apart: half the sum of differences.
+    """Equal ground distance: half the sum of absolute differences.
 
     >>> equal_distance(np.array([[1.0, 0.0]]), np.array([0.5, 0.5])).tolist()
     [0.5]
@@ -25,7 +25,7 @@ def equal_distance(shares: Floats, reference: Floats) -> Floats:
 
 
 def ordered_distance(shares: Floats, reference: Floats) -> Floats:
-    """Values lie in a row at equal steps; the way from the first to the last is 1.
+    """Ordered ground distance: values at equal steps on a line of length 1.
 
     >>> ordered_distance(np.array([[1.0, 0.0, 0.0]]), np.array([0.0, 0.0, 1.0])).tolist()
     [1.0]
@@ -35,10 +35,10 @@ def ordered_distance(shares: Floats, reference: Floats) -> Floats:
 
 
 def hierarchical_distance(shares: Floats, reference: Floats, hierarchy: BoundHierarchy) -> Floats:
-    """Two values are as far apart as the level of their lowest common group, over the height of the taxonomy.
+    """Hierarchical ground distance: the level of the lowest common group over the height of the hierarchy.
 
-    At each group the surplus of some children pays the lack of others; what is left moves on to the parent. The cost
-    of a level is its share of the height.
+    Mass is balanced among the children of each group; the rest moves to the parent. The cost of a level is its share of
+    the height.
     """
     height = max(hierarchy.height, 1)
     surplus = shares - reference

@@ -1,7 +1,7 @@
-"""Population uniques estimated once more, by other routes than :mod:`sfumato.masking.population_uniques` takes.
+"""Population uniques for the independent check, by other algorithms than :mod:`sfumato.masking.population_uniques`.
 
-Zayatz's estimate is a sum of products. Pitman's likelihood is not climbed but its two score equations are solved: for
-each α the θ at which the one vanishes, and then the α at which the other does.
+Zayatz's estimate is a sum of products. Pitman's model is fitted by solving its two score equations by bisection, not by
+maximizing the likelihood: the root θ of one for each α, then the root α of the other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["unique_share"]
 
 _STEPS = 200
 _ENDS = (-13.0, 20.0)
-"""α between 0 and 1, as its logit; nearer to an end the estimate means nothing."""
+"""Range of the logit of α; nearer to 0 or 1 the estimate is not meaningful."""
 
 
 def unique_share(sizes: Sequence[int], fraction: float, estimator: str) -> float:
@@ -35,7 +35,7 @@ def _zayatz(counts: Mapping[int, int], fraction: float) -> float:
     people = round(rows / fraction)
 
     def one_of(size: int) -> float:
-        """The probability that a sample of that many rows holds just one of a class of so many people."""
+        """The probability that the sample contains exactly one member of a class of that size."""
         if rows - 1 > people - size:
             return 0.0
         ways = math.log(size) + _choose(people - size, rows - 1) - _choose(people, rows)
@@ -75,7 +75,7 @@ def _pitman(counts: Mapping[int, int], fraction: float) -> float:
 
     logit = _root(lambda point: by_alpha(1 / (1 + math.exp(-point))), *_ENDS)
     if logit in _ENDS:
-        return 1.0  # the likelihood has no peak
+        return 1.0  # the likelihood has no maximum
     alpha = 1 / (1 + math.exp(-logit))
     theta = theta_at(alpha)
     share = math.lgamma(theta + 1) - math.lgamma(theta + alpha) + (alpha - 1) * math.log(rows / fraction)
@@ -83,7 +83,7 @@ def _pitman(counts: Mapping[int, int], fraction: float) -> float:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function falls from above zero to below, by halving; an end where it does not."""
+    """The root of a decreasing function by bisection; an end of the range if there is none."""
     if function(low) <= 0:
         return low
     if function(high) >= 0:

@@ -1,8 +1,7 @@
-"""The fewest cells to leave out so that every row agrees with at least k rows in what it still shows.
+"""Optimal cell suppression with wildcards: the cheapest cells to empty so that every row matches at least k rows.
 
-For each row alone, the cheapest set of columns is searched in the order of its cost, so the result is optimal. A row
-never counts on cells left out in other rows: leaving out all of one row would otherwise "protect" everybody at once,
-because a row of nothing but empty cells matches all.
+For each row, sets of columns are tried in order of cost, so the result is optimal. Cells emptied in other rows do not
+count: otherwise emptying one row completely would "protect" everyone, because such a row matches all.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 _WORK = 4_000_000_000
-"""Cells looked at before the rows that are left are finished greedily."""
+"""Maximum number of cells visited; remaining rows are then processed greedily."""
 
 
 def sets_by_cost(costs: Floats) -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -58,9 +57,9 @@ def cheapest_cells(
     k: int,
     progress: Progress = SILENT,
 ) -> tuple[Mask, bool]:
-    """Which cells (unit, column) to leave out, and whether no cheaper choice exists.
+    """The cells (unit, column) to empty, and whether the choice is proven optimal.
 
-    ``empty`` cells are left out already and cost nothing. Rows of one unit are treated alike.
+    Cells that are already ``empty`` cost nothing. All rows of a unit are treated equally.
     """
     out = np.zeros(codes.shape, dtype=np.bool_)
     pending = at_risk.copy()
@@ -81,10 +80,10 @@ def cheapest_cells(
                 work += len(codes) * (len(kept) + 1)
                 if len(kept):
                     of, count = number_rows([codes[:, c] for c in kept], [widths[c] for c in kept])
-                    crowd = np.bincount(of, weights=sizes, minlength=count)[of]
+                    matching = np.bincount(of, weights=sizes, minlength=count)[of]
                 else:
-                    crowd = np.full(len(codes), sizes.sum(), dtype=np.float64)
-                solved = here & (crowd >= k)
+                    matching = np.full(len(codes), sizes.sum(), dtype=np.float64)
+                solved = here & (matching >= k)
                 out[np.ix_(solved, list(chosen))] = True
                 pending &= ~solved
             tick(left - int(pending.sum()))
@@ -99,7 +98,7 @@ def cheapest_cells(
 def _one_by_one(
     codes: Codes, sizes: Ints, empty: Mask, rows: Ints, costs: Floats, k: int
 ) -> Mask:  # pragma: no cover - compiled
-    """Greedy: leave out the column that gains most agreeing rows per cost, until k agree."""
+    """Greedy: empty the column that gains the most matching rows per cost, until k rows match."""
     units, columns = codes.shape
     out = np.zeros((len(rows), columns), dtype=np.bool_)
     for i in range(len(rows)):

@@ -1,7 +1,6 @@
-"""Local recoding: rows form clusters, and a cluster shows in each column the lowest group that holds all its values.
+"""Hierarchies as arrays for compiled clustering loops, and the lowest common groups of clusters.
 
-Two rows with the same value may show different groups, which is what makes local recoding lose less than levels that
-hold for a whole column. Everything here works on the distinct combinations of a compressed table ("units").
+All functions work on the distinct combinations of a compressed table ("units").
 """
 
 from __future__ import annotations
@@ -18,7 +17,15 @@ import polars as pl
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.schema import BoundHierarchy, Dataset
 
-__all__ = ["HierarchyArrays", "cell_losses", "hierarchy_arrays", "labels_of", "lowest_groups", "spelled", "with_spares"]
+__all__ = [
+    "HierarchyArrays",
+    "as_plain_text",
+    "cell_losses",
+    "hierarchy_arrays",
+    "labels_of",
+    "lowest_groups",
+    "with_spares",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,12 +33,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class HierarchyArrays:
-    """The hierarchies of all quasi-identifiers laid over the units, in the shape compiled loops need."""
+    """The hierarchies of all quasi-identifiers bound to the units, as arrays for compiled loops."""
 
     groups: npt.NDArray[np.int32]
     """(unit, column, level): code of the unit's group. Levels above a column's own height repeat its root."""
     loss: Floats
-    """What one row pays for showing a group; all columns and levels one after the other, weights applied."""
+    """Loss of one row per group, for all columns and levels in sequence, weights applied."""
     offset: Ints
     """(column, level): where the losses of that level begin."""
     rows: Ints
@@ -42,7 +49,7 @@ class HierarchyArrays:
 
     @cached_property
     def costliest(self) -> npt.NDArray[np.intp]:
-        """Columns by the mean loss of giving up their last level, costliest first: loops that stop early look there."""
+        """Columns by the mean loss of full generalization, costliest first, so that loops can stop early."""
         top = self.groups.shape[2] - 1
         means = [
             float(np.average(self.loss[self.offset[c, top] + self.groups[:, c, top]], weights=self.rows))
@@ -52,15 +59,15 @@ class HierarchyArrays:
         return np.argsort(-np.array(means), kind="stable")
 
     def take(self, units: npt.NDArray[np.intp]) -> HierarchyArrays:
-        """Some of the units."""
+        """Select units."""
         return HierarchyArrays(groups=self.groups[units], loss=self.loss, offset=self.offset, rows=self.rows[units])
 
 
 def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[EquivalenceClasses, Ints]:
-    """Let classes of more than k rows offer single rows to neighbours that need them.
+    """Split classes of more than k rows into a core and spare rows that neighbours may use.
 
-    Gives a table where such a class is a core of at least k rows and up to k - 1 units of one row each, and for each
-    unit its core (-1: it is no spare row). Rows of a class look alike, so which of them are spare does not matter.
+    Returns a table in which such a class is a core of at least k rows and up to k - 1 units of one row each, and for
+    each unit its core (-1: not a spare row). Rows of a class are interchangeable.
     """
     assert table.of_row is not None
     spare = np.clip(table.sizes - k, 0, k - 1)
@@ -90,7 +97,7 @@ def with_spares(table: EquivalenceClasses, data: Dataset, k: int) -> tuple[Equiv
 
 
 def hierarchy_arrays(table: EquivalenceClasses, cells: Sequence[Sequence[Floats]], weights: Floats) -> HierarchyArrays:
-    """Lay hierarchies and losses (by column, level and code) over the units of a compressed table."""
+    """Bind hierarchies and losses (by column, level and code) to the units of a compressed table."""
     deepest = max(table.heights) + 1
     groups = np.empty((len(table), len(table.hierarchies), deepest), dtype=np.int32)
     offset = np.zeros((len(table.hierarchies), deepest), dtype=np.int64)
@@ -125,7 +132,7 @@ def lowest_groups(trees: HierarchyArrays, cluster: Ints, count: int) -> npt.NDAr
 
 
 def cell_losses(trees: HierarchyArrays, levels: npt.NDArray[np.integer[Any]]) -> Floats:
-    """(unit, column): what a row of the unit pays at these levels (unit, column)."""
+    """(unit, column): the loss of a row of the unit at these levels."""
     out = np.empty(levels.shape)
     for column in range(levels.shape[1]):
         level = levels[:, column]
@@ -134,8 +141,8 @@ def cell_losses(trees: HierarchyArrays, levels: npt.NDArray[np.integer[Any]]) ->
     return out
 
 
-def spelled(values: pl.Series) -> pl.Series:
-    """Values as text beside coarser labels. Whole numbers lose their ``.0``, so that 7.0 and 7 read alike."""
+def as_plain_text(values: pl.Series) -> pl.Series:
+    """Values as text. Whole floats lose their ``.0``."""
     text = values.cast(pl.String)
     return text.str.strip_suffix(".0") if values.dtype.is_float() else text
 
@@ -143,11 +150,11 @@ def spelled(values: pl.Series) -> pl.Series:
 def labels_of(
     hierarchy: BoundHierarchy, leaves: npt.NDArray[np.integer[Any]], levels: npt.NDArray[np.integer[Any]]
 ) -> pl.Series:
-    """The label of each leaf number at a level of its own. Stays in the column's type when nothing was coarsened."""
+    """The label of each leaf at its own level. Keeps the column's type if nothing is generalized."""
     if not levels.any():
         return hierarchy.decode(leaves, 0)
     levels = np.minimum(levels, hierarchy.height)
-    shown = pl.concat([spelled(level.labels).alias(hierarchy.column) for level in hierarchy.levels])
+    labels = pl.concat([as_plain_text(level.labels).alias(hierarchy.column) for level in hierarchy.levels])
     starts = np.concatenate([[0], np.cumsum([level.size for level in hierarchy.levels])])
     codes = np.stack([level.codes for level in hierarchy.levels])[levels, leaves]
-    return shown.gather(starts[levels] + codes)
+    return labels.gather(starts[levels] + codes)

@@ -1,4 +1,4 @@
-"""Clusters that do not meet the models are joined with their cheapest neighbours until all do."""
+"""Merge clusters that fail the models with their cheapest neighbours until all pass."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def merge_until(conditions: Conditions, trees: HierarchyArrays, cluster: Ints, count: int) -> tuple[Ints, int]:
-    """Merge clusters until every one passes, and all of them together."""
+    """Merge clusters until each passes and all together pass."""
     while True:
         failing = conditions.failing(cluster, count)
         if not failing.any():
@@ -28,7 +28,7 @@ def merge_until(conditions: Conditions, trees: HierarchyArrays, cluster: Ints, c
             sizes = np.bincount(cluster, weights=trees.rows, minlength=count).astype(np.int64)
             if conditions.table_holds(sizes):
                 return cluster, count
-            # the smallest tenth of the clusters weighs most in an average risk
+            # the smallest tenth of the clusters contributes most to an average risk
             failing[np.argsort(sizes, kind="stable")[: max(1, count // 10)]] = True
         if count == 1:
             raise Unmet("The models are not met even with all rows in one class.", fix="Ask for less.")
@@ -36,7 +36,7 @@ def merge_until(conditions: Conditions, trees: HierarchyArrays, cluster: Ints, c
 
 
 def _merge(trees: HierarchyArrays, cluster: Ints, count: int, failing: Mask) -> tuple[Ints, int]:
-    """Join every failing cluster with the one that costs least; the clusters that result, numbered anew."""
+    """Merge every failing cluster with its cheapest partner; returns the renumbered clusters."""
     first = np.full(count, -1, dtype=np.int64)
     first[cluster[::-1]] = np.arange(len(cluster))[::-1]
     height = lowest_groups(trees, cluster, count).astype(np.int64)
@@ -62,7 +62,7 @@ def _find(root: npt.NDArray[np.intp], g: int) -> int:
 def _partners(
     groups: Codes, offset: Ints, loss: Floats, first: Ints, height: Ints, size: Ints, failing: Mask
 ) -> Ints:  # pragma: no cover - compiled
-    """For each failing cluster the other cluster whose union with it adds least to the sum of losses."""
+    """For each failing cluster, the partner with the least increase of the sum of losses."""
     count, columns = height.shape
     partner = np.arange(count)
     cost = np.zeros(count)

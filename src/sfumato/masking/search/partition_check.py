@@ -1,4 +1,4 @@
-"""Any partition of a compressed table judged by the models: what Mondrian and local recoding ask at every turn."""
+"""Evaluate the models on partitions of a compressed table, for Mondrian and local recoding."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Conditions:
-    """The models of a recipe laid over one table, ready to judge partitions of it."""
+    """The models of a recipe bound to one table, to evaluate partitions of it."""
 
     def __init__(self, table: EquivalenceClasses, models: Sequence[PrivacyModel], *, method: str) -> None:
         if not models:
             raise BadParameter(
-                f"{method} needs a privacy model to know when to stop.",
+                f"{method} needs a privacy model.",
                 fix="Add one to the recipe, for example `models: [k-anonymity: 5]`.",
             )
         for model in models:
@@ -38,7 +38,7 @@ class Conditions:
         self.table = table
         self.rules: tuple[ModelRule, ...] = tuple(model.bind(table) for model in models)
         self.least = max(rule.least for rule in self.rules)
-        """Every class of fewer rows fails."""
+        """Minimum class size."""
         self._further = tuple(rule for rule in self.rules if not rule.sizes_only)
         self.sizes_only = not self._further
         self.columns = tuple(dict.fromkeys(name for rule in self._further for name in rule.columns))
@@ -54,21 +54,21 @@ class Conditions:
                 raise Unmet(
                     f"{rule.name} is not met even with all {self.table.rows} rows in one class: it reaches {reached:g} "
                     f"where {rule.wanted:g} is wanted.",
-                    fix="Ask for less, or for another model.",
+                    fix="Relax the model, or use another one.",
                     model=rule.name,
                     closest=reached,
                     wanted=rule.wanted,
                 )
 
     def passes(self, groups: ClassGroups) -> Mask:
-        """Which of some classes meet every model on their own."""
+        """Which classes meet every model by themselves."""
         good = groups.sizes >= self.least
         for rule in self._further:
             good &= rule.passes(groups)
         return good
 
     def failing(self, of: Ints, count: int) -> Mask:
-        """Which classes of a partition (class of each unit) fail, judged block by block."""
+        """Which classes of a partition (class of each unit) fail, evaluated in blocks."""
         sizes = np.bincount(of, weights=self.table.sizes, minlength=count).astype(np.int64)
         bad = sizes < self.least
         if self.sizes_only:
@@ -84,11 +84,11 @@ class Conditions:
 
     @property
     def about_table(self) -> bool:
-        """Whether some model judges all classes together."""
+        """Whether some model has a condition on all classes together."""
         return any(rule.about_table for rule in self.rules)
 
     def table_holds(self, sizes: Ints) -> bool:
-        """Whether the models that judge all classes together hold for classes of these sizes."""
+        """Whether the conditions on all classes together hold for these sizes."""
         groups = ClassGroups(sizes=sizes)
         return all(rule.table_holds(groups) for rule in self.rules if rule.about_table)
 

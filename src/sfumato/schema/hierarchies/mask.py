@@ -58,8 +58,8 @@ class MaskHierarchy(Hierarchy):
     def _masked(self, text: pl.Series, length: pl.Series, count: int) -> pl.Series:
         frame = pl.DataFrame({"text": text, "length": length.cast(pl.Int64)})
         kept = pl.max_horizontal(pl.col("length") - count, pl.lit(0))
-        shown = pl.col("text").str.head(kept) if self.direction == "right" else pl.col("text").str.tail(kept)
+        visible = pl.col("text").str.head(kept) if self.direction == "right" else pl.col("text").str.tail(kept)
         # one run of mask characters, cut to the length of each value
         run = pl.lit(self.character * max(count, 1)).str.head(pl.min_horizontal(pl.col("length"), pl.lit(count)))
-        parts = [shown, run] if self.direction == "right" else [run, shown]
+        parts = [visible, run] if self.direction == "right" else [run, visible]
         return frame.select(pl.concat_str(parts).alias("label")).to_series()

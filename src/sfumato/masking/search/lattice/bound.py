@@ -1,4 +1,4 @@
-"""A lower bound on the score of every combination of levels, for lattices too big to search."""
+"""Lower bound on the score of every combination of levels, for lattices too large for exact search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRST, _LARGEST = 4_000, 2_000_000
 
 
 class _AtLeast(ModelRule):
-    """What all models together ask at least: classes of some size."""
+    """Relaxation of all models: the minimum class size."""
 
     closure = Monotonicity.ANY
     sizes_only = True
@@ -46,11 +46,11 @@ def lower_bound(
     rng: Rng,
     clock: Callable[[], float] = time.monotonic,
 ) -> float:
-    """No combination of levels scores less; infinity when none can meet the models.
+    """A lower bound on all scores; infinity if no combination of levels can meet the models.
 
-    A table that meets the models does so on any of its columns alone, because classes only grow when columns are left
-    out. So the best that a few columns can do together, which is found exactly, bounds what they cost in any solution.
-    Many such groups of columns give linear constraints; their cheapest solution is the bound.
+    A table with large enough classes keeps them when columns are dropped, because classes only grow. The exact optimum
+    over a few columns therefore bounds their loss in any solution. Many groups of columns give linear constraints; the
+    optimum of the linear program is the bound.
     """
     metric = space.metric
     if space.counts_classes:
@@ -70,14 +70,14 @@ def lower_bound(
                 break
         if any(len(columns) == len(alone) for columns, _ in groups):
             break
-        # larger groups say more; small ones come first so that there is an answer at any time
+        # larger groups give tighter bounds; small ones come first, so that a bound is available at any time
         nodes = min(5 * nodes, _LARGEST)
     total = _cheapest(alone, groups)
     return float(metric.below(np.array(total), space.losses, replace(bottom.shape, suppressed=0), least=space.least))
 
 
 def _partition(within: LevelRange, rng: Rng, most: int) -> list[list[int]]:
-    """All columns in random groups, each with at most so many combinations of levels."""
+    """Random groups of columns, each with a limited number of combinations of levels."""
     groups: list[list[int]] = [[]]
     nodes = 1
     for column in rng.generator.permutation(len(within.low)).tolist():
@@ -91,21 +91,21 @@ def _partition(within: LevelRange, rng: Rng, most: int) -> list[list[int]]:
 
 
 def _best_of(space: LatticeSpace, within: LevelRange, columns: list[int], *, left: float) -> float:
-    """The least that these columns cost together in any table that meets the models."""
+    """The minimum joint loss of these columns over all tables that meet the relaxed models."""
     table = _only(space.table, columns)
     weights = dict(zip(table.columns, space.losses.weights[columns].tolist(), strict=True))
     if not any(weights.values()):
         return 0.0
     small = LatticeSpace(table, (_AtLeast(space.least),), space.metric, limit=space.limit, weights=weights)
     part = LevelRange(low=tuple(within.low[i] for i in columns), high=tuple(within.high[i] for i in columns))
-    found = search(small, part, seconds=left)
-    if found.optimal:
-        return float("inf") if found.best is None else found.best.parts
-    return _parts_below(small, found.bound, float(sum(float(p.min()) for p in floors(small, part))))
+    result = search(small, part, seconds=left)
+    if result.optimal:
+        return float("inf") if result.best is None else result.best.parts
+    return _parts_below(small, result.bound, float(sum(float(p.min()) for p in floors(small, part))))
 
 
 def _parts_below(space: LatticeSpace, score: float, low: float) -> float:
-    """The sum of columns' parts that gives this score, from below: no table that scores as much has less."""
+    """The inverse of the score: a lower bound on the sum of column scores at this score."""
     if not np.isfinite(score):
         return low
     shape = ClassTotals(rows=space.rows, suppressed=0, classes=1, term=0.0)
@@ -138,7 +138,7 @@ def _only(table: EquivalenceClasses, columns: list[int]) -> EquivalenceClasses:
 
 
 def _cheapest(alone: npt.NDArray[np.float64], groups: list[tuple[list[int], float]]) -> float:
-    """The least sum of costs per column that pays every group."""
+    """Solve the linear program: the minimum sum of column losses that satisfies every group."""
     from scipy.optimize import linprog
 
     if not groups:
@@ -153,5 +153,5 @@ def _cheapest(alone: npt.NDArray[np.float64], groups: list[tuple[list[int], floa
         bounds=[(value, None) for value in alone],
         method="highs",
     )
-    # a hair below, because the solver works in floating point
+    # slightly below, because the solver works in floating point
     return max(float(answer.fun) * (1 - 1e-7), float(alone.sum())) if answer.status == 0 else float(alone.sum())

@@ -1,4 +1,4 @@
-"""Good combinations of levels for lattices too big to search, with a proven distance to the best there could be."""
+"""Heuristic lattice search (top-down, then genetic) with a lower bound on the optimum."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["search"]
 Levels = npt.NDArray[np.int64]
 
 _SMALL = 200_000
-"""Lattices up to this size are searched exactly within the same time."""
+"""Lattices up to this size are searched exactly."""
 _POPULATION = 32
 _FOR_THE_BOUND = 0.3
-"""Share of the time that goes into the bound."""
+"""Share of the time spent on the lower bound."""
 
 
 def search(
@@ -38,14 +38,14 @@ def search(
 ) -> SearchResult:
     """A combination of levels that meets the models, improved until the time is up, and a lower bound.
 
-    First top-down: from the coarsest table, take the step down that helps most as long as the models hold. Then a
-    genetic search: good combinations are crossed and changed by a level, and each new best one is improved step by
-    step. Interrupting it gives the best so far.
+    First top-down: from the coarsest table, take the best step down while the models hold. Then a genetic search: good
+    combinations are crossed and mutated by a level, and each new best one is improved by local search. An interrupt
+    returns the best so far.
     """
     if within.nodes <= _SMALL:
         return prove(space, within, seconds=seconds, progress=progress, clock=clock)
     start = clock()
-    hunt = _Hunt(space, within, stop=start + seconds * (1 - _FOR_THE_BOUND), clock=clock)
+    hunt = _HeuristicSearch(space, within, stop=start + seconds * (1 - _FOR_THE_BOUND), clock=clock)
     bottom = space.judge(within.low)
     interrupted = False
     with progress.task("search", seconds) as tick:
@@ -68,7 +68,7 @@ def search(
     )
 
 
-class _Hunt:
+class _HeuristicSearch:
     def __init__(self, space: LatticeSpace, within: LevelRange, *, stop: float, clock: Callable[[], float]) -> None:
         self.space, self.stop, self.clock = space, stop, clock
         self.low, self.high = np.array(within.low), np.array(within.high)
@@ -81,7 +81,7 @@ class _Hunt:
         return self.clock() > self.stop
 
     def judge(self, at: Levels) -> float:
-        """The score, infinity when the models fail there."""
+        """The score, or infinity if the models fail."""
         name = at.tobytes()
         if name not in self.seen:
             node = self.space.judge(at)
@@ -91,7 +91,7 @@ class _Hunt:
         return self.seen[name]
 
     def descend(self, at: Levels) -> Levels:
-        """Steps of one level in one column, and exchanges of two columns, as long as they improve the score."""
+        """Local search: steps of one level in one column, and exchanges between two columns."""
         score = self.judge(at)
         while not self.late:
             step = self._better(at, score, self._single(at)) or self._better(at, score, self._exchange(at))
@@ -121,7 +121,7 @@ class _Hunt:
         return moves
 
     def _exchange(self, at: Levels) -> list[Levels]:
-        """One column a level down, another a level up, where the columns alone would then cost less."""
+        """Exchanges: one column a level down and another a level up, if the column losses decrease."""
 
         def loss(column: int, level: int) -> float:
             return float(self.floors[column][level - self.low[column]])
@@ -140,7 +140,7 @@ class _Hunt:
         return moves
 
     def breed(self, generator: np.random.Generator, tick: Callable[[float], None]) -> None:
-        """Cross and change good combinations until the time is up."""
+        """Genetic search until the time limit."""
         first = np.array(self.best.levels) if self.best is not None else self.high
         people = [first, self.high]
         while len(people) < _POPULATION:

@@ -1,4 +1,4 @@
-"""The inner loops of the lattice search: group classes at coarser levels, and add up what a table costs."""
+"""Compiled kernels of the lattice search: merge classes at coarser levels and sum losses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOW = np.int64(0xFFFFFFFF)
 def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     keys, size, people, word, shift, mask, start, maps, slots, stamp, out_keys, out_size, out_people, of
 ):
-    """Merge classes that agree once some columns are coarser; returns how many are left.
+    """Merge classes that agree at coarser levels; returns the number of classes.
 
     A key holds the code of each column in bits of its own, in one or more 64-bit words. Change number c lies in word
     ``word[c]`` at bit ``shift[c]`` under ``mask[c]``; ``maps[start[c] + old code]`` is the new code, already shifted. A
@@ -73,7 +73,7 @@ def group(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 def _group_one_word(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     keys, size, people, shift, mask, start, maps, slots, mark, back, wrap, out_keys, out_size, out_people, of
 ):
-    """The same where a key is one word, which most tables' are: a quarter less work."""
+    """The same for keys of one word, the common case: about 25 % faster."""
     found = np.int64(0)
     with_people = people.size > 0
     for j in range(size.size):
@@ -110,7 +110,7 @@ def _add(j, hit, size, people, out_size, out_people, of):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def small(size, least, kept):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Mark the classes of at least ``least`` rows; returns how many rows lie in the others."""
+    """Mark the classes of at least ``least`` rows; returns the number of rows in the others."""
     gone = 0
     for j in range(size.size):
         kept[j] = size[j] >= least
@@ -123,7 +123,7 @@ def small(size, least, kept):  # type: ignore[no-untyped-def]  # pragma: no cove
 def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Rows suppressed, classes kept, smallest kept class and class term; ``cells`` gets the loss sums by column.
 
-    ``losses[start[i] + code]`` is what a row pays that shows the code in column i.
+    ``losses[start[i] + code]`` is the loss of a row with that code in column i.
     """
     columns = word.size
     cells[:] = 0.0
@@ -157,7 +157,7 @@ def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # ty
 def nested_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     codes, starts, levels, sizes, losses, star, of_parent, of, kept, extra
 ):
-    """What rows of classes that are not kept pay more when suppressed than shown: ``extra[column, level]``.
+    """Extra loss of suppressed rows over their generalized values: ``extra[column, level]``.
 
     Only levels up to ``levels`` are filled. The class of combination j is ``of[of_parent[j]]``.
     """
@@ -183,9 +183,9 @@ def count_values(cells, values, counts, of_parent, of, place, out):  # type: ign
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def climb(bounds, shape, strides, start, limit, share, at):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Go up from ``start`` by the cheapest step while the bound stays below ``limit``; go back to ``share`` of the way.
+    """Climb from ``start`` by the cheapest step while the bound is below ``limit``; return to ``share`` of the way.
 
-    ``at`` gets where it ended.
+    The end point is written to ``at``.
     """
     columns = shape.size
     steps = np.empty(np.sum(shape), dtype=np.int64)
@@ -215,7 +215,7 @@ def climb(bounds, shape, strides, start, limit, share, at):  # type: ignore[no-u
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def close_box(bounds, strides, low, high):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Mark every combination of levels from ``low`` to ``high`` as done with: no score there is worth a look."""
+    """Close every combination of levels from ``low`` to ``high``: none can improve the best score."""
     columns = low.size
     at = low.copy()
     place = 0
@@ -238,7 +238,7 @@ def close_box(bounds, strides, low, high):  # type: ignore[no-untyped-def]  # pr
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def member(of_parent, of, sizes, wanted):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The first combination that has rows and lies in the class of that number."""
+    """The first combination with rows in the given class."""
     for j in range(of_parent.size):
         if sizes[j] > 0 and of[of_parent[j]] == wanted:
             return j

@@ -1,4 +1,4 @@
-"""The combinations of levels that a search may choose from, and what it found among them."""
+"""Allowed levels of a lattice search, and its result."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class LevelRange:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
-    """What a search gives."""
+    """Result of a lattice search."""
 
     best: Node | None
-    """None when no combination of levels meets the models."""
+    """None if no combination of levels meets the models."""
     bound: float
-    """No combination scores less than this."""
+    """Lower bound on the score of every combination."""
     optimal: bool
     judged: int
-    """Combinations that were grouped and tested."""
+    """Number of evaluated combinations."""
     nodes: int
-    """Combinations there are."""
+    """Number of combinations in the lattice."""

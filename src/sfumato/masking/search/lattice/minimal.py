@@ -1,4 +1,4 @@
-"""All minimal generalizations: combinations of levels that meet the models while nothing below them does."""
+"""Minimal generalizations: combinations of levels that meet the models while no lower one does."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def minimal_nodes(space: LatticeSpace, within: LevelRange) -> list[tuple[int, ..
     above = np.zeros(shape, dtype=np.bool_)
     low = np.array(within.low)
     order = np.argsort(np.indices(shape).sum(axis=0), axis=None, kind="stable")
-    found: list[tuple[int, ...]] = []
+    minimal: list[tuple[int, ...]] = []
     if space.closure is Monotonicity.ANY or (space.limit == 0 and space.closure is Monotonicity.PASSING):
         _rule_out(space, low, fails)
     for place in order:
         at = np.unravel_index(place, shape)
-        # what lies above a minimal combination is not minimal, whether or not it meets the models itself
+        # combinations above a minimal one are not minimal
         if fails[at] or above[at]:
             continue
         node = space.judge(np.array(at) + low)
         if node.meets:
-            found.append(node.levels)
+            minimal.append(node.levels)
             above[tuple(slice(i, None) for i in at)] = True
         elif node.hopeless:
             fails[tuple(slice(0, i + 1) for i in at)] = True
-    return found
+    return minimal
 
 
 def _rule_out(space: LatticeSpace, low: npt.NDArray[np.int64], fails: npt.NDArray[np.bool_]) -> None:
-    """Mark what fails below the coarsest failures, one per column: cheap, and it rules out most of the lattice."""
+    """Exclude combinations below the coarsest failures of single columns, which prunes most of the lattice."""
     top = np.array(fails.shape) - 1
     for column in range(len(top)):
         at = top.copy()

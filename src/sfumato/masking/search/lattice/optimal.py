@@ -1,4 +1,4 @@
-"""The exact search: the best combination of levels, proven."""
+"""Exact lattice search by branch and bound."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["LARGEST", "floors", "outer_sum", "search"]
 Floats = npt.NDArray[np.float64]
 
 LARGEST = 20_000_000
-"""Combinations of levels beyond which no exact search is tried."""
+"""Maximum number of combinations for exact search."""
 
 
 def floors(space: LatticeSpace, within: LevelRange, extra: Floats | None = None) -> list[Floats]:
-    """By column, for each level: the least part of the score it costs, when ``extra`` is paid for suppressed rows."""
+    """By column and level: a lower bound of the column score, with ``extra`` loss for suppressed rows."""
     cells = space.base if extra is None else space.base + extra
     parts = space.metric.columns(cells.T, space.losses).T
     return [parts[i, low : high + 1] for i, (low, high) in enumerate(zip(within.low, within.high, strict=True))]
@@ -47,11 +47,11 @@ def search(
 ) -> SearchResult:
     """The combination of levels with the lowest score that meets all models.
 
-    Combinations are visited by rising lower bound. Before one is judged, the search climbs from it as far as a better
-    score is possible and judges there: if even that fails, or its suppressed rows cost too much, everything below is
-    done with. Interrupting it (Ctrl-C, ``seconds``) gives the best so far and a bound.
+    Combinations are visited by increasing lower bound. Before one is evaluated, the search climbs from it as far as a
+    better score is possible and evaluates there: if that fails, everything below is pruned. An interrupt (Ctrl-C,
+    ``seconds``) returns the best so far and a bound.
     """
-    walk = _Walk(space, within)
+    walk = _ExactSearch(space, within)
     stop = None if seconds is None else clock() + seconds
     optimal = True
     try:
@@ -80,7 +80,7 @@ def search(
 
 
 def finest(space: LatticeSpace, within: LevelRange, best: Node) -> Node:
-    """The same score at finer levels where there are any: a column with one value need not become ``*``."""
+    """Finer levels with the same score: a column with one value need not become ``*``."""
     for column, low in enumerate(within.low):
         while best.levels[column] > low:
             finer = space.judge([level - (i == column) for i, level in enumerate(best.levels)])
@@ -90,8 +90,8 @@ def finest(space: LatticeSpace, within: LevelRange, best: Node) -> Node:
     return best
 
 
-class _Walk:
-    """The state of a search: a lower bound for every combination that may still be better than the best."""
+class _ExactSearch:
+    """State of a search: a lower bound for every open combination."""
 
     def __init__(self, space: LatticeSpace, within: LevelRange) -> None:
         self.space, self.within = space, within
@@ -101,7 +101,7 @@ class _Walk:
         bottom = space.judge(within.low)
         self.sums = outer_sum(floors(space, within))
         self.floor = self._above(self.sums, bottom)
-        # metrics that count classes like fine tables, so failures are found half-way up rather than at the top
+        # metrics over class sizes favour fine tables, so failures are found half-way up rather than at the top
         self._share = 0.5 if space.counts_classes and space.limit else 1.0
         self.open: Floats = self.floor.copy()
         self.order = np.argsort(self.floor, axis=None, kind="stable")
@@ -112,7 +112,8 @@ class _Walk:
         self._learn(np.array(self.open.shape) - 1, space.judge(within.high))
 
     def __iter__(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """Open combinations by rising first bound, with how many come before each; one is given until it is closed."""
+        """Iterate over open combinations by increasing bound, with their position; one is repeated until it is
+        closed."""
         number = 0
         while True:
             number = self.space.skip(
@@ -133,7 +134,7 @@ class _Walk:
         self._learn(node, self.space.judge(node + self.low, explain=True))
 
     def _learn(self, at: npt.NDArray[np.int64], node: Node) -> None:
-        """Note what a judged combination says of itself, of all finer and of all coarser ones."""
+        """Update the bounds of a combination and of all finer and coarser ones from its evaluation."""
         space = self.space
         if node.meets and node.score < self.best_score:
             self.best, self.best_score = node, node.score

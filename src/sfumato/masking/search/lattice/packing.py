@@ -1,4 +1,4 @@
-"""Codes of all columns packed into 64-bit words, and how a column's code changes from one level to a coarser one."""
+"""Pack the codes of all columns into 64-bit words, with tables from each level to coarser ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Packing:
-    """Where each column's code lies in a key, with tables from every level to every coarser one."""
+    """Bit layout of keys, with tables from every level to every coarser one."""
 
     def __init__(self, hierarchies: tuple[BoundHierarchy, ...]) -> None:
         bits = [max(1, int(len(hierarchy.leaves) - 1).bit_length()) for hierarchy in hierarchies]

@@ -1,7 +1,7 @@
-"""Rows that stay rare: a quick proof that a table fails, without grouping it.
+"""Witnesses of failure: rows that stay rare prove that a table fails, without grouping it.
 
-Where nothing may be suppressed, one class that is too small settles a combination of levels. The rows that made earlier
-ones fail are tried first: the rows like them are found by intersecting bit sets, one per column.
+Without suppression, one class that is too small rejects a combination of levels. Rows that made earlier combinations
+fail are tried first; rows that match them are counted by intersecting bit sets, one per column.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sfumato.masking.search.lattice.kernels import climb, close_box, next_open
 __all__ = ["Witnesses"]
 
 _LARGEST = 1 << 26
-"""Bytes of bit sets beyond which no witnesses are kept."""
+"""Maximum bytes of bit sets; beyond this no witnesses are kept."""
 _MOST = 64
 
 
 class Witnesses:
-    """A few combinations that were rare in some table, most useful first."""
+    """Combinations that were rare in some table, most useful first."""
 
     def __init__(self, table: EquivalenceClasses, least: int) -> None:
         words = (len(table) + 63) // 64
@@ -40,24 +40,24 @@ class Witnesses:
                 levels.append(level.codes + np.int32(rows))
                 at, rows = at + len(level.codes), rows + level.size
         self._sets = np.concatenate(levels)
-        """For each column, level and leaf, which bit set holds the combinations like it."""
+        """For each column, level and leaf, the index of the bit set of matching combinations."""
         self._bits = np.zeros((groups, words), dtype=np.uint64)
         _fill(self._codes, self._sets, self._starts, np.array(table.heights), self._bits)
         self._known = np.zeros(_MOST, dtype=np.int64)
         self._count = 0
 
     def refute(self, levels: npt.NDArray[np.int64]) -> bool:
-        """Whether some witness has too few rows like it at ``levels``."""
+        """Whether some witness matches too few rows at ``levels``."""
         if not self.active or self._count == 0:
             return False
-        found: int = _rare(
+        witness: int = _rare(
             self._bits, self._codes, self._sets, self._starts, self._known, self._count, levels, self._sizes,
             self._least,
         )  # fmt: skip
-        if found > 0:
-            # nearer to the front, because the next table is often like this one
-            self._known[[0, found]] = self._known[[found, 0]]
-        return found >= 0
+        if witness > 0:
+            # move to the front, because the next table is often similar
+            self._known[[0, witness]] = self._known[[witness, 0]]
+        return witness >= 0
 
     def skip(
         self,
@@ -69,9 +69,9 @@ class Witnesses:
         strides: npt.NDArray[np.int64],
         low: npt.NDArray[np.int64],
     ) -> tuple[int, int]:
-        """Close everything that witnesses refute on the way to the next open combination that they do not.
+        """Close combinations that witnesses reject, up to the next open one that they do not.
 
-        Gives its position in ``order`` and how many combinations were refuted.
+        Returns its position in ``order`` and the number of rejected combinations.
         """
         if not self.active:
             return start, 0
@@ -105,7 +105,7 @@ def _fill(codes, sets, starts, heights, bits):  # type: ignore[no-untyped-def]  
 def _rare(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     bits, codes, sets, starts, known, count, levels, sizes, least
 ):
-    """The first witness with fewer than ``least`` rows like it, or -1."""
+    """The first witness that matches fewer than ``least`` rows, or -1."""
     columns = codes.shape[1]
     own = np.empty(columns, dtype=np.int64)
     for number in range(count):
@@ -144,11 +144,11 @@ def _skip(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         for i in range(shape.size):
             at[i] = order[position] // strides[i] % shape[i]
         climb(bounds, shape, strides, at, limit, 1.0, top)
-        found = _rare(bits, codes, sets, starts, known, count, top + low, sizes, least)
-        if found < 0:
+        witness = _rare(bits, codes, sets, starts, known, count, top + low, sizes, least)
+        if witness < 0:
             break
-        if found > 0:
-            known[0], known[found] = known[found], known[0]
+        if witness > 0:
+            known[0], known[witness] = known[witness], known[0]
         close_box(bounds, strides, bottom, top)
         refuted += 1
         position = next_open(bounds, order, position, limit)

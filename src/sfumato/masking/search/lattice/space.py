@@ -1,4 +1,4 @@
-"""A table laid out for search: losses and codes of every level side by side, and stored tables to roll up from."""
+"""The lattice of generalizations: evaluates combinations of levels, with stored tables to roll up from."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _STORED_TABLES = 600
-"""How many combinations of levels of the widest columns are kept to roll up from."""
+"""Maximum number of stored tables to roll up from."""
 _FEW_TABLES = 16
 _STORED_BYTES = 1 << 30
 _WORTH_STORING = 0.9
-"""A table is stored when it has at most this share of the classes of the one it was made from."""
+"""A table is stored if it has at most this share of the classes of its parent."""
 _NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """One combination of levels, judged."""
+    """An evaluated combination of levels."""
 
     levels: tuple[int, ...]
     shape: ClassTotals
@@ -40,15 +40,15 @@ class Node:
     """Rows of the smallest kept class."""
     score: float
     parts: float
-    """The columns' parts of the score, summed."""
+    """Sum of the column scores."""
     meets: bool
-    """All models hold, and no more rows are suppressed than allowed."""
+    """Whether all models hold within the suppression limit."""
     hopeless: bool
-    """Every finer combination fails too."""
+    """Whether every finer combination fails too."""
     settled: bool
-    """Nothing is suppressed, and nothing would be in any coarser table."""
+    """Whether nothing is suppressed here and in any coarser table."""
     extra: npt.NDArray[np.float64] | None = None
-    """What the rows that any finer table must suppress too pay more than shown, by column and level."""
+    """By column and level: extra loss of the rows that every finer table must suppress too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class _Stored:
     size: Ints
     people: Ints
     of_parent: npt.NDArray[np.int32]
-    """For each class of the parent the class here; of each combination when there is no parent."""
+    """Class of each class of the parent; without a parent, of each combination."""
     parent: _Stored | None = None
 
     @cached_property
@@ -70,7 +70,7 @@ class _Stored:
 
 
 class LatticeSpace:
-    """Judges combinations of levels of one table, each from the smallest stored table that is finer."""
+    """Evaluates combinations of levels of one table, each from the smallest finer stored table."""
 
     def __init__(
         self,
@@ -107,13 +107,13 @@ class LatticeSpace:
             self._columns = tuple(dict.fromkeys((*self._columns, metric.target)))
         self.closure = Monotonicity(min((int(rule.closure) for rule in rules), default=int(Monotonicity.ANY)))
         self.counts_classes = type(metric).above is not LossMetric.above
-        """Whether the metric bounds coarser tables by the classes of finer ones, even of those that fail."""
+        """Whether the metric bounds coarser tables by the classes of finer ones, including failing ones."""
         self._absent = any(rule.about_absent for rule in rules)
         if self._absent:
-            # a suppressed class would be one that nobody of the population is in, which such a rule forbids
+            # a suppressed class would be a class without rows, which such a rule forbids
             self.limit = 0
         self.base = self._base()
-        """By column and level: the sum of losses over all rows when none is suppressed."""
+        """By column and level: the sum of losses over all rows without suppression."""
         self._scratch(len(table))
         self._store_root()
         self._witnesses = Witnesses(table, self.least if self.limit == 0 else 1)
@@ -141,8 +141,8 @@ class LatticeSpace:
         self._cells = np.zeros(len(self.table.columns))
 
     def _store_root(self) -> None:
-        everybody = self.table.population is not None
-        present = np.arange(len(self.table)) if everybody else np.flatnonzero(self.table.sizes > 0)
+        with_population = self.table.population is not None
+        present = np.arange(len(self.table)) if with_population else np.flatnonzero(self.table.sizes > 0)
         of = np.zeros(len(self.table), dtype=np.int32)
         of[present] = np.arange(len(present))
         people = _NOTHING if self.table.population is None else self.table.population[present]
@@ -155,7 +155,7 @@ class LatticeSpace:
         )
         self._stored: dict[tuple[int, ...], _Stored] = {}
         self._bytes = 0
-        # where nothing may be suppressed, witnesses settle most tables and few are ever grouped
+        # without suppression, witnesses reject most tables before they are grouped
         most = _STORED_TABLES if self.limit else _FEW_TABLES
         self._order = []
         tables = 1
@@ -166,7 +166,7 @@ class LatticeSpace:
             self._order.append(column)
 
     def _most_reducing(self) -> list[int]:
-        """The columns, first those without which fewest classes are left."""
+        """Columns in roll-up order: first those that contribute most classes."""
         if self.limit == 0:
             left = [-int(np.count_nonzero(rows)) for rows in self.table.frequencies]
         else:
@@ -182,7 +182,7 @@ class LatticeSpace:
         return self._judge(at, explain=explain)
 
     def skip(self, bounds: npt.NDArray[np.float64], order: Ints, start: int, limit: float, *lattice: Ints) -> int:
-        """Where nothing may be suppressed: close what rare rows refute, up to the next open place that they do not."""
+        """Without suppression: close combinations that rare rows reject, up to the next open one."""
         if self.limit:
             return start
         place, refuted = self._witnesses.skip(bounds, order, start, limit, *lattice)
@@ -210,7 +210,7 @@ class LatticeSpace:
             int(self.metric.class_term), self._cells,
         )  # fmt: skip
         shape = ClassTotals(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
-        # an empty table hides everybody and helps nobody
+        # an empty table is not a solution
         meets = meets and suppressed <= self.limit and classes > 0
         everyone = self._cells + suppressed * self.losses.star
         parts = float(self.metric.columns(everyone, self.losses).sum())
@@ -228,7 +228,7 @@ class LatticeSpace:
         )
 
     def _refuted(self, at: Ints) -> Node:
-        """A table of which only is known that it fails, as does every finer one."""
+        """A node that is known to fail, as does every finer one."""
         shape = ClassTotals(rows=self.rows, suppressed=0, classes=self.rows, term=0.0)
         return Node(
             levels=tuple(at.tolist()),
@@ -247,7 +247,7 @@ class LatticeSpace:
         return int(kernels.member(source.of, self._of, self.table.sizes, rare))
 
     def assign(self, levels: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], Mask]:
-        """For each combination of the compressed table its class at ``levels``, and whether that class is kept."""
+        """The class of each combination at ``levels``, and whether that class is kept."""
         at = np.asarray(levels, dtype=np.int64)
         self._judge(at)
         source = self._source(at)
@@ -255,7 +255,7 @@ class LatticeSpace:
         return self._of[source.of], self._kept[:count].copy()
 
     def worst(self, rule: ModelRule, levels: npt.ArrayLike) -> float:
-        """A model's own quantity over all classes at ``levels``, with nothing suppressed."""
+        """The worst value of a model over all classes at ``levels``, without suppression."""
         of, count = self.table.partition(tuple(np.asarray(levels).tolist()))
         sizes = np.bincount(of, weights=self.table.sizes, minlength=count)
         chosen = np.ones(count, dtype=np.bool_) if rule.about_absent else sizes > 0
@@ -274,23 +274,23 @@ class LatticeSpace:
         return count
 
     def _source(self, at: Ints) -> _Stored:
-        """The stored table that shares the levels of the first columns of the roll-up order; made when it is not there.
+        """The stored table with these levels in the first columns of the roll-up order; built on demand.
 
-        Tables with the same levels in the widest columns share these tables, so each costs only what the rest adds.
+        Combinations with the same levels in the widest columns share these tables.
         """
         levels = at.tolist()
         source = self._root
         name: tuple[int, ...] = ()
         for position, column in enumerate(self._order):
             name = (*name, levels[column])
-            found = self._stored.get(name)
-            if found is None:
+            stored = self._stored.get(name)
+            if stored is None:
                 partly = np.zeros_like(at)
                 used = self._order[: position + 1]
                 partly[used] = at[used]
-                found = source if levels[column] == 0 else self._store(source, partly)
-                self._stored[name] = found
-            source = found
+                stored = source if levels[column] == 0 else self._store(source, partly)
+                self._stored[name] = stored
+            source = stored
         return source
 
     def _store(self, source: _Stored, at: Ints) -> _Stored:
@@ -317,7 +317,7 @@ class LatticeSpace:
         return extra
 
     def _groups(self, source: _Stored, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> ClassGroups:
-        """What models see of the classes of these numbers."""
+        """Sizes and histograms of the given classes."""
         place = np.full(len(self._size), -1, dtype=np.int32)
         place[numbers] = np.arange(len(numbers), dtype=np.int32)
         histograms = {}
@@ -336,8 +336,8 @@ class LatticeSpace:
     def _test(self, source: _Stored, kept: Mask) -> tuple[bool, float, int]:
         """Unmark the classes that fail.
 
-        Gives whether the rest can pass, the class term that needs histograms, and how many of the rows that it tested
-        every finer table must suppress.
+        Returns whether the rest can pass, the class term that needs histograms, and how many of the tested rows every
+        finer table must suppress.
         """
         due = 0
         size = self._size[: len(kept)]
@@ -363,7 +363,7 @@ class LatticeSpace:
         return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0, due
 
     def _suppress_smallest(self, rules: tuple[ModelRule, ...], kept: Mask) -> bool:
-        """Unmark as few of the smallest classes as the rules about the whole table need."""
+        """Unmark the smallest classes until the rules on the whole table hold."""
         numbers = np.flatnonzero(kept)
         numbers = numbers[np.argsort(self._size[numbers], kind="stable")]
         sizes = self._size[numbers]

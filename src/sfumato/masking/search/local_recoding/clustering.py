@@ -1,8 +1,8 @@
-"""Clusters of at least k rows that lose little when each shows its lowest common groups.
+"""k-member clustering for local recoding: clusters of at least k rows with low generalization loss.
 
-Greedy k-member clustering inside blocks of similar units, then repair: clusters are dissolved into their neighbours and
-units move to another cluster wherever that lowers the sum of losses. Deterministic; not optimal (the problem is
-NP-hard), and no bound on the distance to the optimum is claimed.
+Greedy k-member clustering inside blocks of similar units, then local search: clusters are dissolved and units are moved
+if that lowers the sum of losses. Deterministic; a heuristic (the problem is NP-hard) without a bound on the distance to
+the optimum.
 
 References: Byun, Kamra, Bertino, Li (2007), Efficient k-anonymization using clustering techniques,
 doi:10.1007/978-3-540-71703-4_18; Meyerson, Williams (2004) for the hardness, doi:10.1145/1055558.1055591.
@@ -36,10 +36,10 @@ def cluster_units(
     threads: int = 2,
     progress: Progress = SILENT,
 ) -> tuple[Ints, int]:
-    """The cluster of each unit, and how many there are. Every cluster has at least ``k`` rows if the table has.
+    """The cluster of each unit, and the number of clusters. Every cluster has at least ``k`` rows if the table has.
 
-    ``home`` marks spare rows of large units with the unit they belong to (-1: not spare). ``block`` is how many units
-    look for neighbours among each other: time grows with units times block.
+    ``home`` marks spare rows of large units with the unit they belong to (-1: not spare). ``block`` is the number of
+    units per neighbour search: time grows with units times block.
     """
     parts = split_into_blocks(trees, block, k)
     home = np.full(len(trees), -1, dtype=np.int64) if home is None else home
@@ -56,8 +56,8 @@ def cluster_units(
     cluster = np.empty(len(trees), dtype=np.int64)
     count = 0
     with progress.task("clustering", len(trees)) as tick, ThreadPoolExecutor(threads) as pool:
-        for units, found in zip(parts, pool.map(work, parts), strict=True):
-            distinct, number = np.unique(found, return_inverse=True)
+        for units, labels in zip(parts, pool.map(work, parts), strict=True):
+            distinct, number = np.unique(labels, return_inverse=True)
             cluster[units] = number + count
             count += len(distinct)
             tick(len(units))
@@ -65,14 +65,14 @@ def cluster_units(
 
 
 def _places(wanted: Ints, units: npt.NDArray[np.intp]) -> Ints:
-    """Where each wanted unit stands among ``units``; -1 where it does not."""
+    """Position of each wanted unit in ``units``; -1 if absent."""
     order = np.argsort(units, kind="stable")
-    found = np.minimum(np.searchsorted(units, wanted, sorter=order), len(units) - 1)
-    return np.where(units[order[found]] == wanted, order[found], -1)
+    position = np.minimum(np.searchsorted(units, wanted, sorter=order), len(units) - 1)
+    return np.where(units[order[position]] == wanted, order[position], -1)
 
 
 def split_into_blocks(trees: HierarchyArrays, block: int, k: int) -> list[npt.NDArray[np.intp]]:
-    """Units cut along hierarchies into blocks of at most about ``block`` units, each with room for several clusters."""
+    """Split units along hierarchies into blocks of about ``block`` units, each large enough for several clusters."""
     least = max(block // 8, 1)
     done: list[npt.NDArray[np.intp]] = []
     waiting = [np.arange(len(trees))]
@@ -90,18 +90,18 @@ def split_into_blocks(trees: HierarchyArrays, block: int, k: int) -> list[npt.ND
             continue
         # small children stay together, next to each other in the hierarchy's order
         pool: list[npt.NDArray[np.intp]] = []
-        made: list[npt.NDArray[np.intp]] = []
+        merged: list[npt.NDArray[np.intp]] = []
         for child in sorted(children, key=len):
             pool.append(child)
             if sum(map(len, pool)) >= least:
-                made.append(np.concatenate(pool))
+                merged.append(np.concatenate(pool))
                 pool = []
         if pool:
-            made[-1:] = [np.concatenate([*made[-1:], *pool])]
-        if len(made) < 2:
+            merged[-1:] = [np.concatenate([*merged[-1:], *pool])]
+        if len(merged) < 2:
             half = len(order) // 2
-            made = [order[:half], order[half:]]
-        waiting.extend(made)
+            merged = [order[:half], order[half:]]
+        waiting.extend(merged)
     return _with_room(done, trees.rows, k)
 
 
@@ -117,7 +117,7 @@ def _with_room(parts: list[npt.NDArray[np.intp]], rows: Ints, k: int) -> list[np
 
 
 def _best_cut(trees: HierarchyArrays, units: npt.NDArray[np.intp]) -> Codes | None:
-    """Group codes of the column and level whose cut saves most and leaves no giant child; None if nothing differs."""
+    """Group codes of the column and level with the best split into balanced parts; None if all units are equal."""
     best, score = None, -1.0
     for column in range(trees.groups.shape[1]):
         for level in range(trees.groups.shape[2] - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Greedy k-member clustering, compiled: clusters grow one unit at a time, by the unit that costs least."""
+"""Greedy k-member clustering (compiled): clusters grow by the unit with the least extra loss."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Floats = npt.NDArray[np.float64]
 def grow(
     groups: Codes, offset: Ints, loss: Floats, rows: Ints, home: Ints, k: int
 ) -> tuple[Ints, int]:  # pragma: no cover - compiled
-    """Start a cluster at the unit furthest from the last one, add the unit that costs least per row until k rows.
+    """Start a cluster at the unit farthest from the last one; add the unit with the least loss per row until k rows.
 
-    Units of k rows stand alone. Spare rows (``home`` >= 0) only fill up clusters, and what is left of them goes home.
+    Units of k rows are clusters by themselves. Spare rows (``home`` >= 0) only fill up clusters; the rest return to
+    their unit.
     """
     units, columns, levels = groups.shape
     cluster = np.full(units, -1, dtype=np.int64)
@@ -51,7 +52,7 @@ def grow(
             best, place = np.inf, -1
             for i in range(remaining):
                 u = left[i]
-                # the loss per row at which this unit would be no better than the best so far
+                # the loss per row at which this unit is not better than the best so far
                 limit = (best * rows[u] + size * now) / (size + rows[u])
                 then = 0.0
                 for c in range(columns):

@@ -1,4 +1,4 @@
-"""Better clusters out of given ones, compiled: dissolve and move wherever the sum of losses falls."""
+"""Local search over clusters (compiled): dissolve clusters and move units while the sum of losses decreases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 def _settle(
     g: int, head: Ints, following: Ints, height: Ints, cost: Floats, groups: Codes, offset: Ints, loss: Floats
 ) -> None:  # pragma: no cover - compiled
-    """Compute the lowest common groups of cluster ``g`` and their loss anew from its members."""
+    """Recompute the lowest common groups of cluster ``g`` and their loss from its members."""
     first = head[g]
     total = 0.0
     for c in range(groups.shape[1]):
@@ -48,7 +48,7 @@ def _join(
     u: int, g: int, cluster: Ints, head: Ints, following: Ints, size: Ints, height: Ints, cost: Floats, groups: Codes,
     offset: Ints, loss: Floats, rows: Ints,
 ) -> None:  # fmt: skip # pragma: no cover - compiled
-    """Unit ``u``, which is in no cluster, joins ``g``."""
+    """Add unit ``u``, which is in no cluster, to ``g``."""
     cluster[u] = g
     following[u] = head[g]
     head[g] = u
@@ -71,7 +71,7 @@ def _cheapest(
     loss: Floats,
     rows: Ints,
 ) -> tuple[int, float]:  # pragma: no cover - compiled
-    """The cluster, not ``skip``, that takes unit ``u`` at the least extra cost below ``ceiling``; -1: none."""
+    """The cluster other than ``skip`` with the least extra loss below ``ceiling`` for unit ``u``; -1 if none."""
     best, place = ceiling, -1
     for g in range(count):
         if size[g] == 0 or g == skip:
@@ -95,7 +95,7 @@ def _cheapest(
 def repair(
     groups: Codes, offset: Ints, loss: Floats, rows: Ints, k: int, cluster: Ints, count: int, passes: int
 ) -> Ints:  # pragma: no cover - compiled
-    """Dissolve clusters that are too small, then dissolve and move wherever the sum of losses falls."""
+    """Dissolve clusters that are too small, then dissolve and move while the sum of losses decreases."""
     units, columns, _ = groups.shape
     head = np.full(count, -1, dtype=np.int64)
     following = np.full(units, -1, dtype=np.int64)
@@ -126,7 +126,7 @@ def repair(
                 members[number] = u
                 number += 1
                 u = following[u]
-            # dissolve: every member on its own finds a new home, and together they pay less than now
+            # dissolve: move every member to its best other cluster if the total loss decreases
             budget = np.inf if must else size[g] * cost[g] * (1 - 1e-9)
             spent, able = 0.0, True
             for i in range(number):
@@ -147,7 +147,7 @@ def repair(
                     )
                 changed = True
                 continue
-            # move: one member leaves for another cluster and what stays becomes more alike
+            # move: one member moves to another cluster if the total loss decreases
             for i in range(number):
                 u = members[i]
                 if size[g] - rows[u] < k or size[g] == rows[u]:

@@ -1,7 +1,7 @@
-"""Quasi-identifiers as axes that a partition cuts: values in an order where every group is one stretch.
+"""Quasi-identifiers as axes of a Mondrian partition: values in an order in which every group is an interval.
 
-Numbers and dates stand in their own order. Values of a hierarchy stand in the order of its branches, so that the values
-under a group are neighbours and a cell of the partition is a stretch on every axis. "No value" comes last.
+Numbers and dates have their natural order. Values of a hierarchy have the order of its branches, so that a group is an
+interval and a box of the partition is an interval on every axis. The missing value comes last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.masking.search.hierarchy_arrays import labels_of, spelled
+from sfumato.masking.search.hierarchy_arrays import as_plain_text, labels_of
 from sfumato.schema import ROOT, BoundHierarchy, Kind
 
 __all__ = ["Axes", "Axis", "axes_of"]
@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.int32]
 
 _ORDERED = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.DATE, Kind.DATETIME})
 _UNSAFE = r"[,{}]|^[\s'\x22]|[\s'\x22]$"
-"""Values that cannot be written into a set and read back."""
+"""Values that cannot be written as a set and parsed back."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,9 @@ class Axis:
     hierarchy: BoundHierarchy
     kind: Kind
     rank: Codes
-    """Place of each leaf on the axis."""
+    """Position of each leaf on the axis."""
     leaf: Codes
-    """Leaf at each place."""
+    """Leaf at each position."""
     groups: Codes
     """(level, place): group, numbered along the axis. Empty for an axis that is cut anywhere, not along a hierarchy."""
     position: Floats
@@ -47,7 +47,7 @@ class Axis:
 
     @property
     def ordered(self) -> bool:
-        """Numbers, dates and moments: a stretch has a first and a last value, and a mean."""
+        """Whether the axis is a number, date or timestamp, so that an interval has ends and a mean."""
         return self.kind in _ORDERED
 
     @property
@@ -55,7 +55,7 @@ class Axis:
         return self.kind in (Kind.INTEGER, Kind.NUMBER)
 
     def spans(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> pl.Series:
-        """How stretches between two places are shown: the value itself, a range, or a group of the hierarchy."""
+        """Labels of intervals between two positions: the value itself, a range, or a group of the hierarchy."""
         size = len(self.leaf)
         pairs, number = np.unique(low.astype(np.int64) * size + high, return_inverse=True)
         first, last = pairs // size, pairs % size
@@ -63,10 +63,10 @@ class Axis:
             level = np.zeros(len(first), dtype=np.intp)
             for codes in self.groups[:-1]:
                 level += codes[first] != codes[last]
-            shown = labels_of(self.hierarchy, self.leaf[first], level)
+            labels = labels_of(self.hierarchy, self.leaf[first], level)
         else:
-            shown = self._ranges(first, last)
-        return shown.gather(number).alias(self.hierarchy.column)
+            labels = self._ranges(first, last)
+        return labels.gather(number).alias(self.hierarchy.column)
 
     def _ranges(self, first: npt.NDArray[np.int64], last: npt.NDArray[np.int64]) -> pl.Series:
         leaves = self.hierarchy.leaves
@@ -75,7 +75,7 @@ class Axis:
             return low
         if self.kind is Kind.DATETIME:
             low, high = low.dt.date(), high.dt.date()
-        frame = pl.DataFrame({"low": spelled(low), "high": spelled(high)})
+        frame = pl.DataFrame({"low": as_plain_text(low), "high": as_plain_text(high)})
         a, b = pl.col("low"), pl.col("high")
         if self.kind is Kind.INTEGER:
             joint = pl.when(a.str.starts_with("-")).then(pl.lit(" to ")).otherwise(pl.lit("-"))
@@ -92,7 +92,7 @@ class Axis:
         ``cell`` numbers 0, 1, ... each occur with at least one place.
         """
         pairs = np.unique(cell.astype(np.int64) * len(self.leaf) + place)
-        words = spelled(self.hierarchy.leaves)
+        words = as_plain_text(self.hierarchy.leaves)
         frame = pl.DataFrame({"cell": pairs // len(self.leaf), "word": words.gather(self.leaf[pairs % len(self.leaf)])})
         held = frame.group_by("cell", maintain_order=True).agg("word")["word"]
         size, gap = held.list.len(), held.list.eval(pl.element().is_null()).list.any()
@@ -119,7 +119,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """All axes in the shape compiled loops need."""
+    """All axes as arrays for compiled loops."""
 
     axes: tuple[Axis, ...]
     hierarchical: npt.NDArray[np.bool_]
@@ -132,11 +132,11 @@ class Axes:
     """By group: share of the column's detail that is lost when it is shown. Parallel to ``groups`` by place."""
     position: Floats
     weight: Floats
-    """How much each column counts in the choice of where to cut."""
+    """Weight of each column in the choice of the cut."""
 
 
 def axes_of(hierarchies: tuple[BoundHierarchy, ...], kinds: tuple[Kind, ...], weights: Floats) -> Axes:
-    """Lay out the columns as axes."""
+    """Build the axes of all columns."""
     axes = tuple(_axis(hierarchy, kind) for hierarchy, kind in zip(hierarchies, kinds, strict=True))
     deepest = max(max(len(axis.groups) for axis in axes), 1)
     start = np.zeros((len(axes), deepest), dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Compiled loops of Mondrian: find where to cut a cell of the partition, and cut it.
+"""Compiled kernels of Mondrian: choose a cut of each box and apply it.
 
-A cell is a run of units in one array. All cells of a round are looked at independently, so threads share the work, and
-a cut only reorders units inside its cell.
+A box is a run of units in one array. The boxes of a round are processed independently by threads, and a cut only
+reorders units inside its box.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 BY = {"widest": 0, "gain": 1, "entropy": 2}
-"""How the column to cut is chosen, by number."""
+"""Codes of the rules that choose the column to cut."""
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +55,7 @@ def _level(c: int, low: int, high: int, start: Ints, groups: Codes) -> int:  # p
 def _width(
     c: int, low: int, high: int, hierarchical: Mask, start: Ints, groups: Codes, loss: Floats, position: Floats
 ) -> float:  # pragma: no cover - compiled
-    """Share of the axis that a stretch covers: its loss of detail."""
+    """Share of the axis that an interval covers: its information loss."""
     if hierarchical[c]:
         return float(loss[start[c, _level(c, low, high, start, groups)] + low])
     return float(min(1.0, position[start[c, 0] + high] - position[start[c, 0] + low]))

@@ -5,7 +5,7 @@ import pytest
 
 from sfumato.errors import WrongKind
 from sfumato.schema import Column, Kind, Role
-from sfumato.schema.number_formats import NumberFormat, numerals_of
+from sfumato.schema.number_formats import NumberFormat, number_format
 
 
 def cast(values, kind, codes=()):
@@ -54,6 +54,6 @@ def test_the_count_of_bad_values_is_that_of_the_others():
 
 
 def test_a_point_is_a_decimal_sign_where_it_may_be_one():
-    assert numerals_of(pl.Series(["1.234"])) == NumberFormat(decimal=".")
-    assert numerals_of(pl.Series(["abc"])) is None
-    assert numerals_of(pl.Series([], dtype=pl.String)) is None
+    assert number_format(pl.Series(["1.234"])) == NumberFormat(decimal=".")
+    assert number_format(pl.Series(["abc"])) is None
+    assert number_format(pl.Series([], dtype=pl.String)) is None
