@@ -7,9 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from audit_oracles import in_span, intervals
 from sfumato.errors import BadParameter
 from sfumato.query.auditing.extremes import ExtremeAnswer, ExtremeAuditor
-from sfumato.query.auditing.sums import SumAuditor, in_span, intervals
+from sfumato.query.auditing.sums import SumAuditor
 
 
 def test_sums_against_fractions() -> None:

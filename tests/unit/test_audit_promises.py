@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from audit_oracles import intervals
 from sfumato.errors import AnswerDenied, BadParameter, MetadataMissing
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.query_log import read_log
 from sfumato.query.auditing.rules import AuditRules
-from sfumato.query.auditing.sums import intervals
 from sfumato.query.metadata import load
 
 TABLE = pl.DataFrame(

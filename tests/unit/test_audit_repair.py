@@ -1,4 +1,4 @@
-"""Counterfeits, coarser answers, fewer people; and refusals that tell, or do not."""
+"""Counterfeits; and refusals that tell, or do not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from sfumato.errors import BadParameter
 from sfumato.query.auditing.atoms import AnswerConstraint
 from sfumato.query.auditing.k_assign import AssignAuditor
-from sfumato.query.auditing.repair import coarser, counterfeits, fewer_people
+from sfumato.query.auditing.repair import counterfeits
 from sfumato.query.auditing.simulatable import SimulatableAuditor
 
 pytest.importorskip("ortools")
@@ -48,24 +48,6 @@ def test_no_smaller_set_of_counterfeits_would_do() -> None:
             for fakes in combinations_with_replacement(range(3), size):
                 assert not auditor.judge(people, fakes=fakes).safe
     assert found
-
-
-def test_a_coarser_answer() -> None:
-    repair = coarser(asked(), [0, 3, 4, 5], [[0, 0, 0, 1], [0, 0, 0, 0]])
-    assert repair is not None
-    assert repair.level == 1
-    assert repair.assessment.answer.counts.tolist() == [3, 1]
-    assert coarser(asked(4), [0, 3, 4, 5], [[0, 1, 2, 3]]) is None
-
-
-def test_fewer_people() -> None:
-    auditor = AssignAuditor([0, 1, 0, 1, 0], values=2, k=2)
-    auditor.accept(auditor.judge([0, 1, 2, 3]))
-    repair = fewer_people(auditor, [0, 1, 2, 3, 4])  # all five would tell the fifth one's value
-    assert repair is not None
-    assert repair.dropped == 1
-    assert 4 not in repair.assessment.split.people
-    assert fewer_people(AssignAuditor([0, 1, 2, 1, 3, 1], values=4, k=3), [3, 4, 5]) is None
 
 
 PAIR, TRIPLE = (0, 1), (0, 1, 2)

@@ -1,4 +1,4 @@
-"""When the true answer would give somebody away: the fewest counterfeits, a coarser answer, fewer people, or a no.
+"""Counterfeits: the fewest false values that make an answer safe which would expose somebody.
 
 A repaired answer is chosen by looking at the true one, so the choice itself can tell something; only the simulatable
 mode (:mod:`sfumato.query.auditing.simulatable`) is free of that, and it repairs nothing.
@@ -6,16 +6,14 @@ mode (:mod:`sfumato.query.auditing.simulatable`) is free of that, and it repairs
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
-import numpy as np
 import numpy.typing as npt
 
 from sfumato.query.auditing.k_assign import Assessment, AssignAuditor
 
-__all__ = ["Repair", "coarser", "counterfeits", "fewer_people"]
+__all__ = ["Repair", "counterfeits"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +23,6 @@ class Repair:
     assessment: Assessment
     fakes: tuple[int, ...] = ()
     """Counterfeit values added."""
-    level: int = 0
-    """Level of the value hierarchy told (0: the values themselves)."""
-    dropped: int = 0
-    """How many of the people asked about are left out of the answer."""
 
 
 def counterfeits(auditor: AssignAuditor, people: npt.ArrayLike, *, most: int, tries: int = 3000) -> Repair | None:
@@ -45,30 +39,4 @@ def counterfeits(auditor: AssignAuditor, people: npt.ArrayLike, *, most: int, tr
             assessment = auditor.judge(people, fakes=fakes)
             if assessment.safe:
                 return Repair(assessment=assessment, fakes=fakes)
-    return None
-
-
-def coarser(auditor: AssignAuditor, people: npt.ArrayLike, levels: Sequence[Sequence[int]]) -> Repair | None:
-    """The finest of these generalizations of the values (each maps a value to its group) whose answer is safe."""
-    for level, groups in enumerate(levels, start=1):
-        assessment = auditor.judge(people, groups=groups)
-        if assessment.safe:
-            return Repair(assessment=assessment, level=level)
-    return None
-
-
-def fewer_people(auditor: AssignAuditor, people: npt.ArrayLike) -> Repair | None:
-    """The answer about fewer people: those who would be exposed are left out, then the smallest atom, and so on."""
-    rows = auditor.partition.select(people)
-    asked = len(rows)
-    while len(rows):
-        assessment = auditor.judge(rows, full=True)
-        if assessment.safe:
-            return Repair(assessment=assessment, dropped=asked - len(rows)) if len(rows) < asked else None
-        kept = np.setdiff1d(rows, assessment.exposed)
-        if len(kept) == len(rows):
-            atoms = np.array([auditor.partition.atom_of(int(row)) for row in rows])
-            names, sizes = np.unique(atoms, return_counts=True)
-            kept = rows[atoms != names[np.argmin(sizes)]]
-        rows = kept
     return None
