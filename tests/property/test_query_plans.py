@@ -367,7 +367,7 @@ def test_a_route_that_forgets_something_is_refused(wrong: str, monkeypatch: pyte
 
     monkeypatch.setattr(choosing, "_pure_measurement", forgetful)
     known = catalog("person", 3, 3)
-    for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)"):
+    for item in ("COUNT(*)", "COUNT(*), SUM(n)", "AVG(x)", "VARIANCE(x)", "MODE(city)"):
         with pytest.raises(AnswerFailed, match="disagree"):
             plan_query(parse_query(f"SELECT city, {item} FROM t GROUP BY city", known), pure(1))
     with pytest.raises(AnswerFailed, match="disagree"):

@@ -499,3 +499,39 @@ def test_grouping_by_the_unit_is_refused(by_person: Session) -> None:
 def test_no_epsilon_no_answer(bad: Any, by_row: Session) -> None:
     with pytest.raises(BadParameter):
         by_row.ask("SELECT COUNT(*) FROM visits", epsilon=bad)
+
+
+def test_mode_over_public_values() -> None:
+    asked = session("person")
+    answer = asked.ask("SELECT MODE(city) AS home, COUNT(*) FROM visits WHERE city <> 'berlin'", epsilon=HUGE)
+    assert answer.rows[0][0].value in ("ankara", "cairo")
+    assert (answer.rows[0][0].low, answer.rows[0][0].high) == (None, None)
+    by_flu = asked.ask("SELECT flu, MODE(city) FILTER (WHERE city = 'cairo') FROM visits GROUP BY flu", epsilon=HUGE)
+    assert [row[1].value for row in by_flu.rows] == ["cairo", "cairo"]
+    assert asked.ask("SELECT MODE(flu) FROM visits", epsilon=HUGE).value is False
+    few = "CASE WHEN age < 30 THEN 'young' ELSE 'old' END"
+    assert asked.ask(f"SELECT MODE({few}) FROM visits", epsilon=HUGE).value == "old"
+    again = asked.ask(f"SELECT MODE({few}) FROM visits", epsilon=HUGE)
+    assert (again.cached, again.value) == (True, "old")
+    shown = asked.ask(
+        "SELECT CASE WHEN MODE(city) = 'cairo' THEN 1 ELSE 0 END FROM visits WHERE city = 'cairo'", epsilon=HUGE
+    )
+    assert shown.value == 1
+
+
+def test_mode_is_explained_and_refused_without_public_values() -> None:
+    asked = session("person")
+    told = asked.explain("SELECT MODE(city) FROM visits", epsilon=1)
+    [noise] = told.noises
+    assert noise.mechanism == "exponential"
+    assert noise.error == pytest.approx(4 * math.log(3 / 0.05), rel=1e-6)  # 4 rows of a person, 3 cities
+    assert any("even where there are no rows" in line for line in told.notes)
+    for sql, reason in (
+        ("SELECT MODE(note) FROM visits", "publicly known"),
+        ("SELECT MODE(amount) FROM visits", "publicly known"),
+        ("SELECT MODE(DISTINCT city) FROM visits", "DISTINCT"),
+        ("SELECT MODE(city) + 1 FROM visits", "different kinds"),
+        ("SELECT MODE(city) FROM visits ERROR 5", "COUNT and SUM"),
+    ):
+        with pytest.raises(QueryRefused, match=reason):
+            asked.explain(sql, epsilon=None if "ERROR" in sql else 1)

@@ -25,7 +25,7 @@ from sfumato.query.execute.sqlgen import (
     group_columns,
     inline_values,
 )
-from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.secret import SecretValue
 
@@ -86,7 +86,7 @@ def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values
     for i, aggregate in enumerate(measured):
         if isinstance(aggregate, DistinctCount):
             yield distinct_count_sql(plan, aggregate, secret, listed)
-        elif isinstance(aggregate, BinCounts) and plan.of(i).aggregate == i:
+        elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
             yield bin_counts_sql(plan, aggregate, secret, listed)
 
 
@@ -138,10 +138,11 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
             found = {key_of(row): int(row[width]) for row in rows}
             exact = np.array([found.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
-        elif isinstance(aggregate, BinCounts) and plan.of(i).aggregate == i:
+        elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
             rows = engine.run(bin_counts_sql(plan, aggregate, secret, engine.listed)).open(receipt)
             where = None if not width else _places(rows, width, keys, numbered=groups is not None)
-            chosen = _quantiles(plan, i, _histograms(rows, width, where, len(keys)), receipts[i])
+            histograms = _histograms(rows, width, where, len(keys))
+            chosen = _select(plan, i, histograms, receipts[i])
             values |= dict(zip(plan.of(i).covers, chosen, strict=True))
     return NoisyTable(keys=keys, values=values)
 
@@ -218,16 +219,26 @@ def _histograms(rows: list[Key], width: int, where: Ints | None, groups: int) ->
     return [(cells_at[piece], counts[piece]) for piece in pieces]
 
 
-def _quantiles(
+def _select(
     plan: NoisePlan, index: int, histograms: list[tuple[Ints, Ints]], receipt: Receipt
 ) -> list[tuple[float | int, ...]]:
-    """For each quantile that is chosen from these numbers, one value per group."""
-    measurement = plan.of(index)
+    """One selection per group: the quantiles that share these counts, or the place of the mode."""
+    measurement, aggregate = plan.of(index), plan.query.aggregates[index]
+    inputs: list[Any] = list(histograms)
+    if isinstance(aggregate, ValueCounts):
+        inputs = [_dense(histogram, len(aggregate.candidates)) for histogram in histograms]
     each = measurement.mechanism.loss_at(measurement.sensitivity)
     paid = receipt.parallel(each, parts=len(histograms), touched=plan.groups)
     found: list[list[float | int]] = [[] for _ in measurement.covers]
-    for histogram, own in zip(histograms, paid, strict=True):
-        value = measurement.mechanism.release_at(SecretValue(histogram), receipt=own, distance=measurement.sensitivity)
+    for exact, own in zip(inputs, paid, strict=True):
+        value = measurement.mechanism.release_at(SecretValue(exact), receipt=own, distance=measurement.sensitivity)
         for column, one in zip(found, value if measurement.parts > 1 else (value,), strict=True):
             column.append(int(one) if one.denominator == 1 else float(one))
     return [tuple(column) for column in found]
+
+
+def _dense(histogram: tuple[Ints, Ints], size: int) -> Ints:
+    """Counts of all candidates, zeros included."""
+    counts = np.zeros(size, dtype=np.int64)
+    counts[histogram[0]] = histogram[1]
+    return counts

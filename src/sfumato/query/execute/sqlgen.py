@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Any
 
 from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut, Term
-from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import NoisePlan, refinement
 from sfumato.query.plan.relational import prune_columns
 from sfumato.query.plan.scalar import text_sql
@@ -331,7 +331,9 @@ def _bounded_rows(plan: NoisePlan, value: str, column: str, secret: int, listed:
     return kept
 
 
-def bin_counts_sql(plan: NoisePlan, aggregate: BinCounts, secret: int, listed: ValueTables = inline_values) -> str:
+def bin_counts_sql(
+    plan: NoisePlan, aggregate: BinCounts | ValueCounts, secret: int, listed: ValueTables = inline_values
+) -> str:
     """Keys, cell and number of rows."""
     value = f"CASE WHEN {aggregate.condition} THEN {aggregate.cell} END"
     rows = _bounded_rows(plan, value, "cell", secret, listed, same=False)

@@ -10,8 +10,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log2
+from typing import Any
 
-from sfumato.query.plan.scalar import Scalar
+from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.exponential import Exponential
+from sfumato.query.plan.scalar import Scalar, literal
+from sfumato.rationals import Number, rational
 from sfumato.schema import Kind
 
 __all__ = [
@@ -23,11 +27,13 @@ __all__ = [
     "FixedPoint",
     "Moments",
     "Sum",
+    "ValueCounts",
     "bin_counts_aggregate",
     "bounds_problem",
     "moments_aggregate",
     "present",
     "sum_aggregate",
+    "value_counts_aggregate",
 ]
 
 _FINE = 20
@@ -42,6 +48,10 @@ class Aggregate(ABC):
     @abstractmethod
     def sensitivity(self, rows: int) -> int:
         """Most that one unit with up to ``rows`` rows in a group can add to or take from the number."""
+
+    def error(self, mechanism: Mechanism, confidence: Number) -> float:
+        """Bound on the error of one answer, in the answer's own unit (rows of rank for a quantile)."""
+        return mechanism.error(confidence=confidence)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +149,32 @@ class BinCounts(Aggregate):
         return rows
 
 
+@dataclass(frozen=True, kw_only=True)
+class ValueCounts(Aggregate):
+    """Rows per value of a public list; MODE is selected from these counts by the exponential mechanism.
+
+    Sensitivity: of each unit at most ``rows`` rows count within a group, and which of them count depends on the unit's
+    own rows alone. Adding a unit therefore raises each count by 0 to ``rows`` and lowers none. For such monotone
+    utilities the weight exp(rate·count) of each value is multiplied by a factor between 1 and exp(rate·rows), and so is
+    their sum: no probability changes by more than a factor exp(rate·rows), and the loss within one group is rate·rows
+    (not twice that). A unit in several groups pays once for each. Rows whose value is not in the list count nowhere.
+    """
+
+    cell: str
+    """Engine SQL for the place of a row's value in the list."""
+    condition: str
+    candidates: tuple[Any, ...]
+    """The public values, sorted."""
+
+    def sensitivity(self, rows: int) -> int:
+        return rows
+
+    def error(self, mechanism: Mechanism, confidence: Number) -> float:
+        """How many rows fewer than the most frequent value the selected one may have."""
+        assert isinstance(mechanism, Exponential)
+        return mechanism.error(confidence=confidence, candidates=len(self.candidates))
+
+
 def present(scalar: Scalar) -> str:
     """The condition that a row has a value: neither missing nor "not a number"."""
     if scalar.kind is Kind.NUMBER:
@@ -216,3 +252,10 @@ def bin_counts_aggregate(scalar: Scalar, condition: str, rank: Fraction) -> BinC
         cell = f"CAST(greatest(least(round({share}), {_MOST_CELLS}), 0) AS BIGINT)"
     condition = f"({condition} AND {present(scalar)})"
     return BinCounts(cell=cell, condition=condition, low=low, grid=grid, cells=cells, rank=rank)
+
+
+def value_counts_aggregate(scalar: Scalar, condition: str, candidates: tuple[Any, ...]) -> ValueCounts:
+    """The counts that MODE is selected from."""
+    written = [literal(rational(value) if isinstance(value, float) else value).sql for value in candidates]
+    places = " ".join(f"WHEN {scalar.sql} = {value} THEN {place}" for place, value in enumerate(written))
+    return ValueCounts(cell=f"(CASE {places} END)", condition=condition, candidates=candidates)

@@ -225,7 +225,7 @@ def _changer(places: dict[int, Any]) -> Callable[[OutputExpr], OutputExpr]:
 
     def change(output: OutputExpr) -> OutputExpr:
         match output.op:
-            case "count" | "sum" | "distinct" | "quantile":
+            case "count" | "sum" | "distinct" | "quantile" | "mode":
                 place = places[output.value]
                 return leaf(place) if isinstance(place, LinearCombination) else replace(output, value=place)
             case "mean":

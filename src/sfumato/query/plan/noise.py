@@ -72,7 +72,7 @@ class NoisePlan:
         if isinstance(value, LinearCombination):
             parts = [(weight, self.of(index).mechanism) for index, weight in value.terms]
             return combined_error(parts, confidence=confidence)
-        return self.of(value).error(confidence)
+        return self.query.aggregates[value].error(self.of(value).mechanism, confidence)
 
     def reported(self) -> tuple[int | LinearCombination, ...]:
         """The measured numbers that the answer rests on, each once, in the order of the draws."""

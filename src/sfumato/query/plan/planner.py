@@ -20,6 +20,7 @@ from functools import partial
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, rho_for, sequential
 from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.partition_selection import PartitionSelection
@@ -29,7 +30,16 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.rational_bounds import sqrt_up
 from sfumato.errors import BadParameter, QueryRefused
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Moments, Sum
+from sfumato.query.plan.aggregates import (
+    Aggregate,
+    BernsteinSum,
+    BinCounts,
+    Count,
+    DistinctCount,
+    Moments,
+    Sum,
+    ValueCounts,
+)
 from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of, refinement
@@ -176,7 +186,7 @@ def _plan(
     additive = _additive(query)
     special = [
         i for i, m in enumerate(query.aggregates)
-        if isinstance(m, DistinctCount) or (isinstance(m, BinCounts) and joint_ranks(query, i))
+        if isinstance(m, DistinctCount | ValueCounts) or (isinstance(m, BinCounts) and joint_ranks(query, i))
     ]  # fmt: skip
     host = min((i for i in additive if _rank(query.aggregates[i]) < 3), default=None,
                key=lambda i: _rank(query.aggregates[i])) if by_count else None  # fmt: skip
@@ -258,6 +268,10 @@ def _pure_measurement(
         return Measurement(
             aggregate=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))
         )
+    if isinstance(aggregate, ValueCounts):
+        mechanism = Exponential.for_epsilon(epsilon / groups, sensitivity=reach, monotone=True)
+        loss = mechanism.loss_at(reach).times(groups)
+        return Measurement(aggregate=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss)
     grid = grid_of(aggregate, "sample")
     sensitivity = groups * reach * grid
     if threshold_delta is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Sum
+from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.postprocess import LinearCombination
 
@@ -79,6 +79,8 @@ def _what(aggregate: Aggregate) -> str:
             return "Number of different values"
         case BinCounts(rank=rank):
             return f"Quantile {float(rank):g} (error in rows of rank)"
+        case ValueCounts():
+            return "Mode (error in rows: how many fewer than the most frequent value)"
         case _:
             raise AssertionError("no words for this measurement")
 
@@ -121,6 +123,8 @@ def explain(plan: NoisePlan) -> Explanation:
         notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")
     if any(isinstance(m, BinCounts) for m in plan.query.aggregates):
         notes.append("Quantiles have no interval: how far the value moves per row depends on the data.")
+    if any(isinstance(m, ValueCounts) for m in plan.query.aggregates):
+        notes.append("MODE is always one of the publicly known values, even where there are no rows.")
     return Explanation(
         cost=str(plan.cost), groups=plan.query.groups, bounding=bounding,
         noises=tuple(dict.fromkeys(noises)),

@@ -10,6 +10,7 @@ from operator import mul
 from typing import Any
 
 from sfumato.query.execute.executor import NoisyTable
+from sfumato.query.plan.aggregates import ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.postprocess import LEAVES, LinearCombination, NoisyValue, OutputExpr, Ratio, evaluate, finite
 from sfumato.rationals import Number
@@ -23,7 +24,7 @@ class OutputEvaluator:
     """What is shown of the groups; whatever is the same for all of them is computed once."""
 
     def __init__(self, plan: NoisePlan, released: NoisyTable) -> None:
-        self._plan_noise = plan
+        self._plan = plan
         self._released = released
 
     def column(self, output: OutputExpr) -> list[NoisyValue]:
@@ -44,6 +45,9 @@ class OutputEvaluator:
     def _measured(self, value: int | LinearCombination | Ratio, parts: int) -> list[NoisyValue]:
         if isinstance(value, Ratio):
             return self._means(value, parts)
+        aggregate = self._plan.query.aggregates[value] if isinstance(value, int) else None
+        if isinstance(aggregate, ValueCounts):
+            return [NoisyValue(value=aggregate.candidates[int(place)]) for place in self._numbers(value)]
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
             made = [NoisyValue(value=number) for number in numbers]
@@ -57,7 +61,7 @@ class OutputEvaluator:
     @property
     def _counts(self) -> bool:
         """Whether the exact counts are whole numbers; contributions scaled down to a norm are not."""
-        return self._plan_noise.bounding != "clip"
+        return self._plan.bounding != "clip"
 
     def _numbers(self, value: int | LinearCombination) -> Sequence[Any]:
         values = self._released.values
@@ -71,15 +75,15 @@ class OutputEvaluator:
         return 1 - Fraction(1, 20) / parts
 
     def _radius(self, value: int | LinearCombination, parts: int) -> float | None:
-        chosen = isinstance(value, int) and self._plan_noise.of(value).mechanism.noise is None
-        return None if chosen else self._plan_noise.error(value, self._level(parts))
+        chosen = isinstance(value, int) and self._plan.of(value).mechanism.noise is None
+        return None if chosen else self._plan.error(value, self._level(parts))
 
     def _means(self, ratio: Ratio, parts: int) -> list[NoisyValue]:
         """Means, each with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
 
         None where the noisy count is not positive; no interval where a count of 0 is within the noise.
         """
-        line = _Line(ratio, self._plan_noise, self._level(parts))
+        line = _Line(ratio, self._plan, self._level(parts))
         pairs = zip(self._numbers(ratio.total), self._numbers(ratio.count), strict=True)
         return [line.mean(float(total), float(count)) for total, count in pairs]
 

@@ -46,7 +46,7 @@ class Ratio:
         return LinearCombination(terms=terms + extra, unit=self.total.unit, what="Mean")
 
 
-LEAVES = ("count", "sum", "distinct", "quantile", "linear", "mean")
+LEAVES = ("count", "sum", "distinct", "quantile", "mode", "linear", "mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +56,8 @@ class OutputExpr:
     op: str
     args: tuple[OutputExpr, ...] = ()
     value: Any = None
+    kind: str = "number"
+    """Family of a leaf's value: a mode is of its column's."""
 
     def leaves(self) -> tuple[int | LinearCombination | Ratio, ...]:
         """The measured numbers it rests on, each once."""
@@ -171,6 +173,8 @@ def family(output: OutputExpr, keys: Sequence[str]) -> str:
         value = output.value
         return "" if value is None else "text" if isinstance(value, str) else (
             "boolean" if isinstance(value, bool) else "number")  # fmt: skip
+    if op == "mode":
+        return output.kind
     if op in _MADE:
         return _MADE[op]
     found = [family(arg, keys) for arg in output.args]

@@ -20,7 +20,7 @@ _FORMS: dict[str, frozenset[str]] = {
                      "Extract", "Filter", "WithinGroup", "PercentileCont", "PercentileDisc"), _PAIR),
     **dict.fromkeys(("Paren", "Not", "Neg", "Abs", "Where", "Having", "Sum", "Avg", "Median", "Variance", "VariancePop",
                      "Stddev", "StddevSamp", "StddevPop", "Year", "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek",
-                     "Hour", "Minute", "Week", "WeekOfYear", "Length", "TableAlias", "Min", "Max"), _ONE),
+                     "Hour", "Minute", "Week", "WeekOfYear", "Length", "TableAlias", "Min", "Max", "Mode"), _ONE),
     **dict.fromkeys(("Like", "ILike"), _PAIR | {"negate"}),
     **dict.fromkeys(("Least", "Greatest"), _LIST | {"ignore_nulls"}),
     "Anonymous": _LIST,

@@ -281,7 +281,7 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
         node,
         f"`{str(node.this).upper()}` is not a function of the language.",
         "Known: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
-        "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT.",
+        "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE.",
     )
 
 
@@ -322,7 +322,20 @@ _RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
     **FUNCTION_RULES,
     "Anonymous": _anonymous,
     **dict.fromkeys(
-        ("Count", "Sum", "Avg", "Min", "Max", "Median", "Variance", "Stddev", "VariancePop", "StddevSamp", "StddevPop"),
+        (
+            "Count",
+            "Sum",
+            "Avg",
+            "Min",
+            "Max",
+            "Median",
+            "Mode",
+            "Variance",
+            "Stddev",
+            "VariancePop",
+            "StddevSamp",
+            "StddevPop",
+        ),
         _aggregate,
     ),
 }

@@ -19,6 +19,7 @@ from sfumato.query.plan.aggregates import (
     moments_aggregate,
     present,
     sum_aggregate,
+    value_counts_aggregate,
 )
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.scalar import Scalar
@@ -33,6 +34,7 @@ __all__ = ["ErrorTarget", "GroupKey", "Query", "parse_query", "parse_statement"]
 _LONGEST = 20_000
 _MOST_GROUPS = 100_000
 _MOST_PARTS = 4_000
+_MOST_CANDIDATES = 1_000
 _TAIL = re.compile(
     r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
     r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
@@ -356,6 +358,24 @@ class _Builder:
         measured = sum_aggregate(self._bounded(_one(self, node)), condition)
         return OutputExpr(op="sum", value=self._add_aggregate(measured))
 
+    def mode(self, node: Any, condition: str) -> OutputExpr:
+        scalar = self.reader.read(_one(self, node))
+        candidates = _sorted(scalar.keys())
+        if not candidates:
+            raise self.refuse(
+                node,
+                "MODE needs a column whose values are publicly known.",
+                "Declare `domain: {values: [...]}` for the column, or use CASE WHEN ... END.",
+            )
+        if len(candidates) > _MOST_CANDIDATES or len(scalar.sql) * len(candidates) > 100_000:
+            raise self.refuse(
+                node,
+                f"MODE chooses among at most {_MOST_CANDIDATES:,} values of a short expression.",
+                "Use fewer or coarser values.",
+            )
+        aggregate = value_counts_aggregate(scalar, condition, candidates)
+        return OutputExpr(op="mode", value=self._add_aggregate(aggregate), kind=scalar.family)
+
     def count(self, node: Any, condition: str) -> OutputExpr:
         inner = node.this
         if type(inner).__name__ == "Star" or inner is None:
@@ -415,6 +435,7 @@ _AGGREGATES: dict[str, Any] = {
     "Stddev": lambda b, n, c: b.spread(n, c, root=True, sample=True),
     "StddevSamp": lambda b, n, c: b.spread(n, c, root=True, sample=True),
     "StddevPop": lambda b, n, c: b.spread(n, c, root=True, sample=False),
+    "Mode": _Builder.mode,
     "Min": _extreme(0),
     "Max": _extreme(1),
     "Median": lambda b, n, c: b._quantile(n, _one(b, n), Fraction(1, 2), c),
