@@ -14,7 +14,7 @@ from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.inference.attribute_linkage import AttributeLinkage
 from sfumato.attacks.inference.model_inference import ModelInference
 from sfumato.attacks.inference.simulation_inference.attack import SimulationInference
-from sfumato.attacks.inference.simulation_inference.noise_inversion import _turned
+from sfumato.attacks.inference.simulation_inference.noise_inversion import _estimate_prior
 from sfumato.attacks.transparency.simulation import Simulation
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
@@ -95,7 +95,7 @@ def test_a_rare_illness_is_not_believed_when_randomization_explains_it() -> None
 def test_the_channel_is_turned_around_by_bayes_rule() -> None:
     """With the frequencies 0.9 and 0.1 and 80 % kept, 0.08 / 0.26 of those shown the rare value have it."""
     forward = np.array([[0.8, 0.2], [0.2, 0.8]])
-    prior, learned = _turned(1000 * forward, np.array([0.74, 0.26]), smooth=False)
+    prior, learned = _estimate_prior(1000 * forward, np.array([0.74, 0.26]), smooth=False)
     assert prior == pytest.approx([0.9, 0.1], abs=0.01)
     assert learned == pytest.approx(forward)
 
@@ -157,5 +157,5 @@ def test_who_knows_few_makes_up_people_to_see_how_groups_move_values(monkeypatch
     where = masked(Dataset.of(Table(frame=frame), schema), "microaggregate", k=5)
     few = evaluate_attack(Simulation(), where, rng=Rng(5), n_targets=700)
     assert few.main.rate > 0.08
-    monkeypatch.setattr("sfumato.attacks.likelihood._VARIED", 0)
+    monkeypatch.setattr("sfumato.attacks.likelihood._SYNTHETIC_FILES", 0)
     assert evaluate_attack(Simulation(), where, rng=Rng(5), n_targets=700).main.rate < 0.03

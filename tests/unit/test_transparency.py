@@ -60,7 +60,7 @@ def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:
 
 def test_strata_that_the_intruder_does_not_know_are_refused() -> None:
     where = masked("rank-swap", p=10, strata=["town"], columns=["x0", "x1", "x2", "x3"])
-    with pytest.raises(NotApplicable, match="strata that the intruder does not know"):
+    with pytest.raises(NotApplicable, match="strata that the attacker does not know"):
         run(RankWindow(knows=("x0", "x1")), where)
 
 
@@ -70,7 +70,7 @@ def test_correlated_noise_is_linked_by_its_joint_likelihood(monkeypatch: pytest.
     where = masked("noise", variance_ratio=0.00002, variant="correlated", columns=columns)
     together = run(Simulation(rounds=40), where)
     assert together.detail["moved together"] == columns
-    monkeypatch.setattr("sfumato.attacks.likelihood._TIED", 9.0)
+    monkeypatch.setattr("sfumato.attacks.likelihood._MIN_CORRELATION", 9.0)
     apart = run(Simulation(rounds=40), where)
     assert apart.detail["moved together"] == []
     assert together.main.hits > apart.main.hits

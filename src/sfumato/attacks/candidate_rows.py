@@ -1,9 +1,9 @@
-"""Which rows of a release may be a known person's: values compared column by column, classes, never all pairs of rows.
+"""Candidate rows: the rows of a release that match what is known about a person, without comparing all pairs.
 
-Per column, each distinct known value is joined to the distinct released values that may stand for it: equal ones, its
-labels in the published hierarchy, and notations (:mod:`sfumato.attacks.value_parser`). Released rows with the same
-values form a class. For one person the candidate classes come from the column with the fewest, checked against the
-others, so memory stays in the order of the two tables.
+Per column, each distinct known value is joined to the distinct released values that may represent it: equal values,
+its labels in the published hierarchy, and notations (:mod:`sfumato.attacks.value_parser`). Released rows with the same
+values form an equivalence class. The candidate classes of a person come from the column with the fewest, filtered by
+the others, so memory stays in the order of the two tables.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One column of the comparison: known values, released values, and which may stand for which (by rows of CSR)."""
+    """Comparison of one column: known values, released values, and which may represent which (in CSR format)."""
 
     known: Ints
-    """Per target, the number of its value."""
+    """The value number of each target."""
     released: Ints
-    """Per release row, the number of its value."""
+    """The value number of each release row."""
     values: pl.Series
     """The distinct known values."""
     labels: pl.Series
     """The distinct released values."""
     starts: Ints
-    """Where the released values that fit a known one start in ``fits``."""
+    """Where the released values that match a known one start in ``fits``."""
     fits: Ints
     cover: Floats
-    """Per released value, how many of the known values it may stand for."""
+    """For each released value, the number of known values it may represent."""
     named: bool
-    """Whether any released value stands for a known one and not just for anything."""
+    """Whether any released value matches a known one without representing all values."""
     vague: npt.NDArray[np.bool_]
-    """Per released value, whether it stands for anything."""
+    """For each released value, whether it represents all values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """The classes that fit one person, with the weight of each of their rows."""
+    """The equivalence classes that match one person, with the weight of their rows."""
 
     classes: Ints
     sizes: Ints
     weight: Floats
-    """Per class: the weight of one of its rows, 1 over the number of combinations the class may stand for."""
+    """For each class the weight of one of its rows: one over the number of combinations the class may represent."""
 
     @property
     def total(self) -> float:
@@ -71,17 +71,17 @@ class Candidates:
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """Targets and release compared on what the intruder knows."""
+    """Targets and release compared on the known columns."""
 
     person: Ints
-    """Per target, the number of its combination of known values."""
+    """The number of each target's combination of known values."""
     persons: int
     order: Ints
-    """Release rows, sorted by class."""
+    """Release rows, sorted by equivalence class."""
     starts: Ints
     """Where each class starts in ``order``."""
     left_out: tuple[str, ...]
-    """Known columns in which no released value stands for a known one: another coding, or perturbed in secret."""
+    """Known columns in which no released value matches a known one: another coding, or an unpublished perturbation."""
     _codes: tuple[Ints, ...]
     _columns: tuple[Comparison, ...]
     _class_codes: tuple[Ints, ...]
@@ -89,13 +89,13 @@ class Match:
     _weight: Floats
 
     def rows(self, number: int) -> Ints:
-        """The release rows of a class."""
+        """The release rows of an equivalence class."""
         return self.order[self.starts[number] : self.starts[number + 1]]
 
     def candidates(self) -> Iterator[tuple[Ints, Candidates]]:
-        """For each combination of known values: the targets that have it, and the classes that fit.
+        """For each combination of known values: its targets, and the equivalence classes that match.
 
-        In the order in which the targets bring them up, so that whoever stops early has dealt with the first targets.
+        In the order of the targets, so that an early stop has processed the first targets.
         """
         by_person = np.argsort(self.person, kind="stable")
         edges = np.searchsorted(self.person[by_person], np.arange(self.persons + 1))
@@ -106,21 +106,21 @@ class Match:
                 column.fits[column.starts[codes[number]] : column.starts[codes[number] + 1]]
                 for column, codes in zip(self._columns, self._codes, strict=True)
             ]
-            classes = self._fitting(fits, marks)
+            classes = self._matching_classes(fits, marks)
             yield (
                 by_person[edges[number] : edges[number + 1]],
                 Candidates(classes=classes, sizes=sizes[classes], weight=self._weight[classes]),
             )
 
     def reached(self, combinations: int) -> int:
-        """How many targets, from the first on, have been dealt with after so many combinations."""
+        """The number of targets, from the first on, that are complete after this many combinations."""
         if combinations >= self.persons:
             return len(self.person)
         first = np.full(self.persons, len(self.person), dtype=np.int64)
         np.minimum.at(first, self.person, np.arange(len(self.person)))
         return int(np.sort(first)[combinations])
 
-    def _fitting(self, fits: list[Ints], marks: list[npt.NDArray[np.bool_]]) -> Ints:
+    def _matching_classes(self, fits: list[Ints], marks: list[npt.NDArray[np.bool_]]) -> Ints:
         lengths = [
             int((starts[fit + 1] - starts[fit]).sum()) for fit, (starts, _) in zip(fits, self._lists, strict=True)
         ]
@@ -128,31 +128,31 @@ class Match:
         if lengths[best] == 0:
             return np.empty(0, dtype=np.int64)
         starts, members = self._lists[best]
-        found = _gather(starts, members, fits[best], lengths[best])
+        classes = _gather(starts, members, fits[best], lengths[best])
         for index, (fit, mark) in enumerate(zip(fits, marks, strict=True)):
-            if index != best and len(found):
+            if index != best and len(classes):
                 mark[fit] = True
-                found = _keep(found, self._class_codes[index], mark)
+                classes = _keep(classes, self._class_codes[index], mark)
                 mark[fit] = False
-        return found
+        return classes
 
 
 @njit(cache=True)
 def _gather(starts: Ints, members: Ints, fit: Ints, length: int) -> Ints:  # pragma: no cover - compiled
-    found = np.empty(length, dtype=np.int64)
+    gathered = np.empty(length, dtype=np.int64)
     place = 0
     for value in fit:
         for index in range(starts[value], starts[value + 1]):
-            found[place] = members[index]
+            gathered[place] = members[index]
             place += 1
-    return found
+    return gathered
 
 
 @njit(cache=True)
-def _keep(found: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pragma: no cover - compiled
+def _keep(classes: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pragma: no cover - compiled
     place = 0
-    kept = np.empty(len(found), dtype=np.int64)
-    for number in found:
+    kept = np.empty(len(classes), dtype=np.int64)
+    for number in classes:
         if mark[codes[number]]:
             kept[place] = number
             place += 1
@@ -160,17 +160,17 @@ def _keep(found: Ints, codes: Ints, mark: npt.NDArray[np.bool_]) -> Ints:  # pra
 
 
 def match(view: View, *, in_release: bool = False) -> Match:
-    """Compare the targets with the release on what the intruder knows and no published step perturbed.
+    """Compare the targets with the release on the known columns that no published step perturbed.
 
-    With ``in_release`` the people are taken to be in it: a column that fits none of them then says that it cannot be
-    read (another coding, or perturbed in secret), not that nobody can be found, and is left out.
+    With ``in_release`` the targets are assumed to be in the release. A column that matches none of them is then taken
+    to be unreadable (another coding, or an unpublished perturbation) and is not used.
     """
     if not view.knows:
-        raise NotApplicable("The intruder knows no column of the release.", fix="Name columns with `knows`.")
+        raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
     names = view.untouched
     if not names:
         raise NotApplicable(
-            "Every column the intruder knows was perturbed, so no row can be expected to fit.",
+            "All known columns were perturbed, so no row can be expected to match.",
             fix="Use an attack for perturbed data such as `distance-linkage`.",
             columns=view.knows,
         )
@@ -203,7 +203,7 @@ def match(view: View, *, in_release: bool = False) -> Match:
     fitted = any(len(column.fits) for column in columns)
     if not fitted:
         raise NotApplicable(
-            "No released value fits anything the intruder knows, in any column: the values look perturbed or recoded.",
+            "No released value matches a known value in any column: the values look perturbed or recoded.",
             fix="Use an attack for perturbed data such as `distance-linkage`.",
         )
     return Match(
@@ -221,7 +221,7 @@ def match(view: View, *, in_release: bool = False) -> Match:
 
 
 def _merged(steps: Iterable[Mapping[str, Any]], name: str) -> dict[str, bool]:
-    """Labels under which published steps put rare values, and whether they did so in some strata only."""
+    """Labels under which published steps merged rare values, and whether only in some strata."""
     labels: dict[str, bool] = {}
     for step in steps:
         parameters = step.get("parameters", {})
@@ -232,7 +232,7 @@ def _merged(steps: Iterable[Mapping[str, Any]], name: str) -> dict[str, bool]:
 
 
 def _distinct(codes: list[Ints]) -> tuple[Ints, tuple[Ints, ...]]:
-    """Number the distinct combinations; per column the code of each combination."""
+    """Number the distinct combinations, and return the codes of each combination per column."""
     label, count = number_rows(codes)
     first = first_rows(label, count)
     return label.astype(np.int64), tuple(np.ascontiguousarray(code[first]) for code in codes)
@@ -248,11 +248,11 @@ def compare(
 ) -> Comparison:
     """Compare one column of two tables; ``declared`` is the column's published hierarchy as plain data.
 
-    A blank target fits blanks and whatever stands for anything; with ``blanks_unknown`` it fits every value. A label
-    of ``merged`` may stand for the known values that no other label names, or for every value where it is true.
+    A blank target matches blanks and labels that represent all values; with ``blanks_unknown`` it matches every value.
+    A label of ``merged`` may represent the known values that no other label names, or every value where it is true.
     """
     known_codes, values = value_codes(targets)
-    values = _spelt(values, released)
+    values = _with_code_width(values, released)
     released_codes, labels = value_codes(released)
     known = Known(values=values)
     text = canonical(labels)
@@ -274,7 +274,7 @@ def compare(
         pairs = np.concatenate([pairs[pairs[:, 0] != place], every])
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     cover = np.bincount(pairs[:, 1], minlength=len(labels)).astype(np.float64)
-    # "Anything" says less than any set of values, even when the intruder knows a single one.
+    # A label for all values is less specific than any set of values, even if only one value is known.
     cover[vague] = len(values) + 1
     return Comparison(
         known=known_codes,
@@ -289,10 +289,10 @@ def compare(
     )
 
 
-def _spelt(values: pl.Series, released: pl.Series) -> pl.Series:
-    """The known values, with the leading zeros of codes as the release writes them: 2138 is 02138, and the other way.
+def _with_code_width(values: pl.Series, released: pl.Series) -> pl.Series:
+    """The known values with the leading zeros of codes as in the release: 2138 becomes 02138, or the reverse.
 
-    Spreadsheets read codes as numbers and drop their zeros; whoever links two files sees that and puts them back.
+    Spreadsheets read codes as numbers and drop leading zeros; an adversary would restore them.
     """
     if values.dtype.is_integer() and released.dtype == pl.String:
         codes = released.unique().drop_nulls()
@@ -308,7 +308,7 @@ def _spelt(values: pl.Series, released: pl.Series) -> pl.Series:
 def _with_rest(
     pairs: Ints, text: pl.Series, label: str, values: int, vague: npt.NDArray[np.bool_], *, everything: bool
 ) -> Ints:
-    """The pairs, with this label standing for every value that no other label names (or for all values)."""
+    """The pairs, with this label representing every value that no other label names (or all values)."""
     place = (text == label).fill_null(False).arg_true()
     if not len(place):
         return pairs
@@ -331,15 +331,15 @@ _NOTATION = (
     + "$|^".join(sorted(label for label in ROOTS if label.isalpha()))
     + "$"
 )
-"""Labels that could be a notation; the others stand for themselves and need not be read one by one."""
+"""Labels that could be a notation; all others represent themselves and are not parsed."""
 
 
 def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) -> dict[int, Ints]:
-    """For released labels that stand for more than themselves: the places of the known values they fit."""
+    """For released labels that represent more than themselves: the positions of the known values they match."""
     fits: dict[int, Ints] = {}
     levels = _published(declared, known.values)
     if text.null_count():
-        # A suppressed cell may hide anything.
+        # A suppressed cell may represent any value.
         fits[int(text.is_null().arg_true()[0])] = np.arange(len(known.values))
     if plain and not levels:
         return fits
@@ -348,17 +348,17 @@ def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) ->
         notable = notable | text.str.contains(_NOTATION)
     for code in notable.fill_null(False).arg_true().to_list():
         label = text[code]
-        found = levels.get(label)
-        if found is None and not plain:
+        covered = levels.get(label)
+        if covered is None and not plain:
             read = reader(label)
-            found = np.flatnonzero(read(known)) if read is not None else None
-        if found is not None:
-            fits[code] = found
+            covered = np.flatnonzero(read(known)) if read is not None else None
+        if covered is not None:
+            fits[code] = covered
     return fits
 
 
 def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
-    """Labels above the leaves of the published hierarchy, and which of the intruder's values each covers."""
+    """Labels of the upper levels of the published hierarchy, and the known values that each covers."""
     if not declared:
         return {}
     try:
@@ -368,10 +368,10 @@ def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
         bound = hierarchy.bind(values.name, present)
         leaves = bound.encode(present)
     except (SfumatoError, ValueError, OSError):
-        # An outsider may lack the file, or know values it has no line for; notations are read instead.
+        # The hierarchy file may be missing, or lack some known values; notations are parsed instead.
         return {}
     places = values.is_not_null().arg_true().to_numpy()
-    found: dict[str, Ints] = {}
+    labels: dict[str, Ints] = {}
     for level in bound.levels[1:]:
         codes = level.codes[leaves]
         order = np.argsort(codes, kind="stable")
@@ -380,7 +380,7 @@ def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
             if label is None:
                 continue
             covered = places[order[edges[code] : edges[code + 1]]].astype(np.int64)
-            found[label] = np.union1d(found[label], covered) if label in found else covered
-    for label in ROOTS & set(found):
-        found[label] = np.arange(len(values))
-    return found
+            labels[label] = np.union1d(labels[label], covered) if label in labels else covered
+    for label in ROOTS & set(labels):
+        labels[label] = np.arange(len(values))
+    return labels

@@ -1,9 +1,8 @@
-"""Exact nearest neighbours: every target against every distinct released point, in tiles that stay in the cache.
+"""Exact nearest neighbours with ties broken at random.
 
-No approximation and no matrix of all distances: memory is that of the two tables. Large files with few columns are
-searched by a KD-tree instead, those with many in boxes, leaving out the boxes that lie too far; the result is the same.
-Ties are counted and broken at
-random, because an intruder who cannot tell two rows apart has to toss a coin.
+Every target is compared with every distinct released point, in tiles that stay in the cache; memory is that of the two
+tables. Large files with few columns are searched by a KD-tree, those with many columns in bounding boxes, skipping the
+boxes that are too far; the result is the same.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ Ints = npt.NDArray[np.int64]
 
 _TILE = 512
 _TREE_COLUMNS = 10
-"""Above this many columns a tree visits nearly all points, and the scan is faster."""
+"""With more columns a tree visits nearly all points, and the scan is faster."""
 _TREE_WORK = 2_000_000_000
-"""Below this many differences the scan is done before a tree is built."""
+"""With fewer differences the scan is faster than building a tree."""
 _PORTION = 200_000_000
-"""So many differences are taken, in a fraction of a second, before the clock is looked at."""
+"""Number of differences computed, in a fraction of a second, between two checks of the deadline."""
 _TREE_PORTION = 500
-"""So many targets are looked up in a tree before the clock is looked at."""
+"""Number of targets looked up in a tree between two checks of the deadline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Nearest:
-    """For each target the release row guessed, among how many equally near it was chosen, and how far it is.
+    """For each target the nearest release row, the number of equally near rows, and the distance.
 
-    When time was up, of as many targets as were reached, from the first on.
+    If time was up, of the targets processed, from the first on.
     """
 
     row: Ints
@@ -50,8 +49,8 @@ class Nearest:
 
 
 def distinct_points(released: Floats) -> tuple[Floats, Ints, Ints]:
-    """Distinct rows in the order they come up, the release rows gathered by them, and where each one's rows start."""
-    shaped = np.ascontiguousarray(released + 0.0)  # -0.0 and 0.0 are one point
+    """Distinct rows in order of occurrence, the release rows grouped by them, and where each group starts."""
+    shaped = np.ascontiguousarray(released + 0.0)  # -0.0 equals 0.0
     frame = pl.DataFrame({str(axis): shaped[:, axis] for axis in range(shaped.shape[1])}).with_row_index("row")
     rows = frame.group_by(pl.exclude("row"), maintain_order=True).agg("row")["row"]
     order = rows.explode().to_numpy().astype(np.int64)
@@ -68,8 +67,8 @@ def nearest(
 ) -> Nearest:
     """The nearest release row of every target by squared Euclidean distance.
 
-    >>> found = nearest(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0], [1.0]]), np.random.default_rng(1))
-    >>> found.ties.tolist(), found.distance.tolist(), int(found.row[1])
+    >>> near = nearest(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0], [1.0]]), np.random.default_rng(1))
+    >>> near.ties.tolist(), near.distance.tolist(), int(near.row[1])
     ([2, 1], [1.0, 1.0], 0)
     """
     check_deadline(progress)
@@ -103,7 +102,7 @@ def nearest(
 
 
 def near_many(targets: Floats, points: Floats, count: int, progress: Progress, title: str) -> Ints:
-    """The places of the ``count`` nearest points of each target, nearest first; of the targets reached in time."""
+    """The ``count`` nearest points of each target, nearest first; of the targets processed in time."""
     count = min(count, len(points))
     check_deadline(progress)
     tree = tree_of(points)
@@ -116,7 +115,7 @@ def near_many(targets: Floats, points: Floats, count: int, progress: Progress, t
 
 
 def tree_of(points: Floats) -> Any:
-    """A tree to look up near points in."""
+    """A KD-tree of the points."""
     from scipy.spatial import cKDTree
 
     return cKDTree(points)
@@ -125,13 +124,13 @@ def tree_of(points: Floats) -> Any:
 def _by_tree(
     tree: Any, targets: Floats, distinct: Floats, columns: Floats, sizes: Ints, seeds: Ints
 ) -> tuple[Ints, Ints, Floats]:
-    """The same by a KD-tree; targets whose two nearest points are equally far are scanned, to count the ties."""
+    """Nearest points by a KD-tree; targets whose two nearest points are equally far are scanned to count the ties."""
     _, near = tree.query(targets, k=2, workers=-1)
     gaps = [_squared(targets, distinct[near[:, place]]) for place in (0, 1)]
     best = np.where(gaps[0] <= gaps[1], near[:, 0], near[:, 1]).astype(np.int64)
     distance = np.minimum(gaps[0], gaps[1])
     ties = sizes[best].copy()
-    # The tree rounds differently from the scan, so nearly equal counts as a reason to look again.
+    # The tree rounds differently from the scan, so nearly equal distances are scanned as well.
     close = np.flatnonzero(np.abs(gaps[0] - gaps[1]) <= 1e-9 * np.maximum(gaps[0], gaps[1]))
     if len(close):
         found = _scan(np.ascontiguousarray(targets[close]), columns, sizes, seeds[close], _NO_BOXES)
@@ -140,7 +139,7 @@ def _by_tree(
 
 
 def _boxed(points: Floats) -> Ints:
-    """An order in which every tile of points is a small box: halves of halves along the widest column."""
+    """An order in which every tile of points has a small bounding box: repeated halving along the widest column."""
     order = np.arange(len(points))
     work = [(0, len(points))]
     while work:
@@ -158,7 +157,7 @@ def _boxed(points: Floats) -> Ints:
 
 
 def _boxes(columns: Floats) -> Floats:
-    """The smallest and the largest value of each column in each tile."""
+    """The minimum and maximum of each column in each tile."""
     edges = np.arange(0, columns.shape[1], _TILE)
     return np.stack([np.minimum.reduceat(columns, edges, axis=1), np.maximum.reduceat(columns, edges, axis=1)])
 
@@ -178,7 +177,7 @@ def _squared(left: Floats, right: Floats) -> Floats:
 def _scan(
     targets: Floats, points: Floats, sizes: Ints, seeds: Ints, boxes: Floats
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
-    """Tile by tile; with boxes the nearest one first, and those not at all that lie farther than what was found."""
+    """Scan tile by tile; with boxes, the nearest one first, skipping those farther than the best point."""
     width, count = points.shape
     tiles = (count + _TILE - 1) // _TILE
     boxed = boxes.shape[2] == tiles
@@ -198,7 +197,7 @@ def _scan(
                     away[tile] += gap * gap
         first = int(np.argmin(away))
         for turn in range(tiles + 1):
-            # The nearest tile goes first; in its own turn it is left out.
+            # The nearest tile comes first and is skipped in its own turn.
             tile = first if turn == 0 else turn - 1
             if (turn > 0 and tile == first) or away[tile] * (1 - 1e-12) > lowest:
                 continue
@@ -219,7 +218,7 @@ def _scan(
                         best[index] = start + place
                         ties[index] = sizes[start + place]
                     else:
-                        # Reservoir over rows: each of the equally near rows is equally likely to be kept.
+                        # Reservoir sampling over rows: each of the equally near rows is equally likely to be chosen.
                         ties[index] += sizes[start + place]
                         state, chance = next_random(state)
                         if chance * ties[index] < sizes[start + place]:

@@ -45,13 +45,13 @@ class AssignmentInference(Assigning, Inference):
         present = released.drop_nulls()
         if len(present) == 0:
             raise NotApplicable(f"The released column `{view.secret}` is empty.")
-        found = min_cost_assignment(view, self.by, rng, progress)
+        assigned = min_cost_assignment(view, self.by, rng, progress)
         common = present.mode(maintain_order=True).head(1)
-        value = released.gather(found.row).fill_null(common[0])
+        value = released.gather(assigned.row).fill_null(common[0])
         return Guesses(
             value=value.alias(view.secret),
             made=np.ones(len(value), dtype=np.bool_),
-            confidence=np.minimum(found.share, 0.999),
-            detail={"columns": list(found.columns)},
+            confidence=np.minimum(assigned.share, 0.999),
+            detail={"columns": list(assigned.columns)},
             tried=len(value),
         )

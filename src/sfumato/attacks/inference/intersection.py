@@ -66,16 +66,16 @@ class Intersection(Linking):
         for part in batches(progress, "intersection", longest):
             for number, each in enumerate(votes):
                 while done[number] < -(-part.stop * each.matched.persons // longest):
-                    targets, found, count = next(casts[number])
+                    targets, voted, count = next(casts[number])
                     done[number] += 1
-                    if len(found) == 0:
+                    if len(voted) == 0:
                         continue
                     made[targets] = True
                     share = np.full(len(values), 1e-6)
-                    share[codes[number][found]] += count / count.sum()
+                    share[codes[number][voted]] += count / count.sum()
                     score[targets] += np.log(share)
                     allowed = np.zeros(len(values), dtype=np.bool_)
-                    allowed[codes[number][found]] = True
+                    allowed[codes[number][voted]] = True
                     alone[targets] &= allowed
         tried = min(each.matched.reached(count) for each, count in zip(votes, done, strict=True))
         score, made, alone = score[:tried], made[:tried], alone[:tried]

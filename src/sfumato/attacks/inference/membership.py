@@ -99,8 +99,8 @@ class Membership(Attack):
 
     def _score(self, view: View, rng: Rng, progress: Progress = SILENT) -> npt.NDArray[np.float64]:
         """Relative distance to the nearest released row, of the targets reached in time."""
-        found = points(view, own=False, progress=progress)
-        return _nearness(found.targets, found.released, self.local, rng, progress)
+        features = points(view, own=False, progress=progress)
+        return _nearness(features.targets, features.released, self.local, rng, progress)
 
     def _closer_than_non_members(self, score: Floats, view: View, rng: Rng, progress: Progress) -> float | None:
         """The score that separates the targets best from non-members; None if they do not differ significantly."""

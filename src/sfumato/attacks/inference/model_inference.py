@@ -83,30 +83,30 @@ class ModelInference(Inference):
         usable = secret.is_not_null().to_numpy()
         if not usable.any():
             raise NotApplicable(f"The released column `{view.secret}` is empty.")
-        found = points(view, own=False, progress=progress)
-        released, values = found.released[usable], secret.filter(pl.Series(usable))
+        features = points(view, own=False, progress=progress)
+        released, values = features.released[usable], secret.filter(pl.Series(usable))
         numeric = values.dtype.is_numeric() and self.tolerance > 0
         if self.model == "boosting":
-            guess, confidence = _boosted(found.targets, released, values, numeric, rng, progress)
+            guess, confidence = _boosted(features.targets, released, values, numeric, rng, progress)
         else:
             # Without targets to select the strongest model on, the nearest row is used.
             count = self.neighbours if self.model == "neighbours" else 1
-            guess, confidence = _neighbours(found.targets, released, values, numeric, count, progress)
+            guess, confidence = _neighbours(features.targets, released, values, numeric, count, progress)
         return Guesses(
             value=guess.alias(view.secret),
             made=np.ones(len(guess), dtype=np.bool_),
             confidence=confidence,
-            detail={"columns": list(found.names), "model": self.model},
+            detail={"columns": list(features.names), "model": self.model},
             tried=len(guess),
         )
 
 
 def _neighbours(
-    targets: Floats, released: Floats, values: pl.Series, numeric: bool, wanted: int, progress: Progress
+    targets: Floats, released: Floats, values: pl.Series, numeric: bool, neighbours: int, progress: Progress
 ) -> tuple[pl.Series, Floats]:
     from scipy.spatial import cKDTree
 
-    count = min(wanted, len(released))
+    count = min(neighbours, len(released))
     check_deadline(progress)
     tree = cKDTree(released)
     near = np.empty((len(targets), count), dtype=np.int64)
@@ -163,7 +163,7 @@ def _boosted(
     return index.gather(classifier.classes_[chance.argmax(axis=1)]), chance.max(axis=1)
 
 
-def _trained(model: Any, released: Floats, wanted: npt.NDArray[Any], progress: Progress) -> None:
+def _trained(model: Any, released: Floats, labels: npt.NDArray[Any], progress: Progress) -> None:
     """Train a model tree by tree, as long as there is time; with no time for the first few trees there is none."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -171,7 +171,7 @@ def _trained(model: Any, released: Floats, wanted: npt.NDArray[Any], progress: P
     # Small trees on several threads are mostly waiting: on a busy machine one thread was fifty times faster than two.
     with threadpool_limits(1, user_api="openmp"):
         for part in batches(progress, "training a model", _TREES, _SLICE):
-            model.set_params(max_iter=part.stop).fit(released, wanted)
+            model.set_params(max_iter=part.stop).fit(released, labels)
             done = part.stop
     if done == 0:
         raise OutOfTime("Stopped: time was up before a model had been trained.", fix="Allow more time.")

@@ -34,15 +34,15 @@ def exhaustive(bits: Bits, answers: Floats, people: int) -> npt.NDArray[np.int8]
     if people > 16:
         raise BadParameter(f"Exhaustive search is limited to 16 people, not {people}.")
     subsets = unpack(bits, people) @ (1 << np.arange(people, dtype=np.int64))
-    best, found = np.inf, 0
+    best, vector = np.inf, 0
     columns = np.arange(1 << people, dtype=np.int64)
     for first in range(0, len(columns), 256):
         block = columns[first : first + 256]
         off = np.abs(np.bitwise_count(block[:, None] & subsets[None, :]) - answers[None, :]).max(axis=1)
         place = int(np.argmin(off))
         if off[place] < best:
-            best, found = float(off[place]), int(block[place])
-    return (found >> np.arange(people) & 1).astype(np.int8)
+            best, vector = float(off[place]), int(block[place])
+    return (vector >> np.arange(people) & 1).astype(np.int8)
 
 
 def linear_program(bits: Bits, answers: Floats, people: int) -> Floats:

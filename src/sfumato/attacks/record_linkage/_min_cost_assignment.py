@@ -1,9 +1,9 @@
-"""Every person has a row of her own: all people sought are given rows together, so that the total is cheapest.
+"""Minimum-cost assignment of targets to rows: every target gets a different row.
 
-A nearest row is looked for by each person alone, and several people may be told the same one. Somebody who knows many
-of the people in a release knows more: a row that is clearly somebody's is nobody else's. What a pair of person and row
-costs is either a distance (of values or of ranks, with categories by how rare they are), or the likelihood of the moves
-that a published masking makes (:mod:`sfumato.attacks.likelihood`).
+Linkage of one person at a time may name the same row for several people. An adversary who knows many people of a
+release can exclude this. The cost of a pair of person and row is a distance (of values or ranks, with categories
+weighted by rarity), or the negative log-likelihood of the perturbation under the published steps
+(:mod:`sfumato.attacks.likelihood`).
 """
 
 from __future__ import annotations
@@ -37,36 +37,37 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Price = Callable[[slice], Singles]
-"""What each of some people costs with every released row."""
+"""The costs of some targets (a slice) with every released row."""
 
 _DEFAULT_ROWS = 10_000
 """Up to this many rows the attack belongs to the default battery."""
 _CELLS = 20_000_000
-"""So many pairs of people and rows, or of known and released values, are held at a time."""
+"""Number of pairs of targets and rows, or of known and released values, in memory at a time."""
 _DENSE = 4_000_000
-"""Up to so many pairs all of them take part; beyond, the cheapest rows of each person."""
+"""Up to this many pairs, all rows are considered for each target; beyond it, the cheapest ones."""
 _CHEAPEST = 50
-_CELL = 200
-"""Ranks are counted in so many cells."""
+"""Number of cheapest rows considered per target."""
+_RANK_CELLS = 200
+"""Number of rank intervals in which perturbations are counted."""
 _IMPOSSIBLE = 1000.0
-"""What it costs when a column disagrees that no published step changed."""
+"""Cost of a disagreement in a column that no published step changed."""
 _FAR = 1e9
-"""Nothing is farther than so many standard deviations: the square of more would be more than a number can hold."""
+"""Upper bound of standardized differences, so that squares do not overflow."""
 _TINY = 1e-150
-"""Numbers that spread less than this, or more than one over it, are compared by their ranks."""
+"""Numbers with a smaller standard deviation than this, or larger than one over it, are compared by rank."""
 _UNIFORM = 12**0.5
-"""One over the standard deviation of ranks as shares."""
+"""One over the standard deviation of the uniform distribution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssignedRows:
-    """The row that each person was given, of as many people as were reached in time."""
+    """The row assigned to each target that was processed in time."""
 
     row: Ints
     share: Floats
-    """The weight of that row among the rows that the person could have had, as if costs were log-likelihoods."""
+    """The probability of that row among the considered rows, with costs as negative log-likelihoods."""
     columns: tuple[str, ...]
-    """The columns that took part."""
+    """The compared columns."""
 
 
 class Assigning(Linking):
@@ -101,9 +102,9 @@ class Assigning(Linking):
 
 
 def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> AssignedRows:
-    """Give every target a row of her own so that the sum of costs is smallest."""
+    """Assign every target a different row so that the sum of costs is minimal."""
     if not view.knows:
-        raise NotApplicable("The intruder knows no column of the release.", fix="Name columns with `knows`.")
+        raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
     prices, columns = _prices(view, by, rng, progress)
     rows = view.release.table.rows
     count = rows if rows * view.targets.height <= _DENSE else min(rows, _CHEAPEST)
@@ -114,7 +115,7 @@ def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> Ass
     for part in batches(progress, "comparing people with rows", len(near), max(1, _CELLS // max(1, rows))):
         block = sum((price(part) for price in prices), np.zeros((part.stop - part.start, rows), dtype=np.float32))
         near[part] = np.argpartition(block, count - 1, axis=1)[:, :count] if count < rows else np.arange(rows)
-        # Whoever cannot tell two rows apart tosses a coin.
+        # Ties are broken at random.
         cost[part] = np.take_along_axis(block, near[part], axis=1) + 1e-9 * draw.random(near[part].shape)
         done = part.stop
     near, cost = near[:done], cost[:done]
@@ -128,7 +129,7 @@ def min_cost_assignment(view: View, by: By, rng: Rng, progress: Progress) -> Ass
 
 
 def _matched(near: Ints, cost: Floats, rows: int) -> Ints:
-    """Per person the place of the row given among ``near``, the cheapest one where every near row went to others."""
+    """The position in ``near`` of each target's row; the cheapest one if all its rows went to others."""
     from scipy.optimize import linear_sum_assignment
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching
@@ -136,8 +137,8 @@ def _matched(near: Ints, cost: Floats, rows: int) -> Ints:
     people, count = near.shape
     if count == rows and people <= rows:
         return np.asarray(linear_sum_assignment(cost)[1], dtype=np.int64)
-    # A place of one's own outside the release, dearer than any row, so that everybody gets something. Costs start at
-    # one, because a cost of nothing would be no pair at all.
+    # Every target has a private dummy row that costs more than any real row, so that a full matching exists. Costs
+    # start at one, because a sparse matrix has no entries of zero.
     positive = cost - cost.min() + 1.0
     outside = positive.max() + 1.0
     first = np.repeat(np.arange(people), count)
@@ -155,33 +156,35 @@ def _matched(near: Ints, cost: Floats, rows: int) -> Ints:
 
 
 def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Price], tuple[str, ...]]:
-    found: dict[str, Price] = {}
+    by_column: dict[str, Price] = {}
     prices: list[Price] = []
     done: set[str] = set()
     if by == "likelihood":
-        # Labels that a step has made of values are read, not simulated.
+        # Coarsened labels are matched, not simulated.
         labels = {name for name in coarsened(view) if view.release.table.column(name).dtype == pl.String}
-        moved = replace(view, knows=tuple(name for name in view.knows if name not in labels))
-        if not moved.knows:
+        perturbed = replace(view, knows=tuple(name for name in view.knows if name not in labels))
+        if not perturbed.knows:
             raise NotApplicable(
-                "Every column that the intruder knows was coarsened after it was moved, so that no move can be told.",
-                fix="Use `linkage`, which reads labels.",
+                "All known columns were coarsened after they were perturbed, so perturbations cannot be observed.",
+                fix="Use `linkage`, which matches coarse labels.",
             )
-        steps = runnable_steps(moved)
-        learned = Likelihood.learn(moved, proxy(moved), steps, rng.child("moves"), progress, rounds=None, cells=_CELL)
-        prices.append(_unlikely(learned, moved))
+        steps = runnable_steps(perturbed)
+        learned = Likelihood.learn(
+            perturbed, proxy(perturbed), steps, rng.child("moves"), progress, rounds=None, cells=_RANK_CELLS
+        )
+        prices.append(_negative_log_likelihood(learned, perturbed))
         done = {scale.name for scale in learned.scales}
     for name in view.knows:
         if name not in done:
             price = _column(view, name, by)
             if price is not None:
-                found[name] = price
-    if not found and not prices:
+                by_column[name] = price
+    if not by_column and not prices:
         raise NotApplicable("No known column can be compared with the release.", columns=view.knows)
-    return [*prices, *found.values()], tuple(name for name in view.knows if name in done or name in found)
+    return [*prices, *by_column.values()], tuple(name for name in view.knows if name in done or name in by_column)
 
 
-def _unlikely(learned: Likelihood, view: View) -> Price:
+def _negative_log_likelihood(learned: Likelihood, view: View) -> Price:
     table, joint = learned.table, learned.joint
     known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
     return lambda part: _scores(table, joint.scores, joint.columns, joint.excess, known[part], seen)
@@ -189,20 +192,20 @@ def _unlikely(learned: Likelihood, view: View) -> Price:
 
 @njit(cache=True, parallel=True)
 def _scores(
-    table: Singles, moves: Singles, tied: Ints, excess: Singles, known: Ints, seen: Ints
+    table: Singles, normal: Singles, tied: Ints, excess: Singles, known: Ints, seen: Ints
 ) -> Singles:  # pragma: no cover - compiled
     rows = len(seen)
-    found = np.empty((len(known), rows), dtype=np.float32)
+    costs = np.empty((len(known), rows), dtype=np.float32)
     for index in prange(len(known)):
         scores = np.empty(rows)
-        fill(scores, table, moves, tied, excess, known[index], seen, 0, rows)
+        fill(scores, table, normal, tied, excess, known[index], seen, 0, rows)
         for row in range(rows):
-            found[index, row] = -scores[row]
-    return found
+            costs[index, row] = -scores[row]
+    return costs
 
 
 def _column(view: View, name: str, by: By) -> Price | None:
-    """What a column adds to the cost of a pair; nothing when it cannot be compared or says nothing."""
+    """The cost of a column; None if it cannot be compared or is uninformative."""
     known, released = view.targets.get_column(name), view.release.table.column(name)
     ordered = known.dtype.is_numeric() or known.dtype.is_temporal()
     if ordered and released.dtype != pl.String:
@@ -217,17 +220,17 @@ def _column(view: View, name: str, by: By) -> Price | None:
 
 
 def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Price | None:
-    held, shown = before[np.isfinite(before)], np.sort(after[np.isfinite(after)])
-    if len(held) == 0 or len(shown) == 0 or shown[0] == shown[-1]:
+    known, released = before[np.isfinite(before)], np.sort(after[np.isfinite(after)])
+    if len(known) == 0 or len(released) == 0 or released[0] == released[-1]:
         return None
     with np.errstate(over="ignore", invalid="ignore"):
-        many = 2 * len(held) >= len(shown) and held.std() > 0
-        own = held if many else shown
-        usual = all(_TINY < spread < 1 / _TINY for spread in (own.std(), shown.std()))
+        many = 2 * len(known) >= len(released) and known.std() > 0
+        own = known if many else released
+        usual = all(_TINY < spread < 1 / _TINY for spread in (own.std(), released.std()))
     if by == "ranks" or not usual:
-        left, right = _ranks(before, np.sort(held) if many else shown), _ranks(after, shown)
+        left, right = _ranks(before, np.sort(known) if many else released), _ranks(after, released)
     else:
-        left, right = (before - own.mean()) / own.std(), (after - shown.mean()) / shown.std()
+        left, right = (before - own.mean()) / own.std(), (after - released.mean()) / released.std()
     left, right = np.clip(left, -_FAR, _FAR), np.clip(right, -_FAR, _FAR)
     gone = np.isnan(right)
 
@@ -244,43 +247,43 @@ def _difference(before: Floats, after: Floats, by: By, *, missing: float) -> Pri
 
 
 def _unequal(before: Floats, after: Floats, *, known: float) -> Price:
-    """A number that no published step changed is the same in both files; an emptied cell says nothing."""
+    """A number that no published step changed is equal in both files; a suppressed cell is no evidence."""
     gone = np.isnan(after)
 
     def price(part: slice) -> Singles:
         some = before[part]
-        found = np.where(some[:, None] == after[None, :], 0.0, _IMPOSSIBLE).astype(np.float32)
-        found[:, gone] = 0.5
-        found[np.isnan(some)] = np.where(gone, 0.0, known)
-        return found
+        cost = np.where(some[:, None] == after[None, :], 0.0, _IMPOSSIBLE).astype(np.float32)
+        cost[:, gone] = 0.5
+        cost[np.isnan(some)] = np.where(gone, 0.0, known)
+        return cost
 
     return price
 
 
 def _ranks(values: Floats, among: Floats) -> Floats:
-    """Places as shares of all, in units of their standard deviation."""
+    """Ranks as quantiles, in units of their standard deviation."""
     middle = (np.searchsorted(among, values, "left") + np.searchsorted(among, values, "right")) / 2
     return np.where(np.isnan(values), np.nan, middle / len(among) * _UNIFORM)
 
 
 def _disagreement(view: View, name: str) -> Price | None:
-    """Categories: nothing where the label says the value, most where a rare value is not met."""
+    """Cost of categories: zero if the label is the value, largest if a rare value is not matched."""
     published: Any = view.release.manifest.get("columns", {}) if view.transparent else {}
-    found = compare(
+    comparison = compare(
         view.targets.get_column(name),
         view.release.table.column(name),
         published.get(name, {}).get("hierarchy"),
         blanks_unknown=view.blanks_unknown,
     )
-    if not found.named or len(found.labels) < 2:
+    if not comparison.named or len(comparison.labels) < 2:
         return None
-    fits = np.zeros((len(found.values), len(found.labels)), dtype=np.bool_)
-    fits[np.repeat(np.arange(len(found.values)), np.diff(found.starts)), found.fits] = True
-    frequent = np.bincount(found.released, minlength=len(found.labels)) * ~found.vague
+    fits = np.zeros((len(comparison.values), len(comparison.labels)), dtype=np.bool_)
+    fits[np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts)), comparison.fits] = True
+    frequent = np.bincount(comparison.released, minlength=len(comparison.labels)) * ~comparison.vague
     share = (fits @ frequent + 0.5) / (frequent.sum() + 1.0)
     truthful = bool(view.steps) and name in view.untouched
     miss = np.full(len(share), _IMPOSSIBLE) if truthful else np.clip(-np.log(share), 1.0, 8.0)
-    table = np.where(fits, 0.5 * (1 - 1 / np.maximum(found.cover, 1.0))[None, :], miss[:, None])
-    table[:, found.vague] = 0.5
+    table = np.where(fits, 0.5 * (1 - 1 / np.maximum(comparison.cover, 1.0))[None, :], miss[:, None])
+    table[:, comparison.vague] = 0.5
     table = table.astype(np.float32)
-    return lambda part: table[found.known[part]][:, found.released]
+    return lambda part: table[comparison.known[part]][:, comparison.released]

@@ -37,7 +37,7 @@ class Assignment(Assigning):
         return tuple(cls(by=by) for by in cls.costs(scenario))
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        found = min_cost_assignment(view, self.by, rng, progress)
+        assigned = min_cost_assignment(view, self.by, rng, progress)
         # No match is certain: another assignment may have the same cost.
-        share = np.minimum(found.share, 0.999)
-        return Guesses.of_rows(found.row, share, {"columns": list(found.columns)}, tried=len(found.row))
+        share = np.minimum(assigned.share, 0.999)
+        return Guesses.of_rows(assigned.row, share, {"columns": list(assigned.columns)}, tried=len(assigned.row))

@@ -54,12 +54,12 @@ class DistanceLinkage(Linking):
         return (cls(),) if numeric or (scenario.known and not scenario.unperturbed) else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
-        found = points(view, weights=self.weights if self.metric == "euclidean" else None, progress=progress)
-        targets, released = found.targets, found.released
+        features = points(view, weights=self.weights if self.metric == "euclidean" else None, progress=progress)
+        targets, released = features.targets, features.released
         if self.metric == "mahalanobis":
             targets, released = whitened(targets, released)
         near = nearest(targets, released, rng.generator, progress, "distance linkage")
-        detail = {"columns": list(found.names), "left out": list(found.left_out)}
+        detail = {"columns": list(features.names), "left out": list(features.left_out)}
         return Guesses.of_rows(
             near.row, 1 / near.ties, {name: value for name, value in detail.items() if value}, tried=len(near.row)
         )

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _FAR = 1e6
-"""What it costs to take a row for somebody whom it does not fit."""
+"""Cost of assigning a row to a member whom it does not match."""
 
 
 class HouseholdLinkage(Attack):
@@ -81,7 +81,7 @@ class HouseholdLinkage(Attack):
             raise NotApplicable(f"The released column `{column}` is empty.")
         size = np.bincount(group[group >= 0])
         matched = match(view, in_release=True)
-        fitting = _Fitting(matched)
+        rows_of = _MatchingRows(matched)
         draw = rng.generator
         row = np.full(view.targets.height, -1, dtype=np.int64)
         confidence = np.zeros(view.targets.height)
@@ -90,32 +90,32 @@ class HouseholdLinkage(Attack):
         done = 0
         for part in batches(progress, "households", len(starts)):
             first, stop = int(starts[part.start]), int(ends[part.start])
-            given = _households(fitting.of(first, stop), group, size, stop - first)
-            if given:
-                best = max(score for score, _ in given)
-                chosen = [rows for score, rows in given if score >= best - 1e-9]
-                # Members who are in none of the chosen rows were left out of that household.
+            assigned = _households(rows_of.members(first, stop), group, size, stop - first)
+            if assigned:
+                best = max(score for score, _ in assigned)
+                chosen = [rows for score, rows in assigned if score >= best - 1e-9]
+                # A member without a row in any chosen household is not in the release.
                 for place in range(stop - first):
-                    found = [rows[place] for rows in chosen if rows[place] >= 0]
-                    if found:
-                        row[first + place] = found[int(draw.integers(len(found)))]
-                        confidence[first + place] = 1 / len(found)
+                    options = [rows[place] for rows in chosen if rows[place] >= 0]
+                    if options:
+                        row[first + place] = options[int(draw.integers(len(options)))]
+                        confidence[first + place] = 1 / len(options)
             done = stop
         return Guesses.of_rows(row[:done], confidence[:done], {"column": column}, tried=done)
 
 
-class _Fitting:
-    """The released rows that fit each person, with the weight of each; kept as classes, which hold many rows."""
+class _MatchingRows:
+    """The released rows that match each person, with their weights; stored as equivalence classes."""
 
     def __init__(self, matched: Match) -> None:
         self._matched = matched
-        self._found: list[Candidates | None] = [None] * matched.persons
+        self._candidates: list[Candidates | None] = [None] * matched.persons
         for targets, candidates in matched.candidates():
             if len(candidates.classes):
-                self._found[int(matched.person[targets[0]])] = candidates
+                self._candidates[int(matched.person[targets[0]])] = candidates
 
-    def of(self, first: int, stop: int) -> list[tuple[Ints, Floats]]:
-        return [self._rows(self._found[int(number)]) for number in self._matched.person[first:stop]]
+    def members(self, first: int, stop: int) -> list[tuple[Ints, Floats]]:
+        return [self._rows(self._candidates[int(number)]) for number in self._matched.person[first:stop]]
 
     def _rows(self, candidates: Candidates | None) -> tuple[Ints, Floats]:
         if candidates is None:
@@ -125,7 +125,7 @@ class _Fitting:
 
 
 def _households(members: list[tuple[Ints, Floats]], group: Ints, size: Ints, count: int) -> list[tuple[float, Ints]]:
-    """The released households all of whose rows can be given to different members: a score, and the row of each."""
+    """The released households whose rows can all be assigned to different members: score, and row of each member."""
     from scipy.optimize import linear_sum_assignment
 
     rows = np.concatenate([fit[0] for fit in members])
@@ -135,7 +135,7 @@ def _households(members: list[tuple[Ints, Floats]], group: Ints, size: Ints, cou
     rows, weight, who = rows[known], weight[known], who[known]
     if len(rows) == 0:
         return []
-    # A household all of whose rows fit somebody, and that is no larger than the one known.
+    # Households in which every row matches a member and that are not larger than the known one.
     distinct = np.unique(rows)
     whole = np.bincount(group[distinct], minlength=len(size)) == size
     able = (whole & (size <= count))[group[rows]]
@@ -143,7 +143,7 @@ def _households(members: list[tuple[Ints, Floats]], group: Ints, size: Ints, cou
     order = np.lexsort((rows, group[rows]))
     rows, weight, who = rows[order], weight[order], who[order]
     edges = np.flatnonzero(np.diff(group[rows], prepend=-1, append=-1))
-    found = []
+    households = []
     for start, stop in pairwise(edges):
         some, place = np.unique(rows[start:stop], return_inverse=True)
         cost = np.full((len(some), count), _FAR)
@@ -151,8 +151,8 @@ def _households(members: list[tuple[Ints, Floats]], group: Ints, size: Ints, cou
         left, right = linear_sum_assignment(cost)
         total = float(cost[left, right].sum())
         if total < _FAR:
-            given = np.full(count, -1, dtype=np.int64)
-            given[right] = some[left]
-            # One member more says more than any difference of how coarse the rows are.
-            found.append((1e3 * len(some) - total, given))
-    return found
+            row = np.full(count, -1, dtype=np.int64)
+            row[right] = some[left]
+            # An additional member counts more than any difference in specificity.
+            households.append((1e3 * len(some) - total, row))
+    return households

@@ -84,24 +84,24 @@ class Centroids(Linking):
         return Guesses.of_rows(row, confidence, detail, tried=done)
 
     def _chances(self, view: View, blocks: list[tuple[str, ...]], rng: Rng, progress: Progress) -> list[Floats]:
-        """Per block, how often the own centroid is the nearest, the second nearest, ..."""
+        """For each block, how often the true centroid is the nearest, the second nearest, and so on."""
         data = proxy(view)
         if data.rows != view.targets.height:
-            # The release is its own microaggregation and teaches nothing about distances; a mild guess has to do.
+            # The release is already aggregated and reveals nothing about distances: assume a geometric distribution.
             return [0.6 * np.power(0.4, np.arange(self.reach, dtype=np.float64)) for _ in blocks]
         masked, origin = mask_again(data, runnable_steps(view), rng.child("again"), quiet(progress))
-        found = []
+        chances = []
         for names in blocks:
             block = _Block.of(_matrix(data.table.frame[origin], names, view), _matrix(masked, names, view))
             place = np.argmax(block.nearest(self.reach) == block.label[:, None], axis=1)
             inside = (block.nearest(self.reach) == block.label[:, None]).any(axis=1)
             counted = np.bincount(place[inside], minlength=self.reach)[: self.reach] + 0.5
-            found.append(counted / counted.sum())
-        return found
+            chances.append(counted / counted.sum())
+        return chances
 
 
 class _Block:
-    """One block of columns: its distinct centroids and the rows that carry each."""
+    """One block of columns: its distinct centroids and the rows of each."""
 
     def __init__(self, known: Floats, centroids: Floats, order: Ints, starts: Ints) -> None:
         self.known, self.centroids, self.order, self.starts = known, centroids, order, starts
@@ -123,22 +123,22 @@ class _Block:
 
         count = min(reach, len(self.centroids))
         _, place = cKDTree(self.centroids).query(self.known, k=count)
-        found: Ints = np.asarray(place, dtype=np.int64).reshape(len(self.known), count)
-        return found
+        nearest: Ints = np.asarray(place, dtype=np.int64).reshape(len(self.known), count)
+        return nearest
 
 
 def _blocks(view: View) -> list[tuple[str, ...]]:
     step = next((step for step in reversed(view.steps) if step["step"] == "microaggregate"), None)
     if step is None:
-        raise NotApplicable("The release does not say that it was microaggregated, or the intruder does not know it.")
+        raise NotApplicable("The release does not publish a microaggregate step, or the attacker does not know it.")
     parameters = step.get("parameters", {})
     if parameters.get("strata") or parameters.get("fuzzy"):
-        raise NotApplicable("Groups were formed within strata or at random; use the simulation attack.")
+        raise NotApplicable("Groups were formed within strata or at random.", fix="Use `simulation`.")
     groups = [tuple(name for name in names if name in view.knows) for names, _ in step.get("groups", ())]
-    found = [names for names in groups if names]
-    if not found:
-        raise NotApplicable("The intruder knows no column that was microaggregated.", columns=view.knows)
-    return found
+    blocks = [names for names in groups if names]
+    if not blocks:
+        raise NotApplicable("The attacker knows no microaggregated column.", columns=view.knows)
+    return blocks
 
 
 def _matrix(frame: Any, names: tuple[str, ...], view: View) -> Floats:
@@ -146,6 +146,8 @@ def _matrix(frame: Any, names: tuple[str, ...], view: View) -> Floats:
     for name in names:
         level = numbers(frame[name])
         if level is None or not np.isfinite(level).all():
-            raise NotApplicable(f"Column `{name}` holds gaps or no numbers; use the simulation attack.", columns=names)
+            raise NotApplicable(
+                f"Column `{name}` has missing or non-numeric values.", fix="Use `simulation`.", columns=names
+            )
         columns.append(level)
     return np.column_stack(columns)

@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _PORTION = 50_000_000
-"""So many rows at most are looked at before the clock is."""
+"""Maximum number of rows compared between two checks of the deadline."""
 
 
 class RankWindow(Linking):
@@ -68,7 +68,7 @@ class RankWindow(Linking):
         low, high = np.full(targets.shape, -np.inf), np.full(targets.shape, np.inf)
         for people, rows in _strata(view):
             low[people], high[people] = windows(targets[people], released[rows], percent)
-        # Columns that were not swapped must agree: a window of no width.
+        # Columns that were not swapped must agree: a window of width zero.
         exact = [name for name in view.untouched if name not in names] if view.steps else []
         emptied = coarsened(view)
         for name in exact:
@@ -80,20 +80,20 @@ class RankWindow(Linking):
             high = np.column_stack([high, np.where(np.isnan(known), np.inf, known)])
         scale = np.nanstd(released, axis=0)
         if not (scale > 0).any():
-            raise NotApplicable("Every swapped column the intruder knows is constant.", columns=names)
+            raise NotApplicable("All known swapped columns are constant.", columns=names)
         scale[scale == 0] = 1.0
         order = np.argsort(released[:, 0], kind="stable").astype(np.int64)
         seeds = rng.generator.integers(1, 2**62, size=len(targets), dtype=np.int64)
-        near, held, left, right = released[order] / scale, targets / scale, low / scale, high / scale
+        near, known, left, right = released[order] / scale, targets / scale, low / scale, high / scale
         blank = np.array([name in emptied for name in (*names, *exact)])
         row, size, ties = (np.zeros(len(targets), dtype=np.int64) for _ in range(3))
         done = 0
         for part in batches(progress, "rank windows", len(targets), max(1, _PORTION // len(released))):
-            row[part], size[part], ties[part] = _link(held[part], near, left[part], right[part], blank, seeds[part])
+            row[part], size[part], ties[part] = _link(known[part], near, left[part], right[part], blank, seeds[part])
             done = part.stop
         row, size, ties = row[:done], size[:done], ties[:done]
-        found = np.where(row >= 0, order[np.maximum(row, 0)], -1)
-        # Alone in the intersection is certain; else the choice by distance is worth one over the ties, shared by all.
+        guessed = np.where(row >= 0, order[np.maximum(row, 0)], -1)
+        # A single candidate is certain; otherwise the confidence decreases with the number of candidates and ties.
         confidence = np.where(size == 1, 1.0, 1 / np.maximum(size, 1) ** 0.5 / np.maximum(ties, 1))
         detail: dict[str, Any] = {
             "p": percent,
@@ -102,7 +102,7 @@ class RankWindow(Linking):
             "alone": int((size == 1).sum()),
             "median_candidates": float(np.median(size)) if done else None,
         }
-        return Guesses.of_rows(found, confidence, detail, tried=done)
+        return Guesses.of_rows(guessed, confidence, detail, tried=done)
 
     def _setting(self, view: View) -> tuple[float, tuple[str, ...]]:
         step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), None)
@@ -110,21 +110,19 @@ class RankWindow(Linking):
         percent = self.p if self.p is not None else parameters.get("p")
         if percent is None:
             raise NotApplicable(
-                "The release does not say that it was rank-swapped, or the intruder does not know it.",
-                fix="Give the swapping distance, or an upper bound, with `p`.",
+                "The release does not publish a rank-swap step, or the attacker does not know it.",
+                fix="Set the swapping distance, or an upper bound, with `p`.",
             )
         swapped = step.get("columns") if step is not None else None
         names = tuple(name for name in view.knows if swapped is None or name in swapped)
         usable = tuple(name for name in names if _is_number(view, name))
         if not usable:
-            raise NotApplicable(
-                "The intruder knows no column of numbers or dates that was swapped.", columns=view.knows
-            )
+            raise NotApplicable("The attacker knows no swapped column of numbers or dates.", columns=view.knows)
         return float(percent), usable
 
 
 def _strata(view: View) -> list[tuple[Ints, Ints]]:
-    """People and released rows within which ranks were swapped: all together, or those alike in the strata columns."""
+    """Targets and released rows of each stratum within which ranks were swapped; all of them without strata."""
     nothing: dict[str, Any] = {}
     step = next((step for step in reversed(view.steps) if step["step"] == "rank-swap"), nothing)
     names = step.get("parameters", {}).get("strata") or ()
@@ -133,8 +131,7 @@ def _strata(view: View) -> list[tuple[Ints, Ints]]:
         return everybody
     if not set(names) <= set(view.untouched):
         raise NotApplicable(
-            "Ranks were swapped within strata that the intruder does not know, so windows over whole columns do not "
-            "hold.",
+            "Ranks were swapped within strata that the attacker does not know, so windows cannot be computed.",
             fix="Add the strata columns to `knows`, or use the simulation attack.",
             columns=tuple(names),
         )
@@ -142,9 +139,9 @@ def _strata(view: View) -> list[tuple[Ints, Ints]]:
     known, seen = (np.column_stack([np.nan_to_num(pair[side], nan=-1.0) for pair in codes]) for side in (0, 1))
     _, label = np.unique(np.vstack([known, seen]), axis=0, return_inverse=True)
     people, rows = label[: len(known)], label[len(known) :]
-    found = [(np.flatnonzero(people == stratum), np.flatnonzero(rows == stratum)) for stratum in np.unique(people)]
-    # Of a stratum that the release does not have nothing is known: its people keep windows without ends.
-    return [(some, near) for some, near in found if len(near)]
+    strata = [(np.flatnonzero(people == stratum), np.flatnonzero(rows == stratum)) for stratum in np.unique(people)]
+    # Targets of a stratum that is not in the release keep infinite windows.
+    return [(some, near) for some, near in strata if len(near)]
 
 
 def _is_number(view: View, name: str) -> bool:
@@ -154,14 +151,14 @@ def _is_number(view: View, name: str) -> bool:
 
 
 def _as_numbers(series: Any, name: str) -> Floats:
-    found = numbers(series)
-    if found is None:
+    values = numbers(series)
+    if values is None:
         raise NotApplicable(f"Column `{name}` holds no numbers.", columns=(name,))
-    return found
+    return values
 
 
 def _same_codes(known: pl.Series, released: pl.Series) -> tuple[Floats, Floats]:
-    """Both columns as numbers that are equal where the values are; NaN where the known value is missing."""
+    """Both columns as numeric codes that are equal where the values are; NaN where the known value is missing."""
     left, right = canonical(known), canonical(released)
     values = pl.concat([left, right]).unique().drop_nulls().sort().to_list()
     codes = {value: float(code) for code, value in enumerate(values)}
@@ -169,15 +166,15 @@ def _same_codes(known: pl.Series, released: pl.Series) -> tuple[Floats, Floats]:
     def coded(series: pl.Series) -> Floats:
         return series.replace_strict(codes, default=np.nan, return_dtype=pl.Float64).fill_null(np.nan).to_numpy()
 
-    # A released blank agrees with nobody: it was there before.
+    # A released blank matches no target: it was blank in the original.
     return coded(left), np.nan_to_num(coded(right), nan=-1.0)
 
 
 def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, Floats]:
-    """Smallest and largest released value that may be the masked version of each known value.
+    """The smallest and the largest released value that may be the masked version of each known value.
 
-    A value that is not in the release (somebody else's file, rounded) takes the rank where it would stand. A missing
-    value may be anything.
+    A value that is not in the release (an external file, rounded) has the rank of its position. A missing value has an
+    infinite window.
     """
     low, high = np.full(targets.shape, -np.inf), np.full(targets.shape, np.inf)
     for column in range(targets.shape[1]):
@@ -187,11 +184,11 @@ def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, 
             continue
         reach = max(1, int(count * percent / 100 + 1e-9))
         value = targets[:, column]
-        held = np.isfinite(value)
-        first = np.searchsorted(known, value[held], side="left")
-        last = np.maximum(np.searchsorted(known, value[held], side="right") - 1, first)
-        low[held, column] = known[np.clip(first - reach, 0, count - 1)]
-        high[held, column] = known[np.clip(last + reach, 0, count - 1)]
+        finite = np.isfinite(value)
+        first = np.searchsorted(known, value[finite], side="left")
+        last = np.maximum(np.searchsorted(known, value[finite], side="right") - 1, first)
+        low[finite, column] = known[np.clip(first - reach, 0, count - 1)]
+        high[finite, column] = known[np.clip(last + reach, 0, count - 1)]
     return low, high
 
 
@@ -199,12 +196,12 @@ def windows(targets: Floats, released: Floats, percent: float) -> tuple[Floats, 
 def _link(
     targets: Floats, released: Floats, low: Floats, high: Floats, blank: npt.NDArray[np.bool_], seeds: Ints
 ) -> tuple[Ints, Ints, Ints]:  # pragma: no cover - compiled
-    """Nearest row inside each target's box; ``released`` is sorted by its first column, gaps last.
+    """Nearest row inside each target's windows; ``released`` is sorted by its first column, missing values last.
 
-    ``blank`` says in which columns a later step may have emptied cells, so that a gap may be anybody's.
+    ``blank`` marks columns in which a later step may have suppressed cells, so that a missing value may match anybody.
     """
     rows, width = released.shape
-    found = np.full(len(targets), -1, dtype=np.int64)
+    nearest = np.full(len(targets), -1, dtype=np.int64)
     size = np.zeros(len(targets), dtype=np.int64)
     ties = np.zeros(len(targets), dtype=np.int64)
     first = released[:, 0].copy()
@@ -219,14 +216,14 @@ def _link(
             if first[row] > high[index, 0]:
                 if not blank[0]:
                     break
-                row = last  # on to the gaps
+                row = last  # continue with missing values
                 if row >= rows:
                     break
             inside = True
             total = 0.0
             for axis in range(width):
                 value = released[row, axis]
-                # A released gap was a gap before, unless a step emptied cells: not the row of one whose value is known.
+                # A missing value does not match a known one, unless a step suppressed cells.
                 if (
                     high[index, axis] < np.inf
                     and not (low[index, axis] <= value <= high[index, axis])
@@ -237,18 +234,18 @@ def _link(
                 gap = value - targets[index, axis]
                 if gap == gap:  # a missing value adds nothing
                     total += gap * gap
-                elif blank[axis] and high[index, axis] < np.inf:  # an emptied one is somewhere in the window
+                elif blank[axis] and high[index, axis] < np.inf:  # a suppressed one is anywhere in the window
                     total += (high[index, axis] - low[index, axis]) ** 2 / 12
             if not inside:
                 continue
             size[index] += 1
             if total < best:
                 best = total
-                found[index] = row
+                nearest[index] = row
                 ties[index] = 1
             elif total == best:
                 ties[index] += 1
                 state, chance = next_random(state)
                 if chance * ties[index] < 1.0:
-                    found[index] = row
-    return found, size, ties
+                    nearest[index] = row
+    return nearest, size, ties

@@ -82,7 +82,7 @@ class Simulation(Linking):
 @njit(cache=True, parallel=True)
 def _link(
     table: npt.NDArray[np.float32],
-    moves: npt.NDArray[np.float32],
+    normal: npt.NDArray[np.float32],
     tied: Ints,
     excess: npt.NDArray[np.float32],
     known: Ints,
@@ -98,7 +98,7 @@ def _link(
         scores = np.empty(PIECE)
         for first in range(0, rows, PIECE):
             count = min(PIECE, rows - first)
-            fill(scores, table, moves, tied, excess, known[index], seen, first, count, state[0] - far)
+            fill(scores, table, normal, tied, excess, known[index], seen, first, count, state[0] - far)
             state = best_of(state, scores, count, first)
         row[index] = state[3]
         share[index] = share_of(state)

@@ -32,12 +32,12 @@ Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-_INSIDE = 0.95
-"""How surely the intruder believes that the person sought is in the release."""
+_MEMBERSHIP_PRIOR = 0.95
+"""The attacker's prior probability that a target is in the release."""
 _NEIGHBOURS = 20
-"""So many say what is usual around a person."""
+"""Number of neighbours whose sensitive values form the local prior of a target."""
 _VOTES = 4_000_000
-"""So many votes are held at a time."""
+"""Number of votes in memory at a time."""
 
 
 class SimulationInference(Inference):
@@ -95,7 +95,7 @@ class SimulationInference(Inference):
         known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
         windows = tolerance_windows(channel.values, self.tolerance)
         best, share = np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
-        before = _believed(view, channel, progress)
+        prior = _priors(view, channel, progress)
         done = 0
         size = max(1, min(PORTION // seen.size, _VOTES // len(channel.values)))
         for part in batches(progress, "weighing by likelihood", len(known), size):
@@ -110,7 +110,7 @@ class SimulationInference(Inference):
                 len(channel.values),
                 joint.most + FAR,
             )
-            best[part], share[part] = _decided(votes, top, channel, before(part), windows, len(seen))
+            best[part], share[part] = _decided(votes, top, channel, prior(part), windows, len(seen))
             done = part.stop
         return Guesses(
             value=channel.values.gather(best[:done]).alias(view.secret),
@@ -127,38 +127,39 @@ class SimulationInference(Inference):
         )
 
 
-def _believed(view: View, channel: Channel, progress: Progress) -> Callable[[slice], Floats]:
-    """What is believed of the people of a slice before any row is held for theirs.
+def _priors(view: View, channel: Channel, progress: Progress) -> Callable[[slice], Floats]:
+    """The prior probabilities of the sensitive values for the targets of a slice.
 
-    Where the secret was perturbed, half of it is what their neighbours' secrets say, which helps to tell the value from
-    its noise; elsewhere the prior is all.
+    If the sensitive column was perturbed, half of the prior comes from the neighbours' values, which helps to separate
+    the value from the noise. Otherwise it is the frequency in the release.
     """
     if channel.forward is None:
         return lambda part: np.broadcast_to(channel.prior, (part.stop - part.start, len(channel.prior)))
     from scipy.spatial import cKDTree
 
-    held = np.flatnonzero(channel.codes >= 0)
-    found = points(view, own=False, progress=progress)
-    tree = cKDTree(found.released[held])
-    count = min(_NEIGHBOURS, len(held))
+    present = np.flatnonzero(channel.codes >= 0)
+    features = points(view, own=False, progress=progress)
+    tree = cKDTree(features.released[present])
+    count = min(_NEIGHBOURS, len(present))
 
-    def before(part: slice) -> Floats:
-        near = tree.query(found.targets[part], k=count, workers=-1)[1].reshape(-1, count)
+    def prior(part: slice) -> Floats:
+        near = tree.query(features.targets[part], k=count, workers=-1)[1].reshape(-1, count)
         votes = np.zeros((len(near), len(channel.prior)))
-        np.add.at(votes, (np.arange(len(near))[:, None], channel.codes[held][near]), 1 / count)
+        np.add.at(votes, (np.arange(len(near))[:, None], channel.codes[present][near]), 1 / count)
         return (channel.prior + channel.origins(votes, np.broadcast_to(channel.prior, votes.shape))) / 2
 
-    return before
+    return prior
 
 
 def _decided(
-    votes: Floats, top: Floats, channel: Channel, before: Floats, windows: list[tuple[Ints, Ints]], rows: int
+    votes: Floats, top: Floats, channel: Channel, prior: Floats, windows: list[tuple[Ints, Ints]], rows: int
 ) -> tuple[Ints, Floats]:
-    """The value with most votes, those of the prior among them, and its share."""
-    mass = channel.origins(votes, before)
-    # A row's score is the log of how much likelier it is hers than anybody's; that she is not in it at all counts as 1.
-    stranger = (1 - _INSIDE) / _INSIDE * rows * np.exp(np.clip(-top, -600.0, 600.0))
-    mass = mass + stranger[:, None] * before
+    """The value with the most votes, including those of the prior, and its share of all votes."""
+    mass = channel.origins(votes, prior)
+    # Scores are log-likelihood ratios; a target who is not in the release has a ratio of 1 with every row.
+    odds = (1 - _MEMBERSHIP_PRIOR) / _MEMBERSHIP_PRIOR
+    absent = odds * rows * np.exp(np.clip(-top, -600.0, 600.0))
+    mass = mass + absent[:, None] * prior
     close = votes_within(mass, np.arange(len(channel.values)), windows)
     best = close.argmax(axis=1)
     return best, close[np.arange(len(best)), best] / mass.sum(axis=1)
@@ -167,7 +168,7 @@ def _decided(
 @njit(cache=True, parallel=True)
 def _votes(
     table: Singles,
-    moves: Singles,
+    normal: Singles,
     tied: Ints,
     excess: Singles,
     known: Ints,
@@ -176,7 +177,7 @@ def _votes(
     width: int,
     far: float,
 ) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
-    """For each person the rows' likelihoods summed by their secret, over that of the likeliest row, and its log."""
+    """For each target the likelihoods summed by sensitive value, relative to the most likely row, and its log."""
     rows = len(seen)
     votes = np.zeros((len(known), width))
     top = np.zeros(len(known))
@@ -185,7 +186,7 @@ def _votes(
         best = -1e300
         for first in range(0, rows, PIECE):
             count = min(PIECE, rows - first)
-            fill(scores, table, moves, tied, excess, known[index], seen, first, count, best - far)
+            fill(scores, table, normal, tied, excess, known[index], seen, first, count, best - far)
             for place in range(count):
                 code = codes[first + place]
                 if code < 0:

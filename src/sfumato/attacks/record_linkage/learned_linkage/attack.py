@@ -112,19 +112,19 @@ class LearnedLinkage(Linking):
             near = nearest(targets @ turn, released @ turn, rng.generator, progress, "learned linkage")
             return Guesses.of_rows(near.row, 1 / near.ties, {"taught": len(known)}, tried=len(near.row))
         check_deadline(progress)
-        lesson = self._lesson(known, _Rows.of(together.released), rows, rng, progress)
-        row, ties = lesson.link(targets, rng, progress)
+        learned = self._learn(known, _Rows.of(together.released), rows, rng, progress)
+        row, ties = learned.link(targets, rng, progress)
         credit = np.zeros(len(together.names))
-        np.add.at(credit, [together.names.index(name) for name in together.column], lesson.credit)
+        np.add.at(credit, [together.names.index(name) for name in together.column], learned.credit)
         detail = {
             "taught": len(known),
             "columns": {name: float(value) for name, value in zip(together.names, credit, strict=True)},
-            **lesson.detail,
-            **_meaning(lesson.form, lesson.theta, together.column),
+            **learned.detail,
+            **_meaning(learned.form, learned.theta, together.column),
         }
         return Guesses.of_rows(row, 1 / np.maximum(ties, 1), detail, tried=len(row))
 
-    def _lesson(self, known: Floats, released: _Rows, rows: Ints, rng: Rng, progress: Progress) -> _Lesson:
+    def _learn(self, known: Floats, released: _Rows, rows: Ints, rng: Rng, progress: Progress) -> _LearnedDistance:
         width = known.shape[1]
         if self.distance == "choquet" and self.additive is None and width > 8:
             raise NotApplicable(
@@ -140,20 +140,20 @@ class LearnedLinkage(Linking):
         gap = known - released.points[truth]
         variance = gap.var(axis=0)
         begin = (1 / np.maximum(variance, 1e-9 * variance.max()),) if variance.max() > 0 else ()
-        lesson = self._taught(
+        learned = self._fit(
             Form(shape="weighted", width=width), np.ones(width), known, released, truth, begin, draw, progress
         )
         if self.distance == "weighted":
-            return self._proven(lesson, progress) if self.proof > 0 else lesson
+            return self._proven(learned, progress) if self.proof > 0 else learned
         assert self.distance != "mahalanobis"
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
-        starts = [form.from_weights(lesson.theta)]
+        starts = [form.from_weights(learned.theta)]
         if self.distance == "bilinear" and len(gap) > 1:  # one person has no covariance
             inverse = np.linalg.pinv(np.atleast_2d(np.cov(gap, rowvar=False)) + 1e-9 * np.eye(width))
             starts.append(inverse[np.triu_indices(width)].astype(np.float64))
-        return self._taught(form, lesson.theta, known, released, truth, tuple(starts), draw, progress)
+        return self._fit(form, learned.theta, known, released, truth, tuple(starts), draw, progress)
 
-    def _taught(
+    def _fit(
         self,
         form: Form,
         weights: Floats,
@@ -163,21 +163,21 @@ class LearnedLinkage(Linking):
         starts: tuple[Floats, ...],
         draw: np.random.Generator,
         progress: Progress,
-    ) -> _Lesson:
-        """The best distance of a family, choosing among the rows that are nearest by ``weights``."""
-        # The same few rows are looked at when learning and when linking; memory says how many they can be.
+    ) -> _LearnedDistance:
+        """Fit a distance of the family, among the rows that are nearest by ``weights``."""
+        # The same near rows are used for learning and for linking; memory limits their number.
         reach = int(np.clip(_NUMBERS // (len(known) * len(form.plain)), 40, _NEAR))
         pool = released.near(known, weights, reach, progress)
         if pool is not None and len(pool) < len(known):
-            raise OutOfTime("Stopped: time was up before a distance had been learned.", fix="Allow more time.")
+            raise OutOfTime("Stopped: time was up before a distance was learned.", fix="Allow more time.")
         problem = LinkageProblem.of(form, known, released.points, truth, pool=pool)
         check_deadline(progress)
-        # What is learned by half time is linked with in the other half.
-        found = learn(form, problem, draw, starts=starts, progress=split_deadline(progress, 2))
-        return _Lesson(
+        # Half of the time is for learning, half for linking.
+        fit = learn(form, problem, draw, starts=starts, progress=split_deadline(progress, 2))
+        return _LearnedDistance(
             form=form,
-            theta=found.theta,
-            linked=found.linked,
+            theta=fit.theta,
+            linked=fit.linked,
             people=len(known),
             problem=problem,
             released=released,
@@ -185,25 +185,25 @@ class LearnedLinkage(Linking):
             reach=reach,
         )
 
-    def _proven(self, lesson: _Lesson, progress: Progress) -> _Lesson:
+    def _proven(self, learned: _LearnedDistance, progress: Progress) -> _LearnedDistance:
         seconds = seconds_left(split_deadline(progress, 2), self.proof)
-        proof = proven_weights(lesson.problem, known=lesson.linked, seconds=seconds)
+        proof = proven_weights(learned.problem, known=learned.linked, seconds=seconds)
         if proof is None:
-            return lesson
-        if proof.linked >= lesson.linked:
-            lesson = replace(lesson, theta=proof.weights, linked=proof.linked)
-        return replace(lesson, more={"bound": proof.bound / lesson.people, "proven": proof.optimal})
+            return learned
+        if proof.linked >= learned.linked:
+            learned = replace(learned, theta=proof.weights, linked=proof.linked)
+        return replace(learned, more={"bound": proof.bound / learned.people, "proven": proof.optimal})
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
-    """The release: its distinct rows as points, and which rows stand at each."""
+    """The release: its distinct rows as points, and the rows at each point."""
 
     points: Floats
     order: Ints
     starts: Ints
     place: Ints
-    """Per release row, the number of its point."""
+    """The point number of each release row."""
 
     @classmethod
     def of(cls, released: Floats) -> _Rows:
@@ -213,7 +213,7 @@ class _Rows:
         return cls(points=points, order=order, starts=starts, place=place)
 
     def near(self, people: Floats, weights: Floats, count: int, progress: Progress) -> Ints | None:
-        """In a large release the ``count`` points nearest to each person; None in a small one: all are looked at."""
+        """The ``count`` nearest points of each person; None in a small release, where all points are considered."""
         if len(self.points) <= 4 * count:
             return None
         scale = np.sqrt(np.maximum(weights, 0.0) / max(float(weights.max()), 1e-300))
@@ -221,21 +221,21 @@ class _Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Lesson:
-    """What was learned, and the release to use it on."""
+class _LearnedDistance:
+    """A learned distance, and the release to link with."""
 
     form: Form
     theta: Floats
     linked: int
-    """People linked of those taught."""
+    """Number of known people that the distance links."""
     people: int
-    """People taught."""
+    """Number of known people."""
     problem: LinkageProblem
     released: _Rows
     weights: Floats
-    """Of the weighted mean by which near rows are looked up."""
+    """Weights of the weighted mean that selects near rows."""
     reach: int
-    """How many of them are looked at."""
+    """Number of near rows considered per target."""
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -247,7 +247,7 @@ class _Lesson:
         return {**self.more, "linked_taught": self.linked / self.people}
 
     def link(self, targets: Floats, rng: Rng, progress: Progress) -> tuple[Ints, Ints]:
-        """The nearest row under the learned distance; equally near ones are chosen among at random."""
+        """The nearest row under the learned distance, with ties broken at random."""
         points, order, starts = self.released.points, self.released.order, self.released.starts
         sizes = np.diff(starts)
         draw = rng.child("ties").generator
@@ -298,7 +298,7 @@ def _whitening(gap: Floats) -> Floats:
 
 
 def _meaning(form: Form, theta: Floats, columns: tuple[str, ...]) -> dict[str, Any]:
-    """The parameters in words of columns: which of them give people away."""
+    """The parameters by column names."""
     names = list(dict.fromkeys(columns))
     if len(names) != len(columns):
         names = [f"{name} {number}" for number, name in enumerate(columns)]

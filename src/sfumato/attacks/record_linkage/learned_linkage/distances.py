@@ -1,7 +1,7 @@
 """Families of distances that are linear in their parameters: d = θ·φ(a − b).
 
-The weighted mean of squared differences, ordered weights (OWA), the Choquet integral over a fuzzy measure, and the
-symmetric bilinear form. What a family may be is written as constraints on θ, and as generators of it.
+The weighted mean of squared differences, ordered weighted averages (OWA), the Choquet integral over a fuzzy measure,
+and the symmetric bilinear form. Each family is given by constraints on θ and by generators.
 
 Reference: Abril, D., Navarro-Arribas, G., Torra, V. (2012). Choquet integral for record linkage. Annals of Operations
 Research 195. doi:10.1007/s10479-011-0989-x
@@ -34,7 +34,7 @@ class Form:
     """For the bilinear form: keep the matrix positive semi-definite, so that distances are never negative."""
 
     def features(self, gap: Floats) -> Floats:
-        """φ of differences, along the last axis."""
+        """Features φ of differences, along the last axis."""
         square = gap * gap
         match self.shape:
             case "weighted":
@@ -51,11 +51,11 @@ class Form:
                 order = np.argsort(square, axis=-1)
                 rising = np.take_along_axis(square, order, axis=-1)
                 steps = np.diff(rising, axis=-1, prepend=0.0)
-                # The columns from place i on, as a set: the bits of those not yet passed.
+                # The set of columns from position i on, as bits.
                 bits = np.cumsum((1 << order)[..., ::-1], axis=-1)[..., ::-1]
-                found = np.zeros((*gap.shape[:-1], (1 << self.width) - 1))
-                np.put_along_axis(found, bits - 1, steps, axis=-1)
-                return found
+                features = np.zeros((*gap.shape[:-1], (1 << self.width) - 1))
+                np.put_along_axis(features, bits - 1, steps, axis=-1)
+                return features
             case _:  # pragma: no cover - a new shape needs its features here
                 assert_never(self.shape)
 
@@ -78,14 +78,14 @@ class Form:
 
     @property
     def diagonal(self) -> npt.NDArray[np.bool_]:
-        """For the bilinear form: which parameters stand on the diagonal of its matrix."""
+        """For the bilinear form: which parameters are on the diagonal of its matrix."""
         left, right = np.triu_indices(self.width)
-        found: npt.NDArray[np.bool_] = left == right
-        return found
+        on_diagonal: npt.NDArray[np.bool_] = left == right
+        return on_diagonal
 
     @property
     def shares(self) -> Floats:
-        """Per parameter, how much of it each column answers for; a parameter of several columns is split evenly."""
+        """The share of each column in each parameter; a parameter of several columns is split evenly."""
         match self.shape:
             case "weighted":
                 return np.eye(self.width)
@@ -123,7 +123,7 @@ class Form:
 
     @property
     def constraints(self) -> Floats:
-        """Rows g with g·θ ≥ 0: weights are not negative, measures grow with the set."""
+        """Rows g with g·θ ≥ 0: weights are non-negative, measures are monotone."""
         match self.shape:
             case "weighted" | "owa":
                 return np.eye(self.width)
@@ -136,11 +136,11 @@ class Form:
 
     @property
     def generators(self) -> Floats:
-        """Rows any non-negative combination of which is in the family: what a search may add without a second look.
+        """Rows whose non-negative combinations are all in the family.
 
-        For the Choquet integral these are the smallest and the largest difference over every set of columns (over one
-        column: that difference itself). Sums of them reach the weighted mean, interactions of both signs, and most
-        monotone measures; the rest is left to the line search. None for the bilinear form, which has no constraints.
+        For the Choquet integral these are the minimum and the maximum of the differences over every set of columns.
+        Their combinations include the weighted mean, interactions of both signs and most monotone measures; the line
+        search reaches the rest. Empty for the bilinear form, which has no constraints.
         """
         match self.shape:
             case "weighted" | "owa" | "bilinear":
@@ -187,8 +187,8 @@ class Form:
 
 def matrix_of(theta: Floats, width: int) -> Floats:
     """The symmetric matrix of a bilinear form's parameters."""
-    found = np.zeros((width, width))
+    matrix = np.zeros((width, width))
     left, right = np.triu_indices(width)
-    found[left, right] = theta
-    found[right, left] = theta
-    return found
+    matrix[left, right] = theta
+    matrix[right, left] = theta
+    return matrix

@@ -1,10 +1,10 @@
-"""The distance that links most: every distance that is linear in its parameters, fitted by one solver.
+"""Fit a distance that links the most people, for all families that are linear in their parameters.
 
-A distance d = θ·φ(a − b) links a person correctly when her true row is nearer than every other row, that is when
-θ·(φ(a − b') − φ(a − b)) > 0 for all other rows b'. The solver maximizes the number of people linked: a smooth margin
-loss on the hardest competitors gives a start, a linear program that gives up on as few people as it can goes on from
-there (:mod:`sfumato.attacks.record_linkage.learned_linkage.lp_relaxation`), then exact line searches count. Along a
-line through θ each person is linked on one interval, so the best point of the line is where most intervals overlap.
+A distance d = θ·φ(a − b) links a person correctly if their true row is nearer than every other row, that is if
+θ·(φ(a − b') − φ(a − b)) > 0 for all other rows b'. The solver maximizes the number of linked people: a smooth margin
+loss on the hardest competitors gives a start, an LP relaxation
+(:mod:`sfumato.attacks.record_linkage.learned_linkage.lp_relaxation`) improves it, and exact line searches finish. Along
+a line through θ each person is linked on one interval, so the best point is where most intervals overlap.
 
 Reference: Abril, D., Navarro-Arribas, G., Torra, V. (2012). Improving record linkage with supervised learning for
 disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.05.001
@@ -21,11 +21,11 @@ from numba import njit
 from scipy.optimize import minimize, nnls
 
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
-from sfumato.attacks.record_linkage.learned_linkage.lp_relaxation import elastic
+from sfumato.attacks.record_linkage.learned_linkage.lp_relaxation import lp_relaxation
 from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress, Tick
 
-__all__ = ["Lesson", "LinkageProblem", "learn"]
+__all__ = ["Fit", "LinkageProblem", "learn"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class LinkageProblem:
-    """People whose rows are known, and for each the feature differences to the rows that compete with the true one."""
+    """People with known rows, and the feature differences of the competing rows from the true one."""
 
     gaps: Floats
     """One row per competitor: φ(a − b') − φ(a − b)."""
@@ -54,24 +54,24 @@ class LinkageProblem:
         *,
         pool: Ints | None = None,
     ) -> LinkageProblem:
-        """``truth``: the place among ``rows`` (distinct points) of each person's own.
+        """``truth`` is the position of each person's own row among ``rows`` (distinct points).
 
-        All rows compete, or those of ``pool``, which has the places of a few near rows per person: the rows that are
-        looked at when linking. Who is not in her own pool cannot be linked, and is left out.
+        All rows compete, or those of ``pool``: the positions of a few near rows per person, which are also the rows
+        considered when linking. A person whose true row is not in their pool cannot be linked and is left out.
         """
-        found, starts = [np.empty((0, len(form.plain)))], [0]
+        gaps, starts = [np.empty((0, len(form.plain)))], [0]
         every = np.arange(len(rows))
         for number, (person, own) in enumerate(zip(known, truth, strict=True)):
-            rivals = every if pool is None else pool[number]
-            if pool is not None and own not in rivals:
+            competitors = every if pool is None else pool[number]
+            if pool is not None and own not in competitors:
                 continue
-            gap = rows[rivals[rivals != own]] - person
-            found.append(form.features(gap) - form.features(rows[own] - person))
+            gap = rows[competitors[competitors != own]] - person
+            gaps.append(form.features(gap) - form.features(rows[own] - person))
             starts.append(starts[-1] + len(gap))
-        return cls(gaps=np.ascontiguousarray(np.vstack(found)), starts=np.array(starts, dtype=np.int64))
+        return cls(gaps=np.ascontiguousarray(np.vstack(gaps)), starts=np.array(starts, dtype=np.int64))
 
     def margins(self, theta: Floats) -> Floats:
-        """Per person, how much nearer the true row is than the next."""
+        """The margin of each person: how much nearer the true row is than the nearest competitor."""
         if len(self.gaps) == 0:
             return np.full(self.people, np.inf)
         least: Floats = np.minimum.reduceat(self.gaps @ theta, self.starts[:-1])
@@ -81,38 +81,38 @@ class LinkageProblem:
         return int((self.margins(theta) > 0).sum())
 
     def nearest(self, theta: Floats, count: int) -> Ints:
-        """The places of each person's ``count`` nearest competitors under ``theta``."""
+        """The positions of each person's ``count`` nearest competitors under ``theta``."""
         return _smallest(self.gaps @ theta, self.starts, count)[0]
 
     def owner(self, places: Ints) -> Ints:
-        """Whose competitors stand at these places."""
+        """The person of each of these competitor positions."""
         return np.searchsorted(self.starts, places, side="right") - 1
 
     def credit(self, form: Form, theta: Floats) -> Floats:
-        """Per column, its share in what keeps the nearest wrong row away from the people linked under ``theta``.
+        """The share of each column in the margins of the people linked under ``theta``.
 
-        The margin of a linked person is a sum over parameters, and so over columns; shares add up to one. A column that
-        pulls wrong rows nearer has a share of nothing.
+        The margin of a linked person is a sum over parameters, and so over columns; shares sum to one. A column with a
+        negative contribution has a share of zero.
         """
         if len(self.gaps) == 0:
             return np.full(form.width, 1 / form.width)
         score = self.gaps @ theta
         worst = _argmin(score, self.starts)
-        held = worst[score[worst] > 0]
-        relative = self.gaps[held] * theta / score[held, None]
-        parts = np.maximum(np.median(relative @ form.shares, axis=0) if len(held) else np.zeros(form.width), 0.0)
-        found: Floats = parts / parts.sum() if parts.sum() > 0 else np.full(form.width, 1 / form.width)
-        return found
+        linked = worst[score[worst] > 0]
+        relative = self.gaps[linked] * theta / score[linked, None]
+        parts = np.maximum(np.median(relative @ form.shares, axis=0) if len(linked) else np.zeros(form.width), 0.0)
+        credit: Floats = parts / parts.sum() if parts.sum() > 0 else np.full(form.width, 1 / form.width)
+        return credit
 
     def hardest(self, theta: Floats, count: int) -> LinkageProblem:
-        """Only each person's ``count`` nearest competitors under ``theta``."""
+        """The problem with only the ``count`` nearest competitors of each person under ``theta``."""
         kept, starts = _smallest(self.gaps @ theta, self.starts, count)
         return replace(self, gaps=self.gaps[kept], starts=starts)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lesson:
-    """Parameters, and how many of the people they were learned from they link."""
+class Fit:
+    """Learned parameters, and the number of people they link."""
 
     theta: Floats
     linked: int
@@ -126,44 +126,45 @@ def learn(
     starts: tuple[Floats, ...] = (),
     patience: int | None = None,
     progress: Progress = SILENT,
-) -> Lesson:
-    """Maximize the number of people linked; never worse than any of the ``starts`` or the plain distance.
+) -> Fit:
+    """Maximize the number of linked people; never worse than any of the ``starts`` or the plain distance.
 
-    After ``patience`` line searches without a gain it stops; when left out, the more the family has to offer the more.
-    When time is up, it is the best of the stages that were done.
+    The search stops after ``patience`` line searches without a gain; if omitted, it grows with the size of the family.
+    If time is up, the best result so far is returned.
     """
     if len(problem.gaps) == 0:
-        return Lesson(theta=starts[0] if starts else form.plain, linked=problem.people)
+        return Fit(theta=starts[0] if starts else form.plain, linked=problem.people)
     best = max(((start, problem.linked(start)) for start in (form.plain, *starts)), key=lambda pair: pair[1])
     candidates = [start / np.linalg.norm(start) for start in (form.plain, *starts)]
     constraints, generators = form.constraints, form.generators
     patience = 60 + 4 * len(generators) if patience is None else patience
-    found = Lesson(theta=best[0], linked=best[1])
+    best_fit = Fit(theta=best[0], linked=best[1])
     with suppress(OutOfTime), progress.task("learning a distance", None) as tick:
         for start in candidates:
             tick(0)
             smooth = _descend(generators, problem, start)
             if (constraints @ smooth >= -1e-12).all() and _definite(form, smooth):
                 linked = problem.linked(smooth)
-                if linked >= found.linked:
-                    found = Lesson(theta=smooth, linked=linked)
-        found = _climb(form, problem, found.theta / np.linalg.norm(found.theta), patience, draw, tick)
+                if linked >= best_fit.linked:
+                    best_fit = Fit(theta=smooth, linked=linked)
+        best_fit = _climb(form, problem, best_fit.theta / np.linalg.norm(best_fit.theta), patience, draw, tick)
         for near in (False, True) if not form.definite else ():
-            if found.linked < problem.people:
-                theta = elastic(form, problem, found.theta, near=near, progress=progress)
-                found = max(found, _climb(form, problem, theta, patience, draw, tick), key=lambda lesson: lesson.linked)
-    return found
+            if best_fit.linked < problem.people:
+                theta = lp_relaxation(form, problem, best_fit.theta, near=near, progress=progress)
+                climbed = _climb(form, problem, theta, patience, draw, tick)
+                best_fit = max(best_fit, climbed, key=lambda fit: fit.linked)
+    return best_fit
 
 
 def _climb(
     form: Form, problem: LinkageProblem, theta: Floats, patience: int, draw: np.random.Generator, tick: Tick
-) -> Lesson:
-    """Line searches from ``theta`` on, each exact, until none of the last ``patience`` brought a gain."""
+) -> Fit:
+    """Exact line searches from ``theta`` on, until none of the last ``patience`` improved the result."""
     constraints, generators = form.constraints, form.generators
     linked = problem.linked(theta)
     idle = 0
     while idle < patience and linked < problem.people:
-        # Few competitors decide; a move that looks good among them is counted again among all before it is made.
+        # Search with few competitors; an improvement is verified with all competitors before it is accepted.
         tick(0)
         part = problem.hardest(theta, 40)
         score = part.gaps @ theta
@@ -184,13 +185,13 @@ def _climb(
             if reached > linked or (reached == linked and not sideways):
                 theta, linked, sideways = moved / size, reached, reached == linked
                 score = part.gaps @ theta
-    return Lesson(theta=theta, linked=linked)
+    return Fit(theta=theta, linked=linked)
 
 
 def _descend(generators: Floats, problem: LinkageProblem, start: Floats) -> Floats:
-    """A smooth loss on softened margins, sharper and sharper; scale does not matter, so the norm is divided out.
+    """Minimize a smooth loss of soft margins with increasing sharpness, invariant to the norm of θ.
 
-    Where the family has generators, their shares are what is fitted, and kept from being negative.
+    If the family has generators, their non-negative coefficients are fitted.
     """
     theta = start
     share = nnls(generators.T, start)[0] if len(generators) else start
@@ -200,8 +201,8 @@ def _descend(generators: Floats, problem: LinkageProblem, start: Floats) -> Floa
             part = replace(part, gaps=part.gaps @ generators.T)
         share = _fitted(part, share / np.linalg.norm(share), sharpness, bounded=len(generators) > 0)
         theta = share @ generators if len(generators) else share
-    found: Floats = theta / np.linalg.norm(theta)
-    return found
+    unit: Floats = theta / np.linalg.norm(theta)
+    return unit
 
 
 def _fitted(part: LinkageProblem, start: Floats, sharpness: float, *, bounded: bool) -> Floats:
@@ -216,8 +217,8 @@ def _fitted(part: LinkageProblem, start: Floats, sharpness: float, *, bounded: b
         return value, (slope - unit * (unit @ slope)) / size
 
     bounds = [(0.0, None)] * len(start) if bounded else None
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
-    return found if np.isfinite(found).all() and np.linalg.norm(found) > 0 else start
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
+    return solution if np.isfinite(solution).all() and np.linalg.norm(solution) > 0 else start
 
 
 @njit(cache=True)
@@ -235,7 +236,7 @@ def _softened(score: Floats, starts: Ints) -> tuple[float, Floats]:  # pragma: n
             weight[place] = np.exp(lowest - score[place])
             mass += weight[place]
         value = np.log(mass) - lowest
-        # A loss that saturates: people who cannot be linked must not outvote those who can.
+        # The loss saturates, so that people who cannot be linked do not dominate.
         total += value / (1 + value)
         slope = 1 / ((1 + value) * (1 + value))
         for place in range(start, stop):
@@ -247,29 +248,29 @@ def _directions(problem: LinkageProblem, theta: Floats, generators: Floats, draw
     score = problem.gaps @ theta
     worst = _argmin(score, problem.starts)
     margin = score[worst]
-    found = []
+    directions = []
     for share in (0.02, 0.1, 0.3):
         lost = margin[margin <= 0]
         if len(lost) == 0:
             break
         reach = np.quantile(-lost, share) + 1e-12
         weight = np.exp(-np.abs(margin) / reach)
-        found.append(weight @ problem.gaps[worst])
-    # One person at a time, those nearest to being linked first.
+        directions.append(weight @ problem.gaps[worst])
+    # Directions towards single people, those closest to being linked first.
     near = np.argsort(np.where(margin <= 0, -margin, np.inf))[:4]
-    found.extend(problem.gaps[worst[person]] for person in near if margin[person] <= 0)
+    directions.extend(problem.gaps[worst[person]] for person in near if margin[person] <= 0)
     axes = draw.permutation(len(theta))[:4]
-    found.extend(np.eye(len(theta))[axis] for axis in axes)
-    found.extend(draw.normal(size=(3, len(theta))) * (np.abs(theta) + 0.05))
+    directions.extend(np.eye(len(theta))[axis] for axis in axes)
+    directions.extend(draw.normal(size=(3, len(theta))) * (np.abs(theta) + 0.05))
     if len(generators) > len(theta):
-        # Steps that the constraints of a measure leave open where those above are blocked at once.
+        # Directions that stay feasible where the constraints of a measure block those above.
         some = draw.permutation(len(generators))[:8]
-        found.extend(generators[some])
-        found.extend(generators[some[:4]] - generators[np.roll(some, 1)[:4]])
-        found.append((draw.exponential(size=len(some)) * draw.choice([-1.0, 1.0], len(some))) @ generators[some])
+        directions.extend(generators[some])
+        directions.extend(generators[some[:4]] - generators[np.roll(some, 1)[:4]])
+        directions.append((draw.exponential(size=len(some)) * draw.choice([-1.0, 1.0], len(some))) @ generators[some])
         pull = generators @ (np.exp(-np.abs(margin) / (np.median(np.abs(margin)) + 1e-12)) @ problem.gaps[worst])
-        found.append(np.maximum(pull, 0.0) @ generators)
-    return [direction / np.linalg.norm(direction) for direction in found if np.linalg.norm(direction) > 0]
+        directions.append(np.maximum(pull, 0.0) @ generators)
+    return [direction / np.linalg.norm(direction) for direction in directions if np.linalg.norm(direction) > 0]
 
 
 @njit(cache=True)
@@ -292,13 +293,13 @@ def _smallest(score: Floats, starts: Ints, count: int) -> tuple[Ints, Ints]:  # 
 
 @njit(cache=True)
 def _argmin(score: Floats, starts: Ints) -> Ints:  # pragma: no cover - compiled
-    found = np.empty(len(starts) - 1, dtype=np.int64)
+    lowest = np.empty(len(starts) - 1, dtype=np.int64)
     for person in range(len(starts) - 1):
-        found[person] = starts[person]
+        lowest[person] = starts[person]
         for place in range(starts[person], starts[person + 1]):
-            if score[place] < score[found[person]]:
-                found[person] = place
-    return found
+            if score[place] < score[lowest[person]]:
+                lowest[person] = place
+    return lowest
 
 
 def _definite(form: Form, theta: Floats) -> bool:
@@ -306,7 +307,7 @@ def _definite(form: Form, theta: Floats) -> bool:
 
 
 def _range(form: Form, constraints: Floats, theta: Floats, direction: Floats) -> tuple[float, float]:
-    """How far one may go along a direction, back and forth, without leaving the family."""
+    """The feasible range of steps along a direction."""
     low, high = -np.inf, np.inf
     if len(constraints):
         here, there = np.maximum(constraints @ theta, 0.0), constraints @ direction
@@ -330,7 +331,7 @@ def _range(form: Form, constraints: Floats, theta: Floats, direction: Floats) ->
 def _line(
     score: Floats, slope: Floats, starts: Ints, low: float, high: float
 ) -> tuple[float, int]:  # pragma: no cover - compiled
-    """The step with most people linked: each is linked on one interval; sweep over their ends."""
+    """The step that links the most people: each is linked on one interval; sweep over the interval ends."""
     people = len(starts) - 1
     first, last = np.empty(people), np.empty(people)
     count = 0

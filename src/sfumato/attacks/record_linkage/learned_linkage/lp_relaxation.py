@@ -1,10 +1,9 @@
-"""Which people can be linked together: a linear program that gives up on as few as it can.
+"""LP relaxation of the linkage problem: link as many people as possible.
 
-To link as many people as possible is to satisfy as many sets of inequalities θ·gap > 0 as possible, which is hard. The
-elastic program lets each person miss hers by s ≥ 0 and makes the weighted sum of misses small; people missed by much
-are then given less weight, so that they stop holding back the others, and the program is solved again. Each time the
-competitors that turned out nearest join in, so that few of them are ever in the program. On small extracts this finds
-what the mixed-integer program proves to be the most.
+Linking the most people means satisfying the most sets of inequalities θ·gap > 0, which is NP-hard. The relaxation
+allows each person a violation s ≥ 0 and minimizes the weighted sum of violations. Then people with large violations get
+less weight, and the program is solved again. In each round the nearest competitors are added, so that the program stays
+small. On small extracts it reaches the optimum that the mixed-integer program proves.
 
 Reference: Candès, E. J., Wakin, M. B., Boyd, S. P. (2008). Enhancing sparsity by reweighted l1 minimization. Journal of
 Fourier Analysis and Applications 14. doi:10.1007/s00041-008-9045-x
@@ -24,28 +23,28 @@ from sfumato.progress import SILENT, Progress
 if TYPE_CHECKING:
     from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem
 
-__all__ = ["elastic"]
+__all__ = ["lp_relaxation"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _MARGIN = 1e-4
-"""How much nearer the true row has to be, as a share of the largest feature difference."""
+"""Required margin of the true row, as a share of the largest feature difference."""
 _ROUNDS = 8
 _COMPETITORS = 6
-"""So many of each person's nearest competitors join the program in each round."""
+"""Number of nearest competitors per person that are added in each round."""
 _PEOPLE = 400
-"""So many people, those nearest to being linked or lost, bring their competitors into the program in each round."""
+"""Number of people, those with the smallest absolute margins, whose competitors are added in each round."""
 _SIZE = 1_000_000
-"""Programs with more numbers than this are left alone: they would take longer than they are worth."""
+"""Maximum number of coefficients; larger programs take too long."""
 _SECONDS = 2.0
-"""For one program, at most."""
+"""Time limit of one program."""
 
 
-def elastic(
+def lp_relaxation(
     form: Form, problem: LinkageProblem, theta: Floats, *, near: bool = False, progress: Progress = SILENT
 ) -> Floats:
-    """Parameters that link many people; the starting weights are equal or, ``near`` theta, by what it misses."""
+    """Parameters that link many people; initial weights are equal or, with ``near``, by the violations of ``theta``."""
     best, linked = theta, -1
     generators = form.generators
     weight = np.ones(problem.people)
@@ -75,10 +74,10 @@ def elastic(
         if not np.linalg.norm(theta) > 0:
             break
         theta = theta / np.linalg.norm(theta)
-        found = problem.linked(theta)
-        idle = 0 if found > linked else idle + 1
-        if found > linked:
-            best, linked = theta, found
+        count = problem.linked(theta)
+        idle = 0 if count > linked else idle + 1
+        if count > linked:
+            best, linked = theta, count
         weight[people] = 1 / (missed + 10 * _MARGIN)
         weight[people] /= weight[people].max()
     return best
@@ -87,7 +86,7 @@ def elastic(
 def _program(
     gaps: Floats, owner: Ints, weight: Floats, diagonal: npt.NDArray[np.bool_] | None, seconds: float
 ) -> tuple[Floats, Floats] | None:
-    """Shares that are not negative and add up to one; for the bilinear form any matrix of trace one, within bounds."""
+    """Non-negative shares that sum to one; for the bilinear form a matrix with trace one, within bounds."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_matrix, hstack
 

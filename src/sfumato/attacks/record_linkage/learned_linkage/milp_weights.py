@@ -1,8 +1,8 @@
-"""The weighted mean that links most, proven by a mixed-integer program.
+"""The weighted mean that links the most people, with a proof of optimality by a mixed-integer program.
 
-One binary per person says that she is given up; every competitor of a person who is not must stay farther than her true
-row. Competitors that another one beats in every column are left out, and each constraint has the smallest big-M that
-its numbers allow. Solved by HiGHS as shipped with SciPy.
+A binary variable per person says that they are not linked. For all others, every competitor must be farther than the
+true row. Dominated competitors are dropped, and each constraint has the smallest possible big-M. Solved by HiGHS as
+shipped with SciPy.
 
 Reference: Abril, D., Navarro-Arribas, G., Torra, V. (2012). doi:10.1016/j.inffus.2011.05.001
 """
@@ -21,12 +21,12 @@ __all__ = ["Proof", "proven_weights"]
 Floats = npt.NDArray[np.float64]
 
 _MARGIN = 1e-6
-"""Nearer means nearer by this much: solvers work with tolerances."""
+"""Required margin, because solvers have tolerances."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """Weights, how many people they link, and how many any weights could."""
+    """Weights, the number of people they link, and an upper bound for all weights."""
 
     weights: Floats
     linked: int
@@ -35,7 +35,7 @@ class Proof:
 
 
 def proven_weights(problem: LinkageProblem, *, known: int, seconds: float = 60.0) -> Proof | None:
-    """Weights that link at least ``known`` people, with the bound reached in the time; None when none was found."""
+    """Weights that link at least ``known`` people, with the bound reached in time; None if none were found."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_matrix
 
@@ -75,15 +75,15 @@ def proven_weights(problem: LinkageProblem, *, known: int, seconds: float = 60.0
         shape=(count, columns + open_people),
     ).tocsr()
     total = np.concatenate([np.ones(columns), np.zeros(open_people)])
-    given_up = np.concatenate([np.zeros(columns), np.ones(open_people)])
+    unlinked = np.concatenate([np.zeros(columns), np.ones(open_people)])
     result = milp(
-        c=given_up,
+        c=unlinked,
         constraints=[
             LinearConstraint(matrix, lb=_MARGIN / scale.ravel()),
             LinearConstraint(total[None, :], 1, 1),
-            LinearConstraint(given_up[None, :], -np.inf, open_people - max(0, known - certain)),
+            LinearConstraint(unlinked[None, :], -np.inf, open_people - max(0, known - certain)),
         ],
-        integrality=given_up,
+        integrality=unlinked,
         bounds=Bounds(0, 1),
         options={"time_limit": seconds},
     )
@@ -96,7 +96,7 @@ def proven_weights(problem: LinkageProblem, *, known: int, seconds: float = 60.0
 
 
 def _minimal(gaps: Floats) -> Floats:
-    """Competitors that no other competitor beats in every column."""
+    """Competitors that no other competitor dominates."""
     order = np.argsort(gaps.sum(axis=1), kind="stable")
     kept: list[Floats] = []
     for row in gaps[order]:

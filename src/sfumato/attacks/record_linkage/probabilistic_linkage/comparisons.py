@@ -1,7 +1,7 @@
-"""The columns two files are compared on: numbers by distance, categories by whether they fit, names by likeness.
+"""Comparison levels of columns: numbers by distance, categories by matching, names by string similarity.
 
-What is made here is the same for every engine that weighs the comparisons. Levels count from 0 (the values agree) up;
-the number after the last one means that a value is unknown and the column says nothing of the pair.
+The comparisons are the same for every engine. Levels count from 0 (agreement); the number after the last level means
+that a value is unknown and the column is no evidence for the pair.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Strings = Literal["exact", "similar"]
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """A column of numbers or dates in deviations of the release; NaN where nothing is known."""
+    """A column of numbers or dates, standardized by the release; NaN where unknown."""
 
     name: str
     known: Floats
@@ -42,19 +42,19 @@ class Numbers:
 
     @property
     def blank(self) -> bool:
-        """Whether a value is unknown anywhere."""
+        """Whether any value is unknown."""
         return bool(np.isnan(self.known).any() or np.isnan(self.released).any())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """A column of categories or names: for each known value the released ones that are not simply different."""
+    """A column of categories or names: for each known value the released values that do not simply disagree."""
 
     name: str
     known: Ints
-    """Per person, the number of her value."""
+    """The value number of each target."""
     released: Ints
-    """Per release row, the number of its value."""
+    """The value number of each release row."""
     starts: Ints
     """Where the released values of a known one start in ``fits``."""
     fits: Ints
@@ -62,11 +62,11 @@ class Labels:
     """The level of each pair in ``fits``; all other pairs have the last level."""
     levels: int
     labels: int
-    """How many released values there are."""
+    """The number of distinct released values."""
     vague: npt.NDArray[np.bool_]
-    """Released values that may stand for anything."""
+    """Released values that represent all values."""
     unsaid: npt.NDArray[np.bool_]
-    """Known values that are not known after all."""
+    """Known values that are blank and mean "unknown"."""
     text: tuple[pl.Series, pl.Series] | None = None
     """For names: the distinct known and released values, folded."""
 
@@ -78,7 +78,7 @@ class Labels:
 def comparable(
     view: View, names: list[str], strings: Strings | None, blocks: Blocks, progress: Progress = SILENT
 ) -> tuple[list[Numbers], list[Labels]]:
-    """The known columns that can tell rows apart, ready to be compared."""
+    """The known columns that distinguish rows, prepared for comparison."""
     near: list[Numbers] = []
     fitted: list[Labels] = []
     published = view.release.manifest.get("columns", {}) if view.transparent else {}
@@ -87,9 +87,9 @@ def comparable(
         numeric = known.dtype.is_numeric() or known.dtype.is_temporal()
         before, after = (numbers(known), numbers(released)) if numeric else (None, None)
         if before is not None and after is not None:
-            held = after[np.isfinite(after)]
-            if len(held) and (spread := float(held.std())) > 0:
-                middle = float(held.mean())
+            finite = after[np.isfinite(after)]
+            if len(finite) and (spread := float(finite.std())) > 0:
+                middle = float(finite.mean())
                 scaled = [np.where(np.isfinite(side), (side - middle) / spread, np.nan) for side in (before, after)]
                 near.append(Numbers(name=name, known=scaled[0], released=scaled[1]))
             continue
@@ -106,21 +106,21 @@ def comparable(
 
 
 def cuts(columns: list[Numbers], levels: int, nearest: float, draw: np.random.Generator) -> Floats:
-    """Per column the distances at which one level ends and the next begins, from the distances of random pairs.
+    """The distances that separate comparison levels, per column, from the distances of random pairs.
 
-    The nearest level holds the share ``nearest`` of random pairs, the farthest half of them, and the levels between
-    grow by one factor.
+    The nearest level contains the share ``nearest`` of random pairs, the farthest half of them, and the shares between
+    form a geometric sequence.
     """
     share = np.geomspace(nearest, max(0.5, nearest), levels - 1)
-    found = np.zeros((len(columns), levels - 1))
+    distances = np.zeros((len(columns), levels - 1))
     for place, column in enumerate(columns):
         count = min(200_000, 20 * max(len(column.known), len(column.released)))
         left, right = draw.integers(len(column.known), size=count), draw.integers(len(column.released), size=count)
         gap = np.abs(column.known[left] - column.released[right])
         gap = gap[np.isfinite(gap)]
         if len(gap):
-            found[place] = np.quantile(gap, share)
-    return found
+            distances[place] = np.quantile(gap, share)
+    return distances
 
 
 def _labels(
@@ -131,39 +131,40 @@ def _labels(
     blocks: Blocks | None,
     progress: Progress,
 ) -> Labels | None:
-    found = compare(known, released, declared, blanks_unknown=blanks_unknown)
-    if len(found.labels) < 2:
+    comparison = compare(known, released, declared, blanks_unknown=blanks_unknown)
+    if len(comparison.labels) < 2:
         return None
     levels = 2 if blocks is None else 2 + len(CUTS)
-    value = np.repeat(np.arange(len(found.values)), np.diff(found.starts))
-    fits, level = found.fits, np.zeros(len(found.fits), dtype=np.uint8)
-    # A suppressed cell may be anybody's, and a blank in an outside file anything: neither is evidence. A value that
-    # is missing in both files is.
-    vague = canonical(found.labels).is_in(list(ROOTS)).fill_null(True).to_numpy()
-    blank, hidden = found.values.is_null().to_numpy(), found.labels.is_null().to_numpy()
+    value = np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts))
+    fits, level = comparison.fits, np.zeros(len(comparison.fits), dtype=np.uint8)
+    # A suppressed cell and a blank in an external file are no evidence. A value that is missing in both files is.
+    vague = canonical(comparison.labels).is_in(list(ROOTS)).fill_null(True).to_numpy()
+    blank, hidden = comparison.values.is_null().to_numpy(), comparison.labels.is_null().to_numpy()
     text = None
     if blocks is not None:
-        near = similar_pairs(found.values, found.labels, found.known, found.released, blocks, progress)
+        near = similar_pairs(
+            comparison.values, comparison.labels, comparison.known, comparison.released, blocks, progress
+        )
         value, fits = np.concatenate([value, near[0]]), np.concatenate([fits, near[1]])
         level = np.concatenate([level, near[2]])
-        text = folded(found.values), folded(found.labels)
+        text = folded(comparison.values), folded(comparison.labels)
     unknown = (vague[fits] & ~(blank[value] & hidden[fits])) | (blank[value] & blanks_unknown)
     level[unknown] = levels
     order = np.lexsort((level, fits, value))
-    # A pair may stand twice, as fitting and as alike: the better level counts.
+    # A pair may occur twice, as matching and as similar: the better level counts.
     value, fits, level = value[order], fits[order], level[order]
-    pair = value * len(found.labels) + fits
+    pair = value * len(comparison.labels) + fits
     first = np.flatnonzero(np.diff(pair, prepend=-1))
     value, fits, level = value[first], fits[first], level[first]
     return Labels(
         name=known.name,
-        known=found.known,
-        released=found.released,
-        starts=np.searchsorted(value, np.arange(len(found.values) + 1)).astype(np.int64),
+        known=comparison.known,
+        released=comparison.released,
+        starts=np.searchsorted(value, np.arange(len(comparison.values) + 1)).astype(np.int64),
         fits=np.ascontiguousarray(fits),
         level=np.ascontiguousarray(level),
         levels=levels,
-        labels=len(found.labels),
+        labels=len(comparison.labels),
         vague=vague,
         unsaid=blank & blanks_unknown,
         text=text,

@@ -1,9 +1,8 @@
-"""Probabilistic record linkage: how much agreement in each column says that two records are one person's.
+"""The Fellegi–Sunter model of record linkage, estimated by expectation maximization.
 
-Every pair of a known and a released record falls into a pattern of comparison levels, which is one small number.
-Patterns are counted for some people; the probabilities of levels among true matches and among other pairs come from
-expectation maximization on the counts. Then the pattern of every pair is looked up in a table of weights. Pairs are
-never stored.
+Every pair of a known and a released record has a comparison pattern (one level per column), which is encoded as one
+number. Patterns are counted for a sample of targets; the probabilities of levels among matches (m) and non-matches (u)
+are estimated from the counts. Then the weight of every pair is looked up by its pattern. Pairs are never stored.
 
 Reference: Fellegi, I. P., Sunter, A. B. (1969). A theory for record linkage. Journal of the American Statistical
 Association 64. doi:10.1080/01621459.1969.10501049
@@ -29,47 +28,47 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-_PEOPLE = 4000
-_PAIRS = 20_000_000
-"""Weights are learned from at most so many people and pairs, but from a hundred people at least."""
+_MAX_TARGETS = 4000
+_MAX_PAIRS = 20_000_000
+"""Weights are estimated from at most this many targets and pairs, but from at least 100 targets."""
 _PARTS = 64
-"""Pieces of work for the threads."""
+"""Number of pieces of work for the threads."""
 _PORTION = 50_000_000
-"""So many pairs are compared, in a fraction of a second, before the clock is looked at."""
+"""Number of pairs compared, in a fraction of a second, between two checks of the deadline."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Patterns:
-    """Both files, laid out so that the pattern of a pair is quickly told. Release rows are sorted by block."""
+    """Both files in a layout for fast computation of patterns. Release rows are sorted by block."""
 
     blocks: Blocks
     known: Floats
     released: Floats
-    """One line per number column."""
+    """One row per numeric column."""
     cuts: Floats
     known_codes: Ints
     released_codes: npt.NDArray[np.int32]
-    """One line per label column; the labels of all columns are numbered through."""
+    """One row per label column; labels are numbered consecutively over all columns."""
     starts: Ints
     fits: npt.NDArray[np.int32]
     level: Bytes
-    """For each known value (of all label columns, numbered through) the labels that are not simply different."""
+    """For each known value (numbered consecutively over all label columns) the labels that do not simply disagree."""
     rest: Bytes
-    """The level of each label for values that it does not fit."""
+    """The level of each label for values that it does not match."""
     levels: Ints
-    """Levels per column, numbers first; an unknown value is one more where it occurs."""
+    """Number of levels per column, numbers first; plus one for unknown values where they occur."""
     blank: npt.NDArray[np.bool_]
     """Columns whose last level means "unknown"."""
 
     @property
     def stride(self) -> Ints:
-        """What one level of each column adds to the number of the pattern."""
+        """The contribution of one level of each column to the number of the pattern."""
         return np.cumprod(np.concatenate([[1], self.levels[:0:-1]]))[::-1].astype(np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Log of how much more likely each level is among matches than among other pairs."""
+    """Match weights: the logarithm of m / u for each level of each column."""
 
     weight: Floats
     matches: Floats
@@ -78,13 +77,13 @@ class Model:
 
     @property
     def bits(self) -> list[float]:
-        """What a look at each column tells about a true pair."""
+        """Expected evidence of each column for a true match, in bits."""
         gain = (self.matches * self.weight).sum(axis=1) / np.log(2)
         return [float(value) for value in gain]
 
 
 def patterns(near: list[Numbers], fitted: list[Labels], cuts: Floats, blocks: Blocks) -> Patterns:
-    """Lay out the columns: numbers line by line, labels of all columns numbered through."""
+    """Lay out the columns: one row per numeric column, labels numbered consecutively over all columns."""
     people, rows = len(blocks.first), len(blocks.order)
     value_at = np.cumsum([0, *(len(column.starts) - 1 for column in fitted)])
     label_at = np.cumsum([0, *(column.labels for column in fitted)])
@@ -113,36 +112,36 @@ def patterns(near: list[Numbers], fitted: list[Labels], cuts: Floats, blocks: Bl
 
 
 def fit(pattern: Patterns, *, rounds: int = 200, draw: np.random.Generator) -> Model:
-    """Learn the weights from the files alone; nobody tells which pairs match."""
+    """Estimate the weights from both files without known matches."""
     blocks = pattern.blocks
     size = blocks.last - blocks.first
-    chosen = draw.permutation(np.flatnonzero(size))[:_PEOPLE]
-    enough = max(100, int(np.searchsorted(np.cumsum(size[chosen]), _PAIRS)))
+    chosen = draw.permutation(np.flatnonzero(size))[:_MAX_TARGETS]
+    enough = max(100, int(np.searchsorted(np.cumsum(size[chosen]), _MAX_PAIRS)))
     chosen = np.sort(chosen[:enough])
     counts = _counted(chosen, *_layout(pattern), int(np.prod(pattern.levels)))
     present = np.flatnonzero(counts)
     count = counts[present].astype(np.float64)
     level = np.column_stack(np.unravel_index(present, tuple(pattern.levels))).astype(np.uint8)
-    # Every person has one true row: the share of matches among pairs is known and need not be estimated.
+    # Every target has one true row, so the share of matches among pairs is known.
     prior = min(0.5, len(chosen) / count.sum())
-    told = pattern.levels - pattern.blank
-    width, most = len(told), int(pattern.levels.max())
+    informative = pattern.levels - pattern.blank
+    width, most = len(informative), int(pattern.levels.max())
     matches, others = np.ones((width, most)), np.ones((width, most))
     marginal = _mass(level, count, width, most)
-    for column, size_of in enumerate(told):
-        # To begin with, a match is mostly in the nearest level, and less in each further one.
+    for column, size_of in enumerate(informative):
+        # Initially, the probability of a match halves from level to level.
         matches[column, :size_of] = _shares(0.5 ** np.arange(size_of))
         others[column, :size_of] = _shares(marginal[column, :size_of])
     done = 0
     for step in range(rounds):
         done = step + 1
-        believed = _mass(level, count * _belief(level, np.log(matches / others), prior), width, most)
+        expected = _mass(level, count * _belief(level, np.log(matches / others), prior), width, most)
         change = 0.0
-        for column, size_of in enumerate(told):
-            updated = _shares(believed[column, :size_of])
+        for column, size_of in enumerate(informative):
+            updated = _shares(expected[column, :size_of])
             change = max(change, float(np.abs(updated - matches[column, :size_of]).max()))
             matches[column, :size_of] = updated
-            others[column, :size_of] = _shares(marginal[column, :size_of] - believed[column, :size_of])
+            others[column, :size_of] = _shares(marginal[column, :size_of] - expected[column, :size_of])
         if change < 1e-7:
             break
     return Model(weight=np.log(matches / others), matches=matches, others=others, rounds=done)
@@ -151,30 +150,30 @@ def fit(pattern: Patterns, *, rounds: int = 200, draw: np.random.Generator) -> M
 def link(
     pattern: Patterns, model: Model, draw: np.random.Generator, progress: Progress = SILENT
 ) -> tuple[Ints, Floats]:
-    """For each person the row of highest weight (ties at random), and its probability among the rows of her block.
+    """For each target the row with the highest weight (ties at random), and its probability within the block.
 
-    A person whose block has no rows gets -1 and a probability of 0. When time is up, the result ends with the people
-    reached, from the first on.
+    A target whose block has no rows gets -1 and a probability of 0. If time is up, the result contains the targets
+    processed, from the first on.
     """
     people = len(pattern.blocks.first)
     seeds = draw.integers(1, 2**62, size=people, dtype=np.int64)
     table = np.zeros(1)
     for column, levels in enumerate(pattern.levels):
         table = (table[:, None] + model.weight[column, :levels]).ravel()
-    found, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
+    best, share = np.full(people, -1, dtype=np.int64), np.zeros(people)
     done = 0
     size = max(1, _PORTION * people // max(1, pattern.blocks.pairs))
     for part in batches(progress, "probabilistic linkage", people, size):
-        # People of one block one after another: their rows are in the cache.
+        # Targets of one block are processed together, because their rows are in the cache.
         together = part.start + np.argsort(pattern.blocks.first[part], kind="stable")
-        _linked(together, *_layout(pattern), table, seeds, found, share)
+        _linked(together, *_layout(pattern), table, seeds, best, share)
         done = part.stop
-    row = np.where(found >= 0, pattern.blocks.order[found], -1)
+    row = np.where(best >= 0, pattern.blocks.order[best], -1)
     return row[:done], share[:done]
 
 
 def _shares(mass: Floats) -> Floats:
-    """Probabilities from counts; half an observation spread over all levels keeps each possible."""
+    """Probabilities from counts, with half a pseudo-observation spread over all levels."""
     kept = np.maximum(mass, 0.0) + 0.5 / len(mass)
     return np.asarray(kept / kept.sum())
 
@@ -219,13 +218,13 @@ def _codes(
     code: Ints, first: int, count: int, person: int, known: Floats, released: Floats, cuts: Floats,
     codes: npt.NDArray[np.int32], meaning: Bytes, stride: Ints, blank: npt.NDArray[np.bool_],
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
-    """The patterns of one person and ``count`` rows from ``first`` on."""
+    """The patterns of one target and ``count`` rows from ``first`` on."""
     for place in range(count):
         code[place] = 0
     for column in range(known.shape[1]):
         value, step = known[person, column], stride[column]
         line = released[column, first : first + count]
-        # One simple pass per cut: such loops become vector instructions, searching for the level would not.
+        # One pass per cut is vectorized by the compiler; a search for the level would not be.
         for cut in cuts[column]:
             for place in range(count):
                 code[place] += 0 if abs(line[place] - value) <= cut else step
@@ -243,7 +242,7 @@ def _codes(
 def _mean(
     meaning: Bytes, values: Ints, starts: Ints, fits: npt.NDArray[np.int32], level: Bytes
 ) -> None:  # pragma: no cover - compiled
-    """What each label means for somebody with these values."""
+    """Set the level of each label for a target with these values."""
     for value in values:
         for place in range(starts[value], starts[value + 1]):
             meaning[fits[place]] = level[place]
@@ -288,7 +287,7 @@ def _counted(
 def _linked(
     order: Ints, begin: Ints, end: Ints, known: Floats, released: Floats, cuts: Floats, values: Ints,
     codes: npt.NDArray[np.int32], starts: Ints, fits: npt.NDArray[np.int32], level: Bytes, rest: Bytes, stride: Ints,
-    blank: npt.NDArray[np.bool_], table: Floats, seeds: Ints, found: Ints, share: Floats,
+    blank: npt.NDArray[np.bool_], table: Floats, seeds: Ints, best: Ints, share: Floats,
 ) -> None:  # pragma: no cover - compiled  # fmt: skip
     parts = min(_PARTS, len(order))
     for part in prange(parts):
@@ -305,6 +304,6 @@ def _linked(
                 for place in range(count):
                     score[place] = table[code[place]]
                 state = best_of(state, score, count, first)
-            found[person] = state[3]
+            best[person] = state[3]
             share[person] = share_of(state)
             _forget(meaning, values[person], starts, fits, rest)

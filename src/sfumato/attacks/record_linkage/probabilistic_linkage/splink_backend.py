@@ -1,9 +1,8 @@
-"""The same comparisons weighed by Splink, on DuckDB or on Spark.
+"""Splink back end of probabilistic linkage, on DuckDB or Spark.
 
-Splink learns its weights in its own way (random pairs for the levels of strangers, then expectation maximization for
-those of matches) and compares in SQL, so that files larger than this machine can be linked on a cluster. Columns,
-levels, blocks and the choice among equally good rows are those of our own engine. Splink sees two tables of numbers,
-codes and folded text under names of our own, whatever the columns are called.
+Splink estimates u from random pairs and m by expectation maximization, and compares in SQL, so that files larger than
+one machine can be linked on a cluster. Columns, levels, blocks and the breaking of ties are those of the built-in
+engine. Splink receives two tables of numbers, codes and folded text with generated column names.
 
 Reference: Linacre, R., Lindsay, S., Manassis, T., Slade, Z., Hepworth, T. (2022). Splink: Free software for
 probabilistic record linkage at scale. International Journal of Population Data Science 7(3).
@@ -35,13 +34,13 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 _TRAINING = 5_000_000
-"""Pairs that weights are learned from."""
+"""Number of pairs from which weights are estimated."""
 _ROUNDS = (25, 5, 2, 1)
-"""Rounds of expectation maximization, the first that works."""
+"""Rounds of expectation maximization; the first number that works is used."""
 _PORTION = 25_000_000
-"""Pairs that are scored at a time; their scores are kept until the best are found."""
+"""Number of pairs scored at a time."""
 _PIECES = 8
-"""In so many pieces at least people are linked under a time limit, so that there is something to show for it."""
+"""Minimum number of pieces under a time limit, so that there is a partial result."""
 
 
 def link_by_splink(
@@ -54,7 +53,7 @@ def link_by_splink(
     draw: np.random.Generator,
     progress: Progress,
 ) -> tuple[Ints, Floats, list[float]]:
-    """For each person the row of highest weight, its probability among her block's rows, and bits per column."""
+    """For each target the row with the highest weight, its probability within the block, and bits per column."""
     try:
         import splink
     except ImportError:
@@ -62,12 +61,12 @@ def link_by_splink(
     people = len(blocks.first)
     seed = int(draw.integers(1, 2**31))
     comparisons, known, released = [], _keys(blocks.person), _keys(blocks.row)
-    made = [(_distance(place, cuts[place]), _number_columns(place, column)) for place, column in enumerate(near)]
-    made += [
+    columns = [(_distance(place, cuts[place]), _number_columns(place, column)) for place, column in enumerate(near)]
+    columns += [
         (_likeness(place, column, spark), _label_columns(place, column))
         for place, column in enumerate(fitted, start=len(near))
     ]
-    for comparison, sides in made:
+    for comparison, sides in columns:
         comparisons.append(comparison)
         known.update(sides[0])
         released.update(sides[1])
@@ -75,7 +74,7 @@ def link_by_splink(
         link_type="link_only",
         comparisons=comparisons,
         blocking_rules_to_generate_predictions=[splink.block_on("block")],
-        # Every person has one true row.
+        # Every target has one true row.
         probability_two_random_records_match=min(0.5, people / max(1, blocks.pairs)),
         retain_matching_columns=False,
     )
@@ -84,10 +83,10 @@ def link_by_splink(
     done = 0
     with _quiet(), _database(spark, progress) as base:
         with progress.task("learning the weights of agreement", 2) as tick:
-            # Splink takes the table whose name comes first as the left one.
+            # Splink uses the table whose name sorts first as the left one.
             tables = [_table(base, left, "1_known"), _table(base, right, "2_released")]
             linker = splink.Linker(tables, settings, log_level=None)
-            # In one piece per column: on small files each further piece costs more than it saves.
+            # One chunk per column: on small files additional chunks are slower.
             linker.training.estimate_u_using_random_sampling(
                 max_pairs=_TRAINING, seed=seed, num_chunks=1, min_count_per_level=None
             )
@@ -117,7 +116,7 @@ def _table(base: Any, frame: pl.DataFrame, name: str) -> Any:
 
 
 def _trained(linker: Any, tables: list[Any], pairs: int | None) -> Any:
-    """Learn the levels of matches; in fewer rounds where matches are so clear that numbers get too small for Splink."""
+    """Estimate m; in fewer rounds if matches are so clear that probabilities underflow in Splink."""
     import splink
 
     model = linker.misc.save_model_to_json()
@@ -159,9 +158,9 @@ def _distance(number: int, cuts: Floats) -> Any:
 
 
 def _label_columns(number: int, column: Labels) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Codes: what fits on the known side, what it is on the released one; and the text of names.
+    """Codes of matching values on the known side, of the value itself on the released side; and the text of names.
 
-    Both tables need all columns, so that each has some that only the other one uses.
+    Splink needs all columns in both tables, so each has some that only the other one uses.
     """
     values = len(column.starts) - 1
     agrees = column.level == 0
@@ -192,7 +191,7 @@ def _label_columns(number: int, column: Labels) -> tuple[dict[str, Any], dict[st
 
 
 def _single(column: Labels) -> bool:
-    """Whether no known value fits more than one released value."""
+    """Whether no known value matches more than one released value."""
     value = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))[column.level == 0]
     return len(np.unique(value)) == len(value)
 
@@ -222,7 +221,7 @@ def _likeness(number: int, column: Labels, spark: bool) -> Any:
 
 
 def _best(table: str, seed: int, spark: bool) -> str:
-    """Per person the row of highest weight; equal ones are chosen among by a hash that the seed changes."""
+    """SQL for the row with the highest weight per target; ties are broken by a seeded hash."""
     coin = f"{'xxhash64' if spark else 'hash'}({seed}, unique_id_l, unique_id_r)"
     return f"""
         with tops as (select unique_id_l as person, max(match_weight) as top from {table} group by unique_id_l)
@@ -235,7 +234,7 @@ def _best(table: str, seed: int, spark: bool) -> str:
 
 
 def _bits(comparison: dict[str, Any]) -> float:
-    """What a look at this column tells about a true pair, in bits."""
+    """Expected evidence of this column for a true match, in bits."""
     levels = [one for one in comparison["comparison_levels"] if not one.get("is_null_level", False)]
     pairs = [(one.get("m_probability"), one.get("u_probability")) for one in levels]
     return float(
@@ -245,9 +244,9 @@ def _bits(comparison: dict[str, Any]) -> float:
 
 @contextmanager
 def _database(spark: bool, progress: Progress) -> Iterator[Any]:
-    """DuckDB in memory, or the active Spark session, or a local one that ends here.
+    """DuckDB in memory, or the active Spark session, or a local one that is stopped afterwards.
 
-    On DuckDB a statement is broken off when time is up; Spark finishes what it has begun.
+    On DuckDB a statement is interrupted when time is up; Spark finishes the current one.
     """
     if not spark:
         import duckdb
@@ -272,7 +271,7 @@ def _database(spark: bool, progress: Progress) -> Iterator[Any]:
         import splink.backends.spark as backend
 
         with _plain_words("Spark", progress):
-            # Similarity of names is not among Spark's own functions; Splink brings it along.
+            # Spark has no string similarity function; Splink ships one.
             session.sql(f"ADD JAR '{backend.similarity_jar_location()}'")
             make: Any = backend.SparkAPI
             base = make(spark_session=session, break_lineage_method="persist")
@@ -283,7 +282,7 @@ def _database(spark: bool, progress: Progress) -> Iterator[Any]:
 
 
 def _forget(session: Any) -> None:
-    """A session that goes on after us keeps no view and no cached values of ours."""
+    """Remove our views and cached values from a session that outlives the attack."""
     for pattern in ("__splink__*", "__sfumato_*"):
         for view in session.catalog.listTables(pattern=pattern):
             if view.isTemporary:
@@ -293,7 +292,7 @@ def _forget(session: Any) -> None:
 
 @contextmanager
 def _plain_words(engine: str, progress: Progress) -> Iterator[None]:
-    """Whatever goes wrong inside may quote statements and values; neither is shown."""
+    """Hide error messages of the database, which may contain statements and values."""
     try:
         yield
     except SfumatoError:
@@ -301,17 +300,17 @@ def _plain_words(engine: str, progress: Progress) -> Iterator[None]:
     except Exception as failure:
         check_deadline(progress)
         if isinstance(progress, Deadline) and "INTERRUPT" in f"{failure} {failure.__cause__}".upper():
-            # Broken off by the alarm, whose clock need not be the deadline's own.
+            # Interrupted by the timer, whose clock may differ from the deadline's.
             raise OutOfTime("Stopped: time was up before the files were linked.", fix="Allow more time.") from None
         raise DatabaseFailed(
             f"Splink could not link the files on {engine} ({type(failure).__name__}).",
-            fix="Use the engine of our own (`engine: own`), or fewer columns.",
+            fix="Use the built-in engine (`engine: own`), or fewer columns.",
         ) from None
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Splink tells its progress in a log of its own; ours goes to whoever listens."""
+    """Silence Splink's own log."""
     log = logging.getLogger("splink")
     before = log.level
     log.setLevel(logging.ERROR)

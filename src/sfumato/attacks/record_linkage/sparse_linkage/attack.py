@@ -89,13 +89,13 @@ class SparseLinkage(UnitLinking):
         names = {name: code for code, name in enumerate(index.to_list())}
         rating, low, step = _ratings(table.column(self.rating)) if self.rating else (_none(table.rows), 0.0, 1.0)
         day, origin = _days(table.column(self.date)) if self.date else (np.zeros(table.rows, np.int16), 0.0)
-        held = items.is_not_null().to_numpy()
+        present = items.is_not_null().to_numpy()
         coded = items.replace_strict(names, default=0, return_dtype=pl.Int32).fill_null(0).to_numpy()
         events = Events.of(
-            person=unit[held].astype(np.int32),
-            item=coded[held].astype(np.int32),
-            rating=rating[held],
-            day=day[held],
+            person=unit[present].astype(np.int32),
+            item=coded[present].astype(np.int32),
+            rating=rating[present],
+            day=day[present],
             people=len(first),
             items=len(index),
         )

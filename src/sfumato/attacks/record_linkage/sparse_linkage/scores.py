@@ -1,7 +1,7 @@
-"""Sparse records: who rated, bought or searched these few things? Scored by rarity, without a matrix of all pairs.
+"""Scores of sparse linkage: who shares a few events, weighted by rarity.
 
-Events are kept by thing: for each the people who did it, with rating and day. To score one person a few of these lists
-are read; nothing else is touched. Memory is seven bytes per event.
+Events are indexed by item: for each item the people, ratings and days. To score one target, only the lists of the known
+items are read. Memory is seven bytes per event.
 
 Reference: Narayanan, A., Shmatikov, V. (2008). Robust de-anonymization of large sparse datasets. IEEE Symposium on
 Security and Privacy. doi:10.1109/SP.2008.33
@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Events:
-    """Events by thing: person, rating (in steps) and day of each."""
+    """Events indexed by item: person, rating (in steps) and day."""
 
     starts: Ints
     person: npt.NDArray[np.int32]
@@ -43,7 +43,7 @@ class Events:
         people: int,
         items: int,
     ) -> Events:
-        """Sort events by thing, by counting."""
+        """Index events by item (counting sort)."""
         starts = np.zeros(items + 1, dtype=np.int64)
         _count(item, starts)
         np.cumsum(starts, out=starts)
@@ -59,23 +59,23 @@ class Events:
 
     @property
     def support(self) -> Ints:
-        """How many did each thing."""
+        """Number of events per item."""
         return np.diff(self.starts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseMatches:
-    """The best candidate for one person."""
+    """The best candidate for one target."""
 
     person: int
-    """-1 when nobody has any of the known things."""
+    """-1 if nobody shares any of the known items."""
     score: float
     eccentricity: float
-    """How far the best stands out from the second, in standard deviations of all scores."""
+    """The difference to the second best score, in standard deviations of all scores."""
 
 
 class Scratch:
-    """Room for the scores of one search, kept between searches."""
+    """Buffer for the scores of one search, reused between searches."""
 
     def __init__(self, people: int) -> None:
         self.score = np.zeros(people, dtype=np.float64)
@@ -91,9 +91,9 @@ def find(
     day_scale: float,
     scratch: Scratch | None = None,
 ) -> SparseMatches:
-    """Score everybody who did at least one of the known things; NaN ratings and days are unknown.
+    """Score everybody who shares at least one of the known items; NaN ratings and days are unknown.
 
-    Each thing counts 1 / log(how many did it), times how near rating and day are.
+    Each item has the weight 1 / log(number of its events), times the closeness of rating and day.
     """
     room = scratch if scratch is not None else Scratch(events.people)
     best, score, second, spread = _search(
@@ -160,7 +160,7 @@ def _search(
             continue
         start, stop = starts[item], starts[item + 1]
         weight = 1.0 / np.log(max(2.0, float(stop - start) + 1.0))
-        # Nearness of every possible rating and day, once per thing instead of once per event.
+        # Closeness of every possible rating and day, computed once per item instead of once per event.
         for step in range(len(by_rating)):
             by_rating[step] = 0.0
             if known_rating[place] == known_rating[place]:
@@ -173,7 +173,7 @@ def _search(
             score[person[index]] += by_rating[rating[index]] + by_day[day[index]]
     best, highest, second = -1, 0.0, 0.0
     total, squares = 0.0, 0.0
-    # A second pass over the same lists finds the best and empties the scratch, so its size does not matter.
+    # A second pass over the same lists finds the best score and clears the buffer.
     for place in range(len(known_item)):
         item = known_item[place]
         if item < 0:

@@ -1,4 +1,4 @@
-"""The examiner: who is sought, what counts as a hit, and what cannot be judged."""
+"""Evaluation of attacks: targets, success criteria, and what cannot be evaluated."""
 
 from __future__ import annotations
 

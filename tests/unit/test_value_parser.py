@@ -1,4 +1,4 @@
-"""Released notations are read as their makers meant them."""
+"""The parser of released values reads the notations of many tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic data that copies people is called out, and every kind of disclosure has its limit."""
+"""Synthetic data that copies records is detected, and every kind of disclosure has a limit."""
 
 from __future__ import annotations
 

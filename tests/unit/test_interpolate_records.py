@@ -1,4 +1,4 @@
-"""Made-up people lie between real ones, in whatever type a column is stored."""
+"""Synthetic records lie between real ones, in the type of the column."""
 
 from __future__ import annotations
 

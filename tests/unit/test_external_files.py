@@ -1,4 +1,4 @@
-"""Outside files as they come: codes without their zeros, columns by other names."""
+"""External files: codes without leading zeros, and columns under other names."""
 
 from __future__ import annotations
 
