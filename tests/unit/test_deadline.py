@@ -156,7 +156,7 @@ def test_the_command_ends_with_1_when_there_was_no_time(tmp_path: Path, capsys: 
     assert document["attacks"][0]["stopped"] is True
     assert document["limits"][0]["met"] is None
     assert main([*wanted, "--seconds", "0"]) == 1
-    assert "stopped without a result: linkage" in capsys.readouterr().out
+    assert "out of time without a result: linkage" in capsys.readouterr().out
     assert main(wanted) == 0
 
 
