@@ -14,10 +14,10 @@ import pytest
 from sfumato.cli import main
 from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.recipe import Recipe
+from sfumato.reports.study_folder import save_study
+from sfumato.reports.study_page import chart, page
 from sfumato.studies import Candidate, Point, Study, StudyPlan, run_study
 from sfumato.studies.frontier import points_of
-from sfumato.studies.page import chart, page
-from sfumato.studies.save import save_study
 
 PLAN: dict[str, Any] = {
     "sfumato": 1,
@@ -82,12 +82,12 @@ def test_columns_are_in_a_name_only_where_they_tell_candidates_apart() -> None:
 
 def test_the_page_is_for_every_screen() -> None:
     text = page(run_study(StudyPlan.parse(PLAN), table(), workers=1))
-    start, _, shown = text.rpartition("<figure aria-label=")
+    start, _, shown = text.rpartition('<figure class="chart" aria-label=')
     assert '<html lang="en">' in start
     assert 'name="viewport"' in start
     assert start.count("<title>") - start.count("<title>Chart") == 1
-    assert "prefers-color-scheme:dark" in start
-    assert "class='wide'" in shown
+    assert "prefers-color-scheme: dark" in start
+    assert "class='scroll'" in shown
     assert shown.count("<h2>") == 1
 
 

@@ -1,4 +1,4 @@
-"""The command line: one module per command, loaded only when it is called.
+"""The command line: one module per command, imported when it is called.
 
 Exit codes: 0 done; 1 done, but the policy is not met; 2 bad input or usage; 3 internal error; 130 interrupted.
 Documents and tables go to standard output; progress, notes and errors to standard error.
@@ -24,7 +24,7 @@ from sfumato.errors import OldVersionKey, SfumatoError
 __all__ = ["cli", "main"]
 
 _ORDER = ("demo", "init", "protect", "check", "attack", "measure", "study", "report", "query", "ledger", "audit")
-"""The order of a first day with sfumato; further commands follow by name."""
+"""The order in `sfumato --help`; other commands follow by name."""
 
 
 class LazyCommands(click.Group):
@@ -72,9 +72,7 @@ def _first_line(name: str) -> str:
 @click.version_option(__version__, prog_name="sfumato")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Share data about people without giving the people away.
-
-    A table with roles becomes a release or an answer; an attack tries it; a measure judges it; a report says so.
+    """Statistical data privacy: mask microdata, answer queries privately, attack both, measure and report.
 
     Start with:  sfumato demo   or   sfumato init people.csv
     """
@@ -91,7 +89,7 @@ def cli(context: click.Context) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command and return its exit code; every error becomes one message without data values."""
+    """Run a command and return its exit code. Error messages contain no data values."""
     arguments = sys.argv[1:] if argv is None else argv
     wants_json = "--json" in arguments
     try:
@@ -104,7 +102,7 @@ def main(argv: list[str] | None = None) -> int:
         usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
         return _fail(shape, "SFU-002", usage + error.format_message(), 2, wants_json)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("Interrupted. Nothing is left half-written.", err=True)
+        click.echo("Interrupted. No incomplete output was left.", err=True)
         return 130
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the reader is gone; keep the interpreter's exit quiet

@@ -1,4 +1,4 @@
-"""What the commands share: printing one document, showing progress, the common options."""
+"""Shared by the commands: JSON output, progress bars, common options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
 force_option = click.option("--force", is_flag=True, help="Replace the output if it exists.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=None, help="Repeat a run exactly. The seed is a secret."
+    "--seed", type=click.IntRange(min=0), default=None, help="Repeat a run exactly. Keep the seed secret."
 )
 typed_path = click.Path(path_type=Path)
 
@@ -42,7 +42,7 @@ def emit_json(document: Any) -> None:
 
 
 class _Number(click.ParamType[Any]):
-    """A number kept as it was written: 0.1 is one tenth."""
+    """A number kept as text: 0.1 is one tenth, exactly."""
 
     name = "number"
 
@@ -61,18 +61,18 @@ NUMBER = _Number()
 
 
 def listed(names: tuple[str, ...]) -> list[str]:
-    """Names that are separated by commas or given one by one; a comma inside a name is doubled."""
+    """Split names at commas; a doubled comma is part of a name."""
     parts = [part for text in names for part in text.replace(",,", "\0").split(",")]
     return [name for part in parts if (name := part.replace("\0", ",").strip())]
 
 
 def note(text: str) -> None:
-    """A remark for the person at the terminal; never part of the result."""
+    """Print a note to standard error; never part of the result."""
     click.echo(text, err=True)
 
 
 class _RichProgress:
-    """Progress bars on standard error; a task within a task is a bar below its own."""
+    """Progress bars on standard error, nested for tasks within tasks."""
 
     def __init__(self) -> None:
         self._bars: Bars | None = None
@@ -104,5 +104,5 @@ class _RichProgress:
 
 
 def progress(*, quiet: bool = False) -> Progress:
-    """Bars when somebody watches standard error, silence otherwise."""
+    """Progress bars if standard error is a terminal, nothing otherwise."""
     return SILENT if quiet or not sys.stderr.isatty() else _RichProgress()

@@ -1,4 +1,4 @@
-"""Attack a release, yours or somebody else's, before others do."""
+"""Attack a release and report the risk of each attack."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from sfumato.cli._console import emit_json, json_option, listed, note, progress,
 
 @click.command("attack")
 @click.argument("release", type=typed_path)
-@click.option("--original", required=True, help="The data the release was made of: what is true.")
-@click.option("--auxiliary", default=None, help="The intruder's own file about people, with names.")
+@click.option("--original", required=True, help="The table the release was made from.")
+@click.option("--auxiliary", default=None, help="A file with names that the attacker holds.")
 @click.option(
-    "--rename", multiple=True, help="Columns that this file calls otherwise: theirs=ours, separated by commas."
+    "--rename", multiple=True, help="Columns of that file with other names: theirs=ours, separated by commas."
 )
 @click.option("--control", default=None, help="People who are not in the release, with the original's columns.")
-@click.option("--knows", multiple=True, help="Columns the intruder knows, separated by commas; may be repeated.")
-@click.option("--secret", "secrets", multiple=True, help="Columns that must not become known, separated by commas.")
+@click.option("--knows", multiple=True, help="Columns the attacker knows, separated by commas; may be repeated.")
+@click.option("--secret", "secrets", multiple=True, help="Sensitive columns, separated by commas.")
 @click.option("--recipe", type=typed_path, default=None, help="Roles, for a release without a manifest.")
 @click.option(
-    "--attack", "names", multiple=True, help="An attack to run; may be repeated. A fitting battery if left out."
+    "--attack", "names", multiple=True, help="An attack to run; may be repeated. Default: attacks that fit the release."
 )
 @click.option(
-    "--lineage", type=typed_path, default=None, help="The secret row map; found beside the release if left out."
+    "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
 )
-@click.option("--key", default=None, help="Column that identifies rows in both files, where there is no row map.")
-@click.option("--row", "people", type=click.IntRange(min=1), multiple=True, help="Seek this row of the original only.")
-@click.option("--aligned", is_flag=True, help="Rows of the release stand in the order of the original.")
+@click.option("--key", default=None, help="Column that identifies rows in both files, if there is no row map.")
+@click.option("--row", "people", type=click.IntRange(min=1), multiple=True, help="Attack only this row; repeatable.")
+@click.option("--aligned", is_flag=True, help="Release and original have the same row order.")
 @click.option(
     "--limit", type=click.FloatRange(0, 1), default=None, help="Exit with 1 if the risk may exceed this share."
 )
-@click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="People sought per attack.")
+@click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="Targets per attack.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), default=None, help="Stop after so long, with what was found by then."
+    "--seconds", type=click.FloatRange(min=0), default=None, help="Stop after this time and report what was found."
 )
 @seed_option
 @json_option
@@ -60,17 +60,16 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> int:
-    """Attack RELEASE, a folder that `sfumato protect` wrote or any data file, and say what an intruder gets.
+    """Attack RELEASE, a folder that `sfumato protect` wrote or any data file, and report the risk of each attack.
 
-    A data file says nothing about roles: name what the intruder knows and what is secret with --knows and --secret, or
-    give a recipe (`sfumato init ORIGINAL` writes one). Whether he found the right person can be judged if a row map, a
-    --key or --aligned says whose rows are whose; what he learns of secrets can be judged without.
+    A data file has no roles: name the columns the attacker knows with --knows and the sensitive ones with --secret, or
+    pass a recipe (`sfumato init ORIGINAL` writes one). Identity risk needs the row correspondence: a row map, --key or
+    --aligned. Attribute risk can be computed without.
 
-    The risk of each attack is the share of people it got right, with a 95 % interval, next to what an intruder gets
-    right without it (baseline) and on people who are not in the release (control). An attack that does not apply says
-    why and has no risk, not a risk of 0. After --seconds, attacks stop where they are: the people sought so far are
-    counted, with an interval as wide as their number says; an attack that got nowhere has no risk, and no limit is met
-    that it would have been judged by.
+    The risk of an attack is the share of targets it is right about, with a 95 % interval, next to the success rate
+    without the release (baseline) and on people who are not in it (control). An attack that does not apply has a reason
+    and no risk, never a risk of 0. With --seconds, attacks stop in time: targets are attacked in random order, so those
+    reached are a random sample. A limit is not met if an attack of its kind has no result.
     """
     from sfumato.api import attack
     from sfumato.recipe import Recipe

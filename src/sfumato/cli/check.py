@@ -1,4 +1,4 @@
-"""Check a release once more, independently: does it meet the models it names?"""
+"""Check the privacy models of a release with independent code."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sfumato.cli._console import emit_json, json_option, note, typed_path
 
 @click.command("check")
 @click.argument("release", type=typed_path)
-@click.option("--original", default=None, help="The data it was made of: the reference distribution.")
-@click.option("--population", default=None, help="The population table, for models that count people.")
+@click.option("--original", default=None, help="The table the release was made from: the reference distribution.")
+@click.option("--population", default=None, help="The population table, for models such as k-map.")
 @click.option("--recipe", type=typed_path, default=None, help="Roles and models, for a release without a manifest.")
-@click.option("--earlier", type=typed_path, multiple=True, help="An earlier release of the same people; repeatable.")
+@click.option("--earlier", type=typed_path, multiple=True, help="An earlier release; may be repeated.")
 @json_option
 def command(
     release: Path,
@@ -26,10 +26,9 @@ def command(
 ) -> int:
     """Check RELEASE, a folder that `sfumato protect` wrote or any table, by plain GROUP BY statements.
 
-    The code shares nothing with the search that made the release. Models that compare with the distribution of the
-    whole table take it from --original, or else from the release itself. With --earlier (and --original) it also judges
-    what this release and earlier ones of the same people tell together. Exit code 1 when a model fails or could not be
-    checked.
+    The code is independent of the search that made the release. Models that compare with the distribution of the whole
+    table take it from --original, or else from the release itself. With --earlier (and --original) the check also
+    covers what this release and earlier ones disclose together. Exit code 1 if a model fails or could not be checked.
     """
     from sfumato.api import check
 

@@ -1,4 +1,4 @@
-"""See what can go wrong with data about people, and what helps."""
+"""Run a demo with synthetic data."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sfumato.cli._console import emit_json, json_option, progress, typed_path
 
 @click.command("demo")
 @click.argument("name", default="hospital")
-@click.option("--list", "listing", is_flag=True, help="Name the demos and end.")
+@click.option("--list", "listing", is_flag=True, help="List the demos.")
 @click.option("--out", type=typed_path, default=Path("demo"), show_default=True, help="Folder for the demo's files.")
-@click.option("--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Another seed, other people.")
+@click.option("--seed", type=click.IntRange(min=0), default=7, show_default=True, help="Seed of the synthetic data.")
 @json_option
 def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> None:
-    """Tell the story NAME: by default the hospital file of Massachusetts, with made-up people."""
+    """Run the demo NAME; by default the re-identification of a hospital file, with synthetic people."""
     from sfumato.demos.story import Story
     from sfumato.registry import registry
 
@@ -40,7 +40,7 @@ def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> No
     console = Console(highlight=False)
 
     def say(text: str) -> None:
-        # A path or a command, which stands behind two spaces, is copied whole: it must not be broken.
+        # A path or a command follows two spaces and must not be wrapped, so that it can be copied.
         console.print(text, soft_wrap=":  " in text)
 
     story.tell(folder, say, progress())

@@ -1,4 +1,4 @@
-"""Measure what a release still says: about the people, and for its users."""
+"""Measure disclosure risk and utility of a release."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sfumato.cli._console import emit_json, json_option, listed, progress, seed_
 
 @click.command("measure")
 @click.argument("release", type=typed_path)
-@click.option("--original", required=True, help="The data the release was made of.")
+@click.option("--original", required=True, help="The table the release was made from.")
 @click.option(
-    "--measure", "names", multiple=True, help="A measure to take; may be repeated. The usual ones if left out."
+    "--measure", "names", multiple=True, help="A measure to compute; may be repeated. Default: the usual ones."
 )
-@click.option("--knows", multiple=True, help="Columns outsiders know, separated by commas, where no manifest says it.")
-@click.option("--secret", "secrets", multiple=True, help="Columns that must not become known, separated by commas.")
+@click.option("--knows", multiple=True, help="Quasi-identifiers, separated by commas, if there is no manifest.")
+@click.option("--secret", "secrets", multiple=True, help="Sensitive columns, separated by commas.")
 @click.option("--recipe", type=typed_path, default=None, help="Roles, for a release without a manifest.")
 @click.option(
-    "--lineage", type=typed_path, default=None, help="The secret row map; found beside the release if left out."
+    "--lineage", type=typed_path, default=None, help="The secret row map. Default: the one beside the release."
 )
 @seed_option
 @json_option
@@ -34,10 +34,10 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> None:
-    """Measure RELEASE against its original: disclosure risk and utility.
+    """Measure disclosure risk and utility of RELEASE against its original.
 
-    RELEASE is a folder that `sfumato protect` wrote, or any data file, whose roles are told by --knows and --secret or
-    by a recipe.
+    RELEASE is a folder that `sfumato protect` wrote, or any data file; then roles come from --knows and --secret or
+    from a recipe.
     """
     from sfumato.api import measure
     from sfumato.recipe import Recipe

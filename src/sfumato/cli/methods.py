@@ -1,4 +1,4 @@
-"""List every method, model, attack, measure and format, or show the page of one."""
+"""List methods, models, attacks, measures and formats, or show the page of one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sfumato.cli._console import emit_json, json_option, typed_path
 
 @click.command("methods")
 @click.argument("name", required=False)
-@click.option("--kind", default=None, help="Only parts of this kind, for example method, model, attack or measure.")
-@click.option("--write", type=typed_path, default=None, help="Write all pages of the manual below this folder.")
+@click.option("--kind", default=None, help="Only this kind, for example method, model, attack or measure.")
+@click.option("--write", type=typed_path, default=None, help="Write all reference pages below this folder.")
 @json_option
 @click.pass_context
 def command(context: click.Context, name: str | None, kind: str | None, write: Path | None, as_json: bool) -> None:
-    """List every part that is registered, or show the manual page of the one called NAME."""
+    """List all registered parts, or show the reference page of NAME."""
     from sfumato.errors import UnknownPart, did_you_mean
     from sfumato.manual import page, write_manual
     from sfumato.registry import KINDS, registry

@@ -1,4 +1,4 @@
-"""Run a recipe: protect the data, attack the outcome, measure it, report."""
+"""Run a recipe: mask the data, attack and measure the release, write reports."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, pro
     type=click.Choice(["auto", "memory", "duckdb", "spark"]),
     default="auto",
     show_default=True,
-    help="Where rows are worked on; auto takes memory if the file fits, else DuckDB.",
+    help="Where the data is processed; auto: memory if the file fits, otherwise DuckDB.",
 )
-@click.option("--memory", default="4GB", show_default=True, help="What DuckDB or Spark may take before it spills.")
-@click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="People sought per attack.")
+@click.option("--memory", default="4GB", show_default=True, help="Memory limit of DuckDB or Spark.")
+@click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="Targets per attack.")
 @click.option("--unmet", is_flag=True, help="Write the release even if a model or a limit is not met.")
 @seed_option
 @force_option
@@ -46,9 +46,9 @@ def command(
 ) -> int:
     """Run RECIPE on its own data, or on DATA (a file or a database URL) with the same columns.
 
-    Writes the folder --out, which may leave the house, and beside it OUT-private, which may not: the internal report,
-    the secret row map and the recipe. Exit code 1 when a model or a limit is not met; nothing is then written unless
-    --unmet asks for it.
+    Writes two folders: --out, which may be published, and OUT-private, which must not be: the internal report, the
+    secret row map and the recipe. Exit code 1 if a model or a limit is not met; nothing is written then, unless --unmet
+    is set.
     """
     from sfumato.api import protect
     from sfumato.data.format import format_for
@@ -92,8 +92,8 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
         print_protection(document)
         if document.get("undeclared"):
             names = ", ".join(plain_text(name) for name in document["undeclared"])
-            note(f"\nNot named in the recipe, released as they are: {names}")
-        note(f"\nMay leave:  {out}/  (data, release.json, report.html)")
-        note(f"Keep safe:  {private_folder(out)}/  (internal report, row map, recipe)")
+            note(f"\nNot in the recipe, released unchanged: {names}")
+        note(f"\nPublish:       {out}/  (data, release.json, report.html)")
+        note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe)")
     held = all(verdict["state"] == "holds" for verdict in document["verdicts"])
     return 0 if held and all(limit["met"] for limit in document["limits"]) else 1

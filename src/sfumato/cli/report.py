@@ -1,4 +1,4 @@
-"""Write the report of a release again, for the owner or for others."""
+"""Write the report of a release, internal or external."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from sfumato.cli._console import force_option, json_option, typed_path
 @force_option
 @json_option
 def command(release: Path, audience: str, out: Path, force: bool, as_json: bool) -> None:
-    """Write the report of RELEASE (its private folder lies beside it) as one offline HTML file.
+    """Write the report of RELEASE as one offline HTML file, from the private folder beside it.
 
-    The external report says nothing that is counted on the original: no row counts, no suppressed records, no
-    pictures of columns before.
+    The external report contains no count of the original: no row counts, no suppressed records, no pictures of columns
+    before masking.
     """
     from sfumato.api import report
     from sfumato.api.report import load_report

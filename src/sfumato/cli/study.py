@@ -1,4 +1,4 @@
-"""Try many candidate releases and map their risk against their utility."""
+"""Compare many candidate releases by risk and utility."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
 
 @click.command("study")
 @click.argument("plan", type=typed_path)
-@click.option("--data", default=None, help="Another file or database URL than the study names.")
+@click.option("--data", default=None, help="A file or database URL other than the one in the study.")
 @click.option(
     "--out", type=typed_path, default=Path("study"), show_default=True,
-    help="Folder for page, table and recipes. Finished runs are kept there: the same command goes on after a kill.",
+    help="Folder for page, table and recipes. It keeps finished runs, so that the same command continues.",
 )  # fmt: skip
-@click.option("--workers", type=click.IntRange(1), default=None, help="Processes at a time; all cores if left out.")
-@click.option("--risk", type=click.FloatRange(0, 1), default=None, help="Recommend the best with at most this risk.")
-@click.option("--loss", type=float, default=None, help="Recommend the safest with at most this utility loss.")
+@click.option("--workers", type=click.IntRange(1), default=None, help="Number of processes. Default: all cores.")
+@click.option(
+    "--risk",
+    type=click.FloatRange(0, 1),
+    default=None,
+    help="Recommend the least loss up to this risk.",
+)
+@click.option("--loss", type=float, default=None, help="Recommend the least risk up to this loss.")
 @json_option
 def command(
     plan: Path, data: str | None, out: Path, workers: int | None, risk: float | None, loss: float | None, as_json: bool
 ) -> int:
-    """Run PLAN, a recipe with a `study:` key, on all cores and write the map to a folder.
+    """Run PLAN, a recipe with a `study:` key, on all cores and write the results to a folder.
 
-    Every candidate is masked, attacked and measured under every seed. Exit code 1 when a limit is set (`limits: {risk:
-    ...}`, --risk or --loss) and no candidate keeps it.
+    Every candidate is masked, attacked and measured under every seed. Exit code 1 if a limit is set (`limits: {risk:
+    ...}`, --risk or --loss) and no candidate meets it.
     """
     from sfumato.api import study as run
     from sfumato.studies import StudyPlan
@@ -49,7 +54,7 @@ def command(
     _show(study, best)
     note(f"Page, table and recipes: {out}/study.html")
     if asked and best is None:
-        note("No candidate keeps the limit.")
+        note("No candidate meets the limit.")
         return 1
     return 0
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from sfumato.reports.figures import (
     risk_figure,
 )
 from sfumato.reports.report_data import Audience, ReportData
+from sfumato.reports.style import style
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -84,13 +84,13 @@ def _context(report: ReportData) -> dict[str, Any]:
 
     from sfumato.data.yaml_documents import yaml_text
 
-    style = _style()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    sheet = style()
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
     headline = text.headline(report)
     context: dict[str, Any] = {
         "report": report,
         "internal": report.audience == "internal",
-        "style": Markup(style),  # our own file, not data
+        "style": Markup(sheet),  # our own file, not data
         "policy": f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
         "answer": text.summary(report),
         "standing": text.standing(report),
@@ -172,11 +172,6 @@ def _abridged(value: Any, most: int = 60) -> Any:
         kept = [_abridged(item, most) for item in value[:most]]
         return kept if len(value) <= most else [*kept, f"... {len(value) - most} more lines, see release.json"]
     return value
-
-
-@cache
-def _style() -> str:
-    return files("sfumato.reports").joinpath("templates/report.css").read_text(encoding="utf-8")
 
 
 @cache

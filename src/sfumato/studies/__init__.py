@@ -1,4 +1,4 @@
-"""Risk against utility: many candidate releases of one table, attacked, measured, and put on one map."""
+"""Studies: many candidate releases of one table, attacked and measured, compared by risk and utility."""
 
 from sfumato.studies.frontier import Point, Study
 from sfumato.studies.plan import Candidate, StudyPlan

@@ -1,4 +1,4 @@
-"""The map of risk and utility: points, the Pareto frontier, and a recommendation."""
+"""Risk and utility of all candidates: points, the Pareto frontier, and a recommendation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from sfumato.studies.plan import Candidate, StudyPlan
 
@@ -15,15 +16,15 @@ __all__ = ["Point", "Study", "points_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A candidate on the map, averaged over its seeds."""
+    """Risk and utility of one candidate, averaged over its seeds."""
 
     candidate: Candidate
     risk: float | None
-    """Mean over the seeds of the risk on the risk axis; None when it could not be judged."""
+    """Mean risk over the seeds; None if it could not be determined."""
     risk_high: float | None
-    """The largest upper end of its interval over the seeds: what a limit is held against."""
+    """The largest upper interval end over attacks and seeds, which a limit is compared with."""
     risk_by: str
-    """Which attack or measure gave the risk (the worst one, most often, where none was named)."""
+    """The attack or measure behind the risk; the most frequent one if it differs between seeds."""
     loss: float | None
     """Mean over the seeds of the utility loss: the measure itself, or one minus it where high values are good."""
     loss_low: float | None
@@ -37,7 +38,7 @@ class Point:
     measures: Mapping[str, float]
     """Mean value of every measure that applied."""
     reason: str = ""
-    """Why the candidate is not on the map."""
+    """Why the candidate has no risk or no loss."""
     efficient: bool = False
     """Whether no other candidate has both less risk and less loss."""
 
@@ -57,14 +58,14 @@ class Point:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Study:
-    """All candidates with what came of them."""
+    """The results of all candidates."""
 
     plan: StudyPlan
     points: tuple[Point, ...]
     resumed: int = 0
-    """Runs that were found finished from before."""
+    """Runs that were finished before and not repeated."""
 
     @property
     def frontier(self) -> tuple[Point, ...]:
@@ -73,7 +74,7 @@ class Study:
         return tuple(sorted(chosen, key=lambda point: (point.risk or 0.0, point.loss or 0.0)))
 
     def recommend(self, *, risk: float | None = None, loss: float | None = None) -> Point | None:
-        """The best candidate under a limit, or None when none keeps it.
+        """The best candidate under a limit, or None if no candidate meets it.
 
         With ``risk``: least loss among those whose risk stays below it at the upper end of its interval. With
         ``loss``: least risk among those that lose no more. Candidates whose privacy models fail are never recommended.
@@ -87,6 +88,25 @@ class Study:
             return None
         first, second = ("loss", "risk") if risk is not None else ("risk", "loss")
         return min(usable, key=lambda p: (getattr(p, first), getattr(p, second)))
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per candidate, with the mean of every attack and measure, as a Polars data frame."""
+        rows = []
+        for point in self.points:
+            entry = {k: v for k, v in point.to_dict().items() if k not in ("steps", "attacks", "measures")}
+            attacks = {f"attack {name}": value for name, value in point.attacks.items()}
+            measures = {f"measure {name}": value for name, value in point.measures.items()}
+            rows.append({**entry, **attacks, **measures})
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def __repr__(self) -> str:
+        return f"<Study: {len(self.points)} candidates, {len(self.frontier)} efficient, utility by {self.plan.utility}>"
+
+    def __str__(self) -> str:
+        return str(self.to_frame())
+
+    def _repr_html_(self) -> str:
+        return self.to_frame()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``sfumato study --json`` prints."""
@@ -128,14 +148,14 @@ def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]
     refused = [str(cell["reason"]) for cell in cells if "refused" in cell]
     risks = [_risk(plan, cell) for cell in cells]
     losses = [_loss(plan, cell) for cell in cells]
-    judged = [found for found in risks if found is not None]
-    lost = [found for found in losses if found is not None]
+    judged = [risk for risk in risks if risk is not None]
+    lost = [loss for loss in losses if loss is not None]
     complete = not refused and len(judged) == len(lost) == len(cells)
     reason = refused[0] if refused else ""
     if not complete and not reason:
         if len(judged) < len(cells):
             who = "no attack on identity applies" if plan.risk is None else f"{plan.risk} does not apply"
-            reason = f"The risk could not be judged: {who}."
+            reason = f"The risk could not be determined: {who}."
         else:
             reason = f"The measure {plan.utility} did not apply."
     names = [name for _, _, name in judged]

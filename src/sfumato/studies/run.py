@@ -1,4 +1,8 @@
-"""Run a study on all cores. Every finished cell is a file, so that a killed study goes on where it was."""
+"""Run a study on all cores. Every finished cell is a file, so that an interrupted study continues.
+
+The processes are those of the standard library: joblib is not a dependency of the core, and one thread per process for
+Polars and the end of workers whose parent was killed would have to be added to it by hand as well.
+"""
 
 from __future__ import annotations
 
@@ -42,11 +46,11 @@ def run_study(
     workers: int | None = None,
     progress: Progress = SILENT,
 ) -> Study:
-    """Try every candidate under every seed and put them on the map of risk and utility.
+    """Mask, attack and measure every candidate under every seed.
 
-    With ``folder`` each finished cell is kept there as a file and not run again; a cell belongs to its recipe, its
-    seed and the content of the data, so a changed study runs only what changed. ``workers`` processes work at a time
-    (all cores when left out; 1 runs in this process).
+    With ``folder``, each finished cell is kept there as a file and not run again. A cell is identified by its recipe,
+    its seed and the content of the data, so a changed study runs only what changed. ``workers`` is the number of
+    processes (all cores if None; 1 runs in this process).
     """
     made = (
         plan
@@ -55,7 +59,7 @@ def run_study(
     )
     source = data if data is not None else (made.recipe.source.location if made.recipe.source else None)
     if source is None:
-        raise BadParameter("The study names no data and none was given.", fix="Add `data:` to it, or name a file.")
+        raise BadParameter("The study names no data and none was passed.", fix="Add `data:` to it, or name a file.")
     options = dict(made.recipe.source.options) if data is None and made.recipe.source else {}
     table = source.table if isinstance(source, Dataset) else read(source, **options)
     original = Dataset.of(table, made.recipe.schema)
@@ -83,7 +87,7 @@ def run_study(
 
 
 def fingerprint(frame: pl.DataFrame) -> str:
-    """A digest of the content of a table: names, types and values."""
+    """SHA-256 of the content of a table: names, types and values."""
     digest = hashlib.sha256(repr(dict(frame.schema)).encode())
     sink = _Hashing(digest.update)
     frame.write_ipc(sink, compression="uncompressed")  # type: ignore[call-overload]
@@ -91,7 +95,7 @@ def fingerprint(frame: pl.DataFrame) -> str:
 
 
 class _Hashing:
-    """A file that only counts and hashes what is written to it."""
+    """A file object that hashes what is written to it."""
 
     def __init__(self, update: Callable[[bytes], None]) -> None:
         self._update = update
@@ -161,7 +165,7 @@ def _finished(
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """Processes that start in this block use one thread each: the cells are the parallel work."""
+    """Processes started in this block use one thread each: the cells run in parallel."""
     before = {name: os.environ.get(name) for name in _SINGLE}
     os.environ.update(dict.fromkeys(_SINGLE, "1"))
     try:
@@ -176,7 +180,7 @@ def _single_threaded() -> Iterator[None]:
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """Processes that start in this block do not run the caller's script again: they need nothing of it."""
+    """Processes started in this block do not import the caller's script."""
     script = sys.modules.get("__main__")
     hidden = {name: getattr(script, name) for name in ("__file__", "__spec__") if hasattr(script, name)}
     for name in hidden:
@@ -197,7 +201,7 @@ def _begin(frame: pl.DataFrame, parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """A worker whose study was killed ends too, instead of waiting for work for ever."""
+    """End a worker whose parent process was killed."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""A study as a folder: document, table, page, and the recipe of every candidate ready to run."""
+"""The folder of a study: JSON document, table, page, and the recipe of every candidate."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from sfumato.data.atomic import replacing
 from sfumato.data.yaml_documents import yaml_text
+from sfumato.reports.study_page import page
 from sfumato.studies.frontier import Study
-from sfumato.studies.page import page
 
 __all__ = ["recipe_name", "save_study"]
 
@@ -28,12 +26,12 @@ def recipe_name(number: int, name: str) -> str:
 
 
 def save_study(study: Study, folder: str | Path) -> Path:
-    """Write everything; the study's own earlier files are replaced, finished cells stay."""
+    """Write all files. Earlier files of the study are replaced; finished cells are kept."""
     target = Path(folder)
     recipes = target / "recipes"
     recipes.mkdir(parents=True, exist_ok=True)
     _write(target / "study.json", json.dumps(study.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
-    _write(target / "study.csv", _table(study).write_csv())
+    _write(target / "study.csv", study.to_frame().write_csv())
     _write(target / "study.html", page(study))
     for number, point in enumerate(study.points, start=1):
         recipe = anchored(study.plan.recipe_of(point.candidate).to_dict())
@@ -42,7 +40,7 @@ def save_study(study: Study, folder: str | Path) -> Path:
 
 
 def anchored(node: Any) -> Any:
-    """The same plain data with every file that exists named by its full path, so that it runs from any folder."""
+    """Plain data with absolute paths of existing files, so that the recipe runs from any folder."""
     if isinstance(node, dict):
         return {key: anchored(value) for key, value in node.items()}
     if isinstance(node, list):
@@ -55,14 +53,3 @@ def anchored(node: Any) -> Any:
 def _write(path: Path, text: str) -> None:
     with replacing(path, force=True) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _table(study: Study) -> pl.DataFrame:
-    rows = []
-    for point in study.points:
-        plain = point.to_dict()
-        kept = {key: value for key, value in plain.items() if key not in ("steps", "attacks", "measures")}
-        attacks = {f"attack {name}": value for name, value in point.attacks.items()}
-        measures = {f"measure {name}": value for name, value in point.measures.items()}
-        rows.append({**kept, **attacks, **measures})
-    return pl.DataFrame(rows, infer_schema_length=None)
