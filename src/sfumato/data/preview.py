@@ -14,9 +14,9 @@ from sfumato.data.format import format_for
 from sfumato.data.formats.csv import Csv
 from sfumato.data.formats.database import Database
 from sfumato.data.formats.parquet import Parquet
+from sfumato.data.label_metadata import labels_from_json
 from sfumato.data.read_write import read, require_file
 from sfumato.data.scan import FileScan, scan, size_hint
-from sfumato.data.sql_quoting import unpack
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import NotThatFormat
@@ -96,5 +96,5 @@ def _read_part(found: FileScan, whole: int, most: int) -> Table:
     frame = frame.with_columns(cs.datetime(time_zone="*").dt.convert_time_zone("UTC"))
     labels = {}
     if found.path.suffix.lower() in Parquet.suffixes:
-        labels = unpack(pl.read_parquet_metadata(found.path).get("sfumato"))
+        labels = labels_from_json(pl.read_parquet_metadata(found.path).get("sfumato"))
     return Table(frame=frame, labels=labels, origin=format_for(found.path).part_name())

@@ -16,7 +16,7 @@ import polars as pl
 
 from sfumato.data.format import Format
 from sfumato.data.read_write import format_of, require_file
-from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.data.text_files import decode, sniff, to_utf8
 from sfumato.data.type_inference import THOUSANDS, TypeRule, allowed, plausible, settle
 from sfumato.data.url import file_and_options, is_url, parse_url
@@ -127,21 +127,21 @@ class FileScan:
             duckdb.connect() as connection,
         ):
             try:
-                connection.execute(f"SET memory_limit = {quoted_path(memory)}")
+                connection.execute(f"SET memory_limit = {quoted_text(memory)}")
             except duckdb.Error:
                 raise BadParameter(f"`{memory}` is no amount of memory.", fix="Write it like 4GB or 512MiB.") from None
-            connection.execute(f"SET temp_directory = {quoted_path(spill)}")
+            connection.execute(f"SET temp_directory = {quoted_text(spill)}")
             connection.execute(f"SET preserve_insertion_order = {str(ordered).lower()}")
             if threads is not None:
                 connection.execute(f"SET threads = {int(threads)}")
             if self.attached:
-                connection.execute(f"ATTACH {quoted_path(self.path)} AS source (READ_ONLY)")
+                connection.execute(f"ATTACH {quoted_text(self.path)} AS source (READ_ONLY)")
                 connection.execute("USE source")
             reach = ([] if self.attached else [self.path]) + list(writes)
             if folder is not None:
-                connection.execute(f"SET allowed_directories = [{quoted_path(folder)}]")
+                connection.execute(f"SET allowed_directories = [{quoted_text(folder)}]")
             if reach:
-                connection.execute(f"SET allowed_paths = [{', '.join(map(quoted_path, reach))}]")
+                connection.execute(f"SET allowed_paths = [{', '.join(map(quoted_text, reach))}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             yield connection
@@ -232,11 +232,11 @@ def csv_expression(part: Csv, path: Path) -> str:
     text = to_utf8(head if (spelled or "").startswith("utf-16") else head[:end], encoding, path.name)
     assert spelled is not None
     dialect = sniff(text, delimiter=part.delimiter, header=part.header, missing=part.missing, name=path.name)
-    columns = ", ".join(f"{quoted_path(name)}: 'VARCHAR'" for name in dialect.names)
-    words = ", ".join(map(quoted_path, part.missing))
+    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in dialect.names)
+    words = ", ".join(map(quoted_text, part.missing))
     raw = (
-        f"read_csv({quoted_path(path)}, auto_detect = false, header = false, skip = {dialect.skip}, "
-        f"delim = {quoted_path(dialect.delimiter)}, quote = '\"', escape = '\"', columns = {{{columns}}}, "
+        f"read_csv({quoted_text(path)}, auto_detect = false, header = false, skip = {dialect.skip}, "
+        f"delim = {quoted_text(dialect.delimiter)}, quote = '\"', escape = '\"', columns = {{{columns}}}, "
         f"nullstr = [{words}], allow_quoted_nulls = false, encoding = '{_ENCODINGS[spelled]}', "
         f"max_line_size = 16777216, buffer_size = 33554432)"
     )

@@ -7,6 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from functools import cache
 
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import QueryRefused
 
 __all__ = ["SqlDialect", "largest_for"]
@@ -38,7 +39,7 @@ class SqlDialect(ABC):
 
     def name(self, value: str) -> str:
         """A name in quotation marks, as the standard writes them."""
-        return '"' + value.replace('"', '""') + '"'
+        return quoted_name(value)
 
     @abstractmethod
     def text(self, value: str) -> str: ...

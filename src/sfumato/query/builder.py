@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -12,10 +13,6 @@ if TYPE_CHECKING:
     from sfumato.query.session import Answer, QueryOptions, Session
 
 __all__ = ["Builder"]
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,19 +46,19 @@ class Builder:
         return self._with("COUNT(*)", name)
 
     def count_distinct(self, column: str, name: str | None = None) -> Builder:
-        return self._with(f"COUNT(DISTINCT {_name(column)})", name or f"distinct_{column}")
+        return self._with(f"COUNT(DISTINCT {quoted_name(column)})", name or f"distinct_{column}")
 
     def sum(self, column: str, name: str | None = None) -> Builder:
-        return self._with(f"SUM({_name(column)})", name or f"sum_{column}")
+        return self._with(f"SUM({quoted_name(column)})", name or f"sum_{column}")
 
     def mean(self, column: str, name: str | None = None) -> Builder:
-        return self._with(f"AVG({_name(column)})", name or f"mean_{column}")
+        return self._with(f"AVG({quoted_name(column)})", name or f"mean_{column}")
 
     def variance(self, column: str, name: str | None = None) -> Builder:
-        return self._with(f"VARIANCE({_name(column)})", name or f"variance_{column}")
+        return self._with(f"VARIANCE({quoted_name(column)})", name or f"variance_{column}")
 
     def quantile(self, column: str, rank: float = 0.5, name: str | None = None) -> Builder:
-        return self._with(f"QUANTILE_CONT({_name(column)}, {rank})", name or f"quantile_{column}")
+        return self._with(f"QUANTILE_CONT({quoted_name(column)}, {rank})", name or f"quantile_{column}")
 
     @property
     def sql(self) -> str:
@@ -70,11 +67,14 @@ class Builder:
             raise BadParameter(
                 "the question asks for nothing yet.", fix="Add .count(), .sum(column), .mean(column), ..."
             )
-        shown = [*map(_name, self.keys), *(f"{expression} AS {_name(name)}" for expression, name in self.items)]
-        text = f"SELECT {', '.join(shown)} FROM {_name(self.source)}"
+        shown = [
+            *map(quoted_name, self.keys),
+            *(f"{expression} AS {quoted_name(name)}" for expression, name in self.items),
+        ]
+        text = f"SELECT {', '.join(shown)} FROM {quoted_name(self.source)}"
         if self.conditions:
             text += " WHERE " + " AND ".join(f"({condition})" for condition in self.conditions)
-        return text + (f" GROUP BY {', '.join(map(_name, self.keys))}" if self.keys else "")
+        return text + (f" GROUP BY {', '.join(map(quoted_name, self.keys))}" if self.keys else "")
 
     def explain(self, **options: Unpack[QueryOptions]) -> Explanation:
         """Cost and expected error, as :meth:`Session.explain`."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 import polars as pl
 
 from sfumato.data.format import Format
-from sfumato.data.sql_quoting import pack, unpack
+from sfumato.data.label_metadata import labels_from_json, labels_to_json
 from sfumato.data.table import Table
 from sfumato.errors import NotThatFormat
 
@@ -37,7 +37,7 @@ class Arrow(Format):
                 f"{path.name} is a damaged Arrow file.", fix="Export it again.", path=str(path)
             ) from None
         labels = (table.schema.metadata or {}).get(b"sfumato")
-        return Table(frame=frame, labels=unpack(labels.decode() if labels else None), origin="arrow-file")
+        return Table(frame=frame, labels=labels_from_json(labels.decode() if labels else None), origin="arrow-file")
 
     def write(self, table: Table, path: Path) -> None:
         import pyarrow as pa
@@ -45,7 +45,7 @@ class Arrow(Format):
 
         content = table.frame.to_arrow()
         if table.labels:
-            content = content.replace_schema_metadata({"sfumato": pack(table.labels)})
+            content = content.replace_schema_metadata({"sfumato": labels_to_json(table.labels)})
         options = ipc.IpcWriteOptions(compression="zstd")
         with pa.OSFile(str(path), "wb") as file, ipc.new_file(file, content.schema, options=options) as writer:
             writer.write_table(content)

@@ -9,7 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from sfumato.data.format import Format, what_it_is
-from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.data.table import Table, refuse_duplicates
 from sfumato.errors import DatabaseFailed, NotThatFormat, did_you_mean
 
@@ -67,7 +67,7 @@ class Database(Format):
         import duckdb
 
         try:
-            connection.execute(f"ATTACH {quoted_path(path)} AS source (READ_ONLY)")
+            connection.execute(f"ATTACH {quoted_text(path)} AS source (READ_ONLY)")
             connection.execute("USE source")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")

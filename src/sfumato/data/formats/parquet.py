@@ -9,7 +9,8 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.format import Format
-from sfumato.data.sql_quoting import pack, quoted_path, unpack
+from sfumato.data.label_metadata import labels_from_json, labels_to_json
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.data.table import Table
 from sfumato.errors import NotThatFormat
 
@@ -38,11 +39,11 @@ class Parquet(Format):
             raise NotThatFormat(
                 f"{path.name} is a damaged or encrypted Parquet file.", fix="Export it again.", path=str(path)
             ) from None
-        return Table(frame=frame, labels=unpack(metadata.get("sfumato")), origin="parquet")
+        return Table(frame=frame, labels=labels_from_json(metadata.get("sfumato")), origin="parquet")
 
     def write(self, table: Table, path: Path) -> None:
-        metadata = {"sfumato": pack(table.labels)} if table.labels else None
+        metadata = {"sfumato": labels_to_json(table.labels)} if table.labels else None
         table.frame.write_parquet(path, compression="zstd", compression_level=self.level, metadata=metadata)
 
     def scan(self, path: Path) -> str | None:
-        return f"read_parquet({quoted_path(path)})"
+        return f"read_parquet({quoted_text(path)})"

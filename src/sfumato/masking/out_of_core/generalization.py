@@ -10,12 +10,12 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.row_codes import number_rows
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.errors import NotApplicable
 from sfumato.masking.equivalence_classes import EquivalenceClasses
 from sfumato.masking.metric import metric_of
 from sfumato.masking.out_of_core.counting import coded_column, count_combinations, raise_levels
 from sfumato.masking.out_of_core.counts import CodedColumn, compressed, refuse_overlap, tracked_columns
-from sfumato.masking.out_of_core.sqlgen import text
 from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 from sfumato.masking.population import shared_population
 from sfumato.schema import ROOT
@@ -79,7 +79,7 @@ def _generalized(
         labels = hierarchy.decode(hierarchy.encode(values), level) if level else values
         labels = labels.cast(pl.String) if as_text else labels
         if level and hierarchy.levels[level].size == 1 and not labels.null_count():
-            shown[column.name] = text(str(labels[0]))
+            shown[column.name] = quoted_text(str(labels[0]))
         elif as_text:
             name = table.put("map", pl.DataFrame({"value": values, "label": labels}))
             same = "IS NOT DISTINCT FROM" if (values.is_null() & labels.is_not_null()).any() else "="

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from sfumato.masking.out_of_core.sqlgen import text
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.masking.out_of_core.stored_table import StoredTable
 from sfumato.secret import Permit, SecretValue
 
@@ -33,7 +33,7 @@ def with_pseudonyms(
     shown = {}
     for column, scope in scopes.items():
         cell = f"t.{table.cells[column]}"
-        message = f"ENCODE({text(scope)} || CHR(0) || CAST({cell} AS VARCHAR))"
+        message = f"ENCODE({quoted_text(scope)} || CHR(0) || CAST({cell} AS VARCHAR))"
         inner = f"UNHEX(SHA256(k.inner_pad || {message}))"
         shown[column] = f"CASE WHEN {cell} IS NOT NULL THEN SUBSTR(SHA256(k.outer_pad || {inner}), 1, {digits}) END"
     return table.with_expressions(shown, joins=f"CROSS JOIN {name} AS k")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato.data.sql_quoting import quoted_name
+from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.schema import Kind
 from sfumato.schema.casting import BOOLEANS
 
@@ -25,7 +25,6 @@ __all__ = [
     "key_expressions",
     "released",
     "row_map",
-    "text",
 ]
 
 _TYPES = {
@@ -36,11 +35,6 @@ _TYPES = {
     Kind.DATETIME: "TIMESTAMP",
     Kind.CATEGORY: "VARCHAR",
 }
-
-
-def text(value: str) -> str:
-    """A text, quoted."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def blanked(
@@ -57,7 +51,7 @@ def blanked(
             if number and isinstance(low, str):
                 continue
             if not number and (isinstance(low, str) or low == high):
-                yield f"{stored} = {text(str(low).strip(' '))}"
+                yield f"{stored} = {quoted_text(str(low).strip(' '))}"
             else:
                 cell = quoted_name(name) if number else f"TRY_CAST({stored} AS DOUBLE)"
                 ends = [f"{cell} {sign} {end}" for sign, end in ((">=", low), ("<=", high)) if math.isfinite(end)]
@@ -82,7 +76,8 @@ def _cast(cell: str, kind: Kind) -> str:
         case Kind.BOOLEAN:
             words = f"LOWER(CAST({cell} AS VARCHAR))"
             meant = {
-                answer: [text(word) for word, said in BOOLEANS.items() if said is answer] for answer in (True, False)
+                answer: [quoted_text(word) for word, said in BOOLEANS.items() if said is answer]
+                for answer in (True, False)
             }
             return " ".join(["CASE", *(f"WHEN {words} IN ({', '.join(meant[a])}) THEN {a!s}" for a in meant), "END"])
         case Kind.INTEGER:

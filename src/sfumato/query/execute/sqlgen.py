@@ -7,11 +7,11 @@ from datetime import date, datetime
 from math import isqrt
 from typing import Any
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut, Term
 from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import NoisePlan, refinement
 from sfumato.query.plan.relational import prune_columns
-from sfumato.query.plan.scalar import text_sql
 from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.schema import Kind
 
@@ -42,12 +42,12 @@ def value_sql(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, datetime):
-        return f"TIMESTAMP {text_sql(value.isoformat(sep=' '))}"
+        return f"TIMESTAMP {quoted_text(value.isoformat(sep=' '))}"
     if isinstance(value, date):
-        return f"DATE {text_sql(value.isoformat())}"
+        return f"DATE {quoted_text(value.isoformat())}"
     if isinstance(value, float):
         return f"CAST({value!r} AS DOUBLE)"
-    return str(value) if isinstance(value, int) else text_sql(str(value))
+    return str(value) if isinstance(value, int) else quoted_text(str(value))
 
 
 def group_columns(query: Query) -> list[str]:

@@ -14,7 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sfumato.query.plan.scalar import Scalar, name_sql
+from sfumato.data.sql_quoting import quoted_name
+from sfumato.query.plan.scalar import Scalar
 
 __all__ = [
     "Filter",
@@ -116,10 +117,10 @@ class Scan(PlanNode):
         return tuple(name for name, _, _ in self.names)
 
     def sql(self) -> str:
-        unit = "" if self.unit is None else f"{name_sql(self.unit)} AS u, "
-        items = ", ".join(f"TRY_CAST({name_sql(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
-        where = "" if self.unit is None else f" WHERE {name_sql(self.unit)} IS NOT NULL"
-        return f"SELECT {unit}{items} FROM {name_sql(self.table)}{where}"
+        unit = "" if self.unit is None else f"{quoted_name(self.unit)} AS u, "
+        items = ", ".join(f"TRY_CAST({quoted_name(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
+        where = "" if self.unit is None else f" WHERE {quoted_name(self.unit)} IS NOT NULL"
+        return f"SELECT {unit}{items} FROM {quoted_name(self.table)}{where}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,14 +177,14 @@ class PublicJoin(PlanNode):
         return (*self.child.columns(), *(name for name, _, _ in self.names))
 
     def sql(self) -> str:
-        given = ", ".join(f"CAST({name_sql(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
-        keys = ", ".join(f"CAST({name_sql(key)} AS {kind}) AS key{i}" for i, (_, key, kind) in enumerate(self.on))
+        given = ", ".join(f"CAST({quoted_name(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
+        keys = ", ".join(f"CAST({quoted_name(key)} AS {kind}) AS key{i}" for i, (_, key, kind) in enumerate(self.on))
         match = " AND ".join(f"{scalar.sql} = p.key{i}" for i, (scalar, _, _) in enumerate(self.on))
         kept = ", ".join([f"{self._unit('r.')}r.{name}" if not i else f"r.{name}"
                           for i, name in enumerate(self.child.columns())])  # fmt: skip
         more = "".join(f", p.{name}" for name, _, _ in self.names)
         how = "LEFT JOIN" if self.outer else "JOIN"
-        public = f"SELECT {keys}{', ' + given if given else ''} FROM {name_sql(self.table)}"
+        public = f"SELECT {keys}{', ' + given if given else ''} FROM {quoted_name(self.table)}"
         return f"SELECT {kept}{more} FROM ({self.child.sql()}) AS r {how} ({public}) AS p ON {match}"
 
 

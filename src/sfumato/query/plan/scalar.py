@@ -7,11 +7,12 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 from sfumato.schema import Kind
 
-__all__ = ["Scalar", "literal", "name_sql", "number_sql", "same_family", "text_sql"]
+__all__ = ["Scalar", "literal", "number_sql", "same_family"]
 
 _FAMILY = {
     Kind.INTEGER: "number",
@@ -80,14 +81,6 @@ class Scalar:
         return replace(self, sql=sql, unit=False, constant=None)
 
 
-def text_sql(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def name_sql(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'
-
-
 def number_sql(value: Fraction) -> str:
     """An exact power-of-two multiple prints exactly; others print as the nearest float."""
     if value.denominator == 1 and abs(value) < 1 << 62:
@@ -107,10 +100,10 @@ def literal(value: Any) -> Scalar:
         values = (int(number),) if kind is Kind.INTEGER else None
         return Scalar(sql=number_sql(number), kind=kind, low=number, high=number, values=values, constant=number)
     if isinstance(value, datetime):
-        return Scalar(sql=f"TIMESTAMP {text_sql(value.isoformat(sep=' '))}", kind=Kind.DATETIME, constant=value)
+        return Scalar(sql=f"TIMESTAMP {quoted_text(value.isoformat(sep=' '))}", kind=Kind.DATETIME, constant=value)
     if isinstance(value, date):
-        return Scalar(sql=f"DATE {text_sql(value.isoformat())}", kind=Kind.DATE, values=(value,), constant=value)
-    return Scalar(sql=text_sql(value), kind=Kind.CATEGORY, values=(value,), constant=value)
+        return Scalar(sql=f"DATE {quoted_text(value.isoformat())}", kind=Kind.DATE, values=(value,), constant=value)
+    return Scalar(sql=quoted_text(value), kind=Kind.CATEGORY, values=(value,), constant=value)
 
 
 def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:

@@ -18,12 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.dp.ledger import Store
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied, AnswerFailed, BadParameter, EmptyTable
 from sfumato.query.catalog import Catalog, PrivateTable
-from sfumato.query.plan.scalar import name_sql
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy.base import Policy
 from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
@@ -157,10 +157,10 @@ def policy_notes(policy: Policy) -> tuple[str, ...]:
 def _read(source: Any, table: PrivateTable) -> pl.DataFrame:
     """The declared columns, each value cast to its declared kind, as private queries read them."""
     kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
-    items = ", ".join(f"TRY_CAST({name_sql(name)} AS {TYPES[kind]})" for name, kind in kinds.items())
+    items = ", ".join(f"TRY_CAST({quoted_name(name)} AS {TYPES[kind]})" for name, kind in kinds.items())
     data = source.to_arrow() if isinstance(source, pl.DataFrame) else source
     try:
-        rows = Duckdb().start({table.name: data}).run(f"SELECT {items} FROM {name_sql(table.name)}")
+        rows = Duckdb().start({table.name: data}).run(f"SELECT {items} FROM {quoted_name(table.name)}")
     except AnswerFailed:
         raise BadParameter(
             f"the declared columns of `{table.name}` cannot be read from its data.",

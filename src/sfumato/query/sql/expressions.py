@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.errors import did_you_mean
-from sfumato.query.plan.scalar import Scalar, literal, same_family, text_sql
+from sfumato.query.plan.scalar import Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import refuse
@@ -167,7 +168,7 @@ def _like(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
             raise reader.refuse(node, "The pattern of LIKE is written out as text.")
-        found = f"({a.sql} {function} {text_sql(pattern.constant)})"
+        found = f"({a.sql} {function} {quoted_text(pattern.constant)})"
         return _flag(f"(NOT {found})" if node.args.get("negate") else found)
 
     return rule

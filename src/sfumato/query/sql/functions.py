@@ -7,8 +7,9 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.text_patterns import reads_as, shaped
-from sfumato.query.plan.scalar import Scalar, literal, text_sql
+from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _date_part(reader: ExpressionCompiler, node: Any) -> Scalar:
         a = Scalar(sql=f"TRY_CAST({a.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
     ends = _PARTS[part]
     known: dict[str, Any] = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
-    return Scalar(sql=f"CAST(date_part({text_sql(part.lower())}, {a.sql}) AS BIGINT)", kind=Kind.INTEGER, **known)
+    return Scalar(sql=f"CAST(date_part({quoted_text(part.lower())}, {a.sql}) AS BIGINT)", kind=Kind.INTEGER, **known)
 
 
 def _undone(node: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.sql_writer import Writer
 
 __all__ = ["DuckdbWriter"]
@@ -18,7 +19,7 @@ class DuckdbWriter(Writer):
     title = "DuckDB"
 
     def text(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
+        return quoted_text(value)
 
     def constant(self, value: str, kind: str) -> str:
         return f"CAST('{value}' AS {_NAMES[kind]})"

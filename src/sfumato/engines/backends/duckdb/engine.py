@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import polars as pl
 from pydantic import Field
 
-from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
 from sfumato.engines.backends.duckdb.dialect import DuckdbWriter
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
@@ -127,7 +127,7 @@ class _RunningDuckdb(Running):
             run(f"SET threads = {setup.threads}")
         if setup.memory is not None:
             run("SET memory_limit = ?", [setup.memory])
-        paths = ", ".join(quoted_path(str(path.resolve())) for path in files)
+        paths = ", ".join(quoted_text(str(path.resolve())) for path in files)
         run(f"SET allowed_paths = [{paths}]")
         run("SET enable_external_access = false")
         for place, (name, source) in enumerate(tables.items()):
@@ -278,7 +278,7 @@ def _reader(path: Path) -> str:
     read. CSV columns are text, in the order of the header; every value is turned into its declared kind by itself. One
     thread reads, since several would have to guess where rows begin, and would fail on a line break within a value; and
     odd quotation marks or line ends are taken as they come, not as a reason to fail."""
-    place = quoted_path(str(path.resolve()))
+    place = quoted_text(str(path.resolve()))
     match path.suffix.lower():
         case ".parquet":
             return f"read_parquet({place})"
@@ -287,9 +287,9 @@ def _reader(path: Path) -> str:
             header = _header(path)
             if not header:
                 raise UnknownFormat(f"`{path.name}` has no header.", fix="Name the columns in its first line.")
-            columns = ", ".join(f"{quoted_path(name)}: 'VARCHAR'" for name in header)
+            columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in header)
             return (
-                f"read_csv({place}, auto_detect = false, header = true, delim = {quoted_path(mark)}, quote = '\"', "
+                f"read_csv({place}, auto_detect = false, header = true, delim = {quoted_text(mark)}, quote = '\"', "
                 f"escape = '\"', null_padding = true, ignore_errors = true, strict_mode = false, parallel = false, "
                 f"columns = {{{columns}}})"
             )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from sfumato.data.scan import FileScan, scan
-from sfumato.data.sql_quoting import quoted_name, quoted_path
+from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.engines.memory import memory_bytes
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, UnknownFormat, WriteFailed
@@ -71,7 +71,7 @@ class DuckdbWorkspace(Workspace):
         path = self._folder / f"{name}.parquet"
         frame.write_parquet(path)
         self._connection.execute(
-            f"CREATE OR REPLACE TEMPORARY VIEW {quoted_name(name)} AS FROM read_parquet({quoted_path(path)})"
+            f"CREATE OR REPLACE TEMPORARY VIEW {quoted_name(name)} AS FROM read_parquet({quoted_text(path)})"
         )
 
     def write(self, statement: str, path: Path, suffix: str) -> None:
@@ -84,7 +84,7 @@ class DuckdbWorkspace(Workspace):
         with self._progress_of("writing"):
             try:
                 options = FORMATS[suffix] + (self._force_quote(statement) if suffix == ".csv" else "")
-                self._connection.execute(f"COPY ({statement}) TO {quoted_path(path)} ({options}, USE_TMP_FILE false)")
+                self._connection.execute(f"COPY ({statement}) TO {quoted_text(path)} ({options}, USE_TMP_FILE false)")
             except duckdb.Error as failure:
                 raise _translated(failure, "writing") from None
 
@@ -177,7 +177,7 @@ def _numbered(file: FileScan, staged: Path, limits: Mapping[str, Any]) -> tuple[
 
     names = {name.lower() for name in file.columns}
     if not file.attached and file.path.suffix.lower() in (".parquet", ".pq") and "file_row_number" not in names:
-        expression = f"read_parquet({quoted_path(file.path)}, file_row_number = true)"
+        expression = f"read_parquet({quoted_text(file.path)}, file_row_number = true)"
         return replace(file, expression=expression), "file_row_number"
     row_number = "row_number"
     while row_number in names:
@@ -185,7 +185,7 @@ def _numbered(file: FileScan, staged: Path, limits: Mapping[str, Any]) -> tuple[
     statement = f"SELECT *, row_number() OVER () - 1 AS {row_number} FROM {file.expression}"
     with file.connect(**limits, writes=[staged]) as connection:
         try:
-            connection.execute(f"COPY ({statement}) TO {quoted_path(staged)} (FORMAT parquet)")
+            connection.execute(f"COPY ({statement}) TO {quoted_text(staged)} (FORMAT parquet)")
         except duckdb.Error as failure:
             raise _translated(failure, "copying the source") from None
     return scan(staged), row_number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.expressions import Scope, Typed
 from sfumato.engines.sql_writer import Writer
@@ -48,7 +49,7 @@ class PostgresWriter(Writer):
         return (f'({sql} COLLATE "C")' if kind == "text" and self.is_stored(node, scope) else sql), kind
 
     def text(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'::text"
+        return f"{quoted_text(value)}::text"
 
     def constant(self, value: str, kind: str) -> str:
         return f"'{value}'::{'float8' if kind == 'float' else _NAMES[kind]}"

@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import polars as pl
 from pydantic import Field
 
+from sfumato.data.sql_quoting import quoted_name
 from sfumato.engines.backends.postgres.dialect import PostgresWriter
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
@@ -136,18 +137,14 @@ def _place(name: str, source: str) -> tuple[str, str]:
             fix="Name the table as postgresql://user@host/base#schema.table, or use DuckDB.",
         )
     path = unquote(parts.fragment) or name
-    return urlunsplit(parts._replace(fragment="")), ".".join(_quoted(part) for part in path.split("."))
+    return urlunsplit(parts._replace(fragment="")), ".".join(quoted_name(part) for part in path.split("."))
 
 
 def _found(connection: Any, place: str) -> str:
     """The name with its schema: later statements look nowhere else."""
     query = "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
     row = connection.execute(f"{query} WHERE c.oid = %s::regclass".encode(), [place]).fetchone()
-    return ".".join(_quoted(part) for part in row)
-
-
-def _quoted(value: str) -> str:
-    return '"' + value.replace('"', '""') + '"'
+    return ".".join(quoted_name(part) for part in row)
 
 
 def _columns(connection: Any, place: str) -> Columns:
@@ -168,9 +165,9 @@ def _load(connection: Any, name: str, source: Any) -> None:
         )
     frame = typed(source)
     types = [_stored(dtype) for dtype in frame.dtypes]
-    columns = ", ".join(f"{_quoted(column)} {kind}" for column, kind in zip(frame.columns, types, strict=True))
-    connection.execute(f"CREATE TEMPORARY TABLE {_quoted(name)} ({columns})".encode())
-    with connection.cursor().copy(f"COPY {_quoted(name)} FROM STDIN".encode()) as copy:
+    columns = ", ".join(f"{quoted_name(column)} {kind}" for column, kind in zip(frame.columns, types, strict=True))
+    connection.execute(f"CREATE TEMPORARY TABLE {quoted_name(name)} ({columns})".encode())
+    with connection.cursor().copy(f"COPY {quoted_name(name)} FROM STDIN".encode()) as copy:
         for row in frame.iter_rows():
             copy.write_row(row)
 
