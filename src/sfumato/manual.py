@@ -79,7 +79,7 @@ def page(kind: str, cls: type[Part]) -> str:
     text = [
         f"# {name}\n",
         f"*{kind}*\n",
-        inspect.cleandoc(cls.__doc__ or "") + "\n",
+        _docstring(cls) + "\n",
         "## Parameters\n",
         _parameters(cls),
     ]
