@@ -1,4 +1,4 @@
-"""Protect a file larger than memory: an engine masks it, and linkage risk is computed over the whole file."""
+"""Protect a file larger than memory: an engine masks it, and its risk is computed from the equivalence classes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ from typing import Any
 import polars as pl
 
 from sfumato.api.protection import Protection
-from sfumato.attacks import Arm, Discloses, Outcome
+from sfumato.attacks import AttackScenario
 from sfumato.data import read, scan
-from sfumato.data.sql_quoting import quoted_name
-from sfumato.errors import BadParameter, NotApplicable
-from sfumato.evaluation import Evaluation, release_manifest
+from sfumato.data.table import Table
+from sfumato.data.url import file_and_options
+from sfumato.errors import BadParameter
+from sfumato.evaluation import Evaluation, default_measures, evaluate, release_manifest
+from sfumato.evaluation.class_risk import class_attacks, class_measures
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
-from sfumato.measures.base import MeasureResult
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.reports import build_report
 from sfumato.rng import Rng
-from sfumato.schema import Role
+from sfumato.schema import Dataset
 
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
+
+
+EVALUATED_ROWS = 300_000
+"""Files of up to so many rows are attacked and measured in memory, like a release that was made there."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -98,15 +103,15 @@ def protect_out_of_core(
     memory: str = "4GB",
     suffix: str = ".parquet",
     seed: int | None = None,
+    n_targets: int = 5000,
     workspace: Path | None = None,
     progress: Progress = SILENT,
 ) -> OutOfCoreProtection:
     """Mask a file of any size with an engine and evaluate the masked file.
 
-    Linkage is computed instead of sampled: an attacker who knows all quasi-identifiers of somebody in the release and
-    picks one of the matching rows is right with probability 1 / class size, so the expected risk is the number of
-    equivalence classes divided by the number of rows. The secret row map is written to the private folder.
+    The secret row map is written to the private folder.
     """
+    rng = Rng(seed if seed is not None else recipe.seed)
     folder = tempfile.TemporaryDirectory(prefix="sfumato-", dir=workspace)
     masked = protect_file(
         schema=recipe.schema,
@@ -115,25 +120,40 @@ def protect_out_of_core(
         source=source,
         options=dict(options),
         target=Path(folder.name) / f"data{suffix}",
-        rng=Rng(seed if seed is not None else recipe.seed),
+        rng=rng,
         engine=engine,
         order=recipe.order,
         lineage=Path(folder.name) / LINEAGE,
         memory=memory,
         progress=progress,
     )
-    evaluation = evaluate_file(recipe, masked)
+    evaluation, original, release = _evaluated(
+        recipe, masked, source, options, rng=rng, n_targets=n_targets, progress=progress
+    )
     return OutOfCoreProtection(
         recipe=recipe,
         evaluation=evaluation,
-        report_data=build_report(recipe, evaluation, steps=masked.private),
+        report_data=build_report(recipe, evaluation, steps=masked.private, original=original, release=release),
         masked=masked,
         folder=folder,
     )
 
 
-def evaluate_file(recipe: Recipe, masked: ProtectedFile) -> Evaluation:
-    """Linkage risk and class sizes of a masked file, judged by the same limits as in memory."""
+def _evaluated(
+    recipe: Recipe,
+    masked: ProtectedFile,
+    source: Any,
+    options: Mapping[str, Any],
+    *,
+    rng: Rng,
+    n_targets: int,
+    progress: Progress,
+) -> tuple[Evaluation, Table | None, Table | None]:
+    """The evaluation, and the original and the release where they were read into memory.
+
+    Files of up to ``EVALUATED_ROWS`` rows get the evaluation of a release in memory. For larger ones the expected
+    success of attacks is computed from the equivalence classes.
+    """
     manifest = release_manifest(
         recipe,
         columns=list(scan(masked.path).columns),
@@ -141,69 +161,27 @@ def evaluate_file(recipe: Recipe, masked: ProtectedFile) -> Evaluation:
         steps=[dict(step) for step in masked.steps],
         verdicts=masked.verdicts,
     )
-    classes = count_file_classes(masked.path, recipe.schema.names(Role.QUASI))
-    values = {
-        "class-sizes": float(classes.smallest),
-        "uniqueness": classes.unique / max(classes.rows, 1),
-        "prosecutor": classes.count / max(classes.rows, 1),
-    }
-    reason = "" if classes.rows else "Every record was suppressed: the release has no rows."
-    return Evaluation(
+    is_file = Path(file_and_options(source)[0]).is_file()
+    if masked.rows and masked.original_rows <= EVALUATED_ROWS and is_file:
+        original = Dataset.of(read(source, **options), recipe.schema)
+        release = Release(table=read(masked.path), manifest=manifest)
+        evaluation = evaluate(
+            AttackScenario(original=original, release=release, lineage=load_lineage(masked.path.with_name(LINEAGE))),
+            attacks=recipe.attacks,
+            measures=recipe.measures or default_measures(),
+            limits=recipe.limits,
+            verdicts=masked.verdicts,
+            rng=rng,
+            n_targets=n_targets,
+            before=True,
+            progress=progress,
+        )
+        return evaluation, original.table, release.table
+    computed = Evaluation(
         manifest=manifest,
-        attacks=(_linkage(classes, recipe.schema.names(Role.QUASI)),),
-        measures=tuple(
-            MeasureResult(measure=name, value=None if reason else value, reason=reason)
-            for name, value in values.items()
-        ),
+        attacks=class_attacks(masked.path, recipe.schema, manifest),
+        measures=class_measures(masked.path, recipe.schema),
         verdicts=masked.verdicts,
         limit_set=recipe.limits,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileClasses:
-    """Equivalence classes of a masked file, suppressed rows left out."""
-
-    count: int
-    rows: int
-    smallest: int
-    unique: int
-    """Rows that are alone in their class."""
-
-
-def count_file_classes(path: Path, quasi: Sequence[str]) -> FileClasses:
-    """Count the equivalence classes of a written file by one GROUP BY.
-
-    Rows that show ``*`` in every quasi-identifier are suppressed and form no class, unless all rows do.
-    """
-    source = scan(path)
-    names = [quoted_name(name) for name in quasi]
-    hidden = " AND ".join(f"CAST({name} AS VARCHAR) IS NOT DISTINCT FROM '*'" for name in names)
-    statement = (
-        "SELECT count(*), coalesce(sum(n), 0), coalesce(min(n), 0), coalesce(sum(n) FILTER (n = 1), 0) FROM "
-        f"(SELECT count(*) AS n, {hidden} AS hidden FROM {source.expression} GROUP BY {', '.join(names)} "
-        "QUALIFY NOT hidden OR count(*) OVER () = 1)"
-    )
-    with source.connect() as connection:
-        row = connection.execute(statement).fetchone()
-    assert row is not None
-    count, rows, smallest, unique = map(int, row)
-    return FileClasses(count=count, rows=rows, smallest=smallest, unique=unique)
-
-
-def _linkage(classes: FileClasses, quasi: tuple[str, ...]) -> Outcome | NotApplicable:
-    if not classes.rows:
-        refusal = NotApplicable("Every record was suppressed: the release has no rows.")
-        refusal.facts |= {"attack": "linkage", "discloses": str(Discloses.IDENTITY)}
-        return refusal
-    return Outcome(
-        attack="linkage",
-        discloses=Discloses.IDENTITY,
-        main=Arm(hits=classes.count, trials=classes.rows),
-        baseline=Arm(hits=1, trials=classes.rows),
-        computed=True,
-        claims=classes.rows,
-        knows=quasi,
-        truth="class sizes of the whole file",
-        threat="An attacker who knows a person's quasi-identifiers picks one of the released rows that match.",
-    )
+    return computed, None, None

@@ -78,8 +78,8 @@ def protect(
         from sfumato.api.out_of_core import protect_out_of_core
 
         return protect_out_of_core(
-            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, workspace=workspace,
-            progress=progress,
+            parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, n_targets=n_targets,
+            workspace=workspace, progress=progress,
         )  # fmt: skip
     rng = Rng(seed if seed is not None else parsed.seed)
     original = Dataset.of(read(source, **options), parsed.schema)

@@ -1,0 +1,121 @@
+"""Risk of files of any size: computed from equivalence classes, or the evaluation of a release in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import sfumato
+from sfumato.attacks import Outcome
+from sfumato.errors import NotApplicable
+from sfumato.evaluation.class_risk import count_file_secret
+from sfumato.rng import Rng
+
+RECIPE: dict[str, Any] = {
+    "sfumato": 1,
+    "seed": 3,
+    "columns": {
+        "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+        "town": "quasi",
+        "illness": "sensitive",
+        "pay": "plain",
+    },
+    "models": [{"k-anonymity": 4}],
+    "steps": [{"generalize": {"suppression": 0.05, "suppressed": "star"}}],
+}
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    draw = Rng(5).generator
+    rows = 900
+    frame = pl.DataFrame(
+        {
+            "age": draw.integers(20, 80, rows),
+            "town": draw.choice(["a", "b", "c"], rows, p=[0.6, 0.3, 0.1]),
+            "illness": draw.choice(["flu", "cold", "gout"], rows, p=[0.5, 0.3, 0.2]),
+            "pay": draw.normal(100, 10, rows),
+        }
+    )
+    frame.with_columns(pl.when(pl.int_range(pl.len()) % 7 > 0).then("illness").alias("illness")).write_parquet(
+        tmp_path / "people.parquet"
+    )
+    return tmp_path / "people.parquet"
+
+
+def outcomes(done: Any) -> dict[str, Any]:
+    return {
+        item.attack if isinstance(item, Outcome) else str(item.facts["attack"]): item
+        for item in done.evaluation.attacks
+    }
+
+
+def test_every_engine_gives_the_same_evaluation(people: Path) -> None:
+    """The release of an engine has the rows of the release in memory, in another order."""
+    small, large = (sfumato.protect(RECIPE, people, engine=engine, n_targets=200) for engine in ("memory", "duckdb"))
+    assert large.lineage.rows.tolist() != small.lineage.rows.tolist()
+    a, b = small.to_dict(), large.to_dict()
+    for key in ("rows", "original_rows", "undeclared", "verdicts", "limits"):
+        assert a[key] == b[key]
+    names = [entry["attack"] for entry in a["attacks"]]
+    assert [entry["attack"] for entry in b["attacks"]] == names
+    assert names == ["linkage", "attribute-linkage"]
+    assert [entry["attack"] for entry in b["attacks_before"]] == [entry["attack"] for entry in a["attacks_before"]]
+    assert [entry["measure"] for entry in b["measures"]] == [entry["measure"] for entry in a["measures"]]
+    exact = {entry["measure"]: entry["value"] for entry in a["measures"] if entry["measure"] in ("ncp", "uniqueness")}
+    assert exact.items() <= {entry["measure"]: entry["value"] for entry in b["measures"]}.items()
+
+
+def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled = outcomes(sfumato.protect(RECIPE, people, engine="memory", n_targets=900))
+    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    large = sfumato.protect(RECIPE, people, engine="duckdb")
+    computed = outcomes(large)
+    assert list(computed) == ["linkage", "attribute-linkage"]
+    for name, outcome in computed.items():
+        assert isinstance(outcome, Outcome)
+        other = sampled[name]
+        assert isinstance(other, Outcome)
+        assert outcome.main.rate == pytest.approx(other.main.rate, abs=0.05)
+        assert outcome.baseline is not None
+        assert other.baseline is not None
+        assert outcome.baseline.rate == pytest.approx(other.baseline.rate, abs=0.05)
+    released = large.release.table.frame
+    shown = released.filter((pl.col("age") != "*") & pl.col("illness").is_not_null())
+    most = shown.group_by("age", "town", "illness").len().group_by("age", "town").agg(pl.col("len").max())["len"].sum()
+    attribute = computed["attribute-linkage"]
+    assert (attribute.main.hits, attribute.main.trials) == (most, shown.height)
+    assert attribute.baseline.hits == shown["illness"].value_counts()["count"].max()
+
+
+def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    noisy = {**RECIPE, "steps": [{"rank-swap": {"p": 5, "columns": ["age"]}}], "models": [], "limits": {"risk": 0.5}}
+    done = sfumato.protect(noisy, people, engine="duckdb")
+    assert all(isinstance(item, NotApplicable) and "altered" in str(item) for item in outcomes(done).values())
+    assert [(limit.value, limit.met) for limit in done.limits] == [(None, False)]
+    harmless = {**RECIPE, "steps": [{"noise": {"variance_ratio": 0.1, "columns": ["pay"]}}, *RECIPE["steps"]]}
+    done = sfumato.protect(harmless, people, engine="duckdb")
+    assert all(isinstance(item, Outcome) for item in outcomes(done).values())
+
+
+def test_a_release_without_quasi_identifiers_is_judged(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    plain = {**RECIPE, "columns": {"illness": "sensitive"}, "models": [], "steps": [{"round": {"base": 10, "columns":
+             ["pay"]}}]}  # fmt: skip
+    done = sfumato.protect(plain, people, engine="duckdb")
+    assert "no quasi-identifier" in str(outcomes(done)["linkage"])
+    assert all(result.value is None and "no quasi-identifier" in result.reason for result in done.evaluation.measures)
+
+
+def test_suppressed_rows_form_no_class(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"q": ["a", "a", "b", "*", "*"], "s": ["x", "y", "x", "x", "y"]})
+    frame.write_parquet(tmp_path / "x.parquet")
+    counts = count_file_secret(tmp_path / "x.parquet", ["q"], "s")
+    assert (counts.rows, counts.common_in_class, counts.common) == (3, 2, 2)
+    frame.filter(pl.col("q") == "*").write_parquet(tmp_path / "y.parquet")
+    counts = count_file_secret(tmp_path / "y.parquet", ["q"], "s")
+    assert (counts.rows, counts.common_in_class, counts.common) == (2, 1, 1)
