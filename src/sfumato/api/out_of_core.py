@@ -18,9 +18,10 @@ from sfumato.data import read, scan
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
 from sfumato.errors import BadParameter
-from sfumato.evaluation import Evaluation, default_measures, evaluate, release_manifest
+from sfumato.evaluation import Evaluation, evaluate, release_manifest
 from sfumato.evaluation.class_risk import class_attacks, class_measures
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
+from sfumato.measures import default_measures
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
