@@ -52,7 +52,7 @@ def census() -> Dataset:
 
 
 def linked(data: Dataset, step: RankSwap, attack: Attack, known: range = range(1, 8)) -> float:
-    """Percent linked, averaged over intruders who know the first so many columns: the protocol of the table."""
+    """Percent linked, averaged over adversaries who know the first so many columns: the protocol of the table."""
     change = step.apply(data, Context(rng=Rng(3)))
     steps = [{"step": "rank-swap", "parameters": step.public(), **change.public}]
     release = Release(table=change.table, manifest={"steps": steps})

@@ -190,7 +190,7 @@ def test_risk_uses_the_level() -> None:
 
 
 def test_perturbed_columns_are_not_linked_on() -> None:
-    """A published step that swapped the ages: the intruder who knows it links on the ZIP code alone."""
+    """A published step that swapped the ages: an adversary who knows it links on the ZIP code alone."""
     steps = [{"step": "rank-swap", "parameters": {"p": 50}, "truthful": False, "columns": ["age"]}]
     swapped = PLAIN.with_columns(pl.col("age").reverse())
     scenario = AttackScenario(original=ORIGINAL, release=release(swapped, steps=steps), aligned=True)

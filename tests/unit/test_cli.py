@@ -329,7 +329,7 @@ def test_a_large_file_goes_through_duckdb_to_the_same_release(
     code, attacked = document(capsys, "attack", "large", "--original", "people.csv", "--attack", "linkage")
     assert code == 0
     risk = large["attacks"][0]["risk"]
-    spread = (risk * (1 - risk) / large["rows"]) ** 0.5  # of an intruder who guesses within the class
+    spread = (risk * (1 - risk) / large["rows"]) ** 0.5  # of an adversary who guesses within the class
     assert attacked["attacks"][0]["risk"] == pytest.approx(risk, abs=6 * spread)
 
 

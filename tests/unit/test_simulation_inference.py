@@ -28,7 +28,7 @@ DATA = Path(__file__).parents[1] / "data" / "sdcmicro"
 
 
 def companies(file: str, known: int) -> Dataset:
-    """The first columns are known to the intruder, the last one is sensitive."""
+    """The first columns are known to the adversary, the last one is sensitive."""
     frame = pl.read_csv(DATA / file).select(pl.selectors.numeric())
     names = (*frame.columns[:known], frame.columns[-1])
     roles = dict.fromkeys(names, Column(role=Role.QUASI)) | {names[-1]: Column(role=Role.SENSITIVE)}

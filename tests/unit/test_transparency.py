@@ -58,7 +58,7 @@ def test_windows_within_strata_hold_every_true_row_and_find_more() -> None:
     assert within.main.hits > run(RankWindow(), unaware).main.hits
 
 
-def test_strata_that_the_intruder_does_not_know_are_refused() -> None:
+def test_strata_that_the_attacker_does_not_know_are_refused() -> None:
     where = masked("rank-swap", p=10, strata=["town"], columns=["x0", "x1", "x2", "x3"])
     with pytest.raises(NotApplicable, match="strata that the attacker does not know"):
         run(RankWindow(knows=("x0", "x1")), where)
