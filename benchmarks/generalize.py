@@ -110,7 +110,7 @@ def main() -> None:
                 peer = known if given.rows in (None, 1_000_000) else None
             elif theirs[k, share]["levels"] != ",".join(map(str, best.levels)):
                 print(f"      ARX found {theirs[k, share]['levels']} with {theirs[k, share]['loss']}")
-            judged, ratio = runs[0][1].judged, peer / ours if peer else None
+            judged, ratio = runs[0][1].evaluated, peer / ours if peer else None
             figures.add(k=k, suppression=share, score=best.score, judged=judged, ms=ours, arx=peer, ratio=ratio)
 
 
@@ -137,7 +137,7 @@ def wide(seconds: float) -> None:
         assert found.best is not None
         print(
             f"  k=5, {share:4.0%}: loss {found.best.score:.4f}, no combination below {found.bound:.4f}; "
-            f"{found.judged:,} judged in {time.perf_counter() - started:.1f} s"
+            f"{found.evaluated:,} judged in {time.perf_counter() - started:.1f} s"
         )
 
 

@@ -67,7 +67,7 @@ def census_space() -> LatticeSpace:
 
 @pytest.mark.parametrize(("levels", "holds"), [((0, 0, 0, 1), True), ((0, 0, 1, 0), False), ((0, 0, 1, 1), True)])
 def test_levels_of_census11(levels: tuple[int, ...], holds: bool) -> None:
-    assert census_space().judge(levels).meets is holds
+    assert census_space().evaluate(levels).meets is holds
 
 
 def test_minimal_generalizations_of_census11() -> None:

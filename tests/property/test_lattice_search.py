@@ -83,7 +83,7 @@ def test_every_combination_is_judged_as_the_plain_way_does(seed: int, models: di
     order = combinations(space.table)
     np.random.default_rng(seed).shuffle(order)
     for levels in order:
-        node = space.judge(levels)
+        node = space.evaluate(levels)
         meets, _, shape, groups = plain_judgement(space, levels)
         assert node.meets is meets
         if meets:
@@ -97,7 +97,7 @@ def test_every_combination_is_judged_as_the_plain_way_does(seed: int, models: di
 @given(seed=st.integers(0, 10**6), models=st.sampled_from(MODELS), share=st.sampled_from([0.0, 0.2]))
 def test_what_a_node_says_of_finer_and_coarser_ones_is_true(seed: int, models: dict[str, Any], share: float) -> None:
     space = space_of(seed, models, "loss", share)
-    nodes = {levels: space.judge(levels) for levels in combinations(space.table)}
+    nodes = {levels: space.evaluate(levels) for levels in combinations(space.table)}
     for (a, one), (b, other) in product(nodes.items(), repeat=2):
         if all(x <= y for x, y in zip(a, b, strict=True)):
             if other.hopeless:
@@ -132,7 +132,7 @@ def test_the_heuristic_stays_between_bound_and_truth(seed: int, metric: str, sha
     space = space_of(seed, {"k-anonymity": 3}, metric, share, columns=4)
     exact = search(space, whole(space))
     assert exact.best is not None
-    bound = lower_bound(space, whole(space), space.judge(whole(space).low), seconds=0.05, rng=Rng(seed))
+    bound = lower_bound(space, whole(space), space.evaluate(whole(space).low), seconds=0.05, rng=Rng(seed))
     assert bound <= exact.best.score * (1 + 1e-9) + 1e-12
     small = heuristic._SMALL
     heuristic._SMALL = 0

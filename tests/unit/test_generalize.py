@@ -257,7 +257,7 @@ def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> 
     judged = space()
     exact = optimal.search(space(), whole(judged))
     calls = 0
-    judge = LatticeSpace.judge
+    judge = LatticeSpace.evaluate
 
     def once_too_often(self: LatticeSpace, *args: Any, **more: Any) -> Any:
         nonlocal calls
@@ -266,7 +266,7 @@ def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> 
             raise KeyboardInterrupt
         return judge(self, *args, **more)
 
-    monkeypatch.setattr(LatticeSpace, "judge", once_too_often)
+    monkeypatch.setattr(LatticeSpace, "evaluate", once_too_often)
     found = optimal.search(judged, whole(judged))
     assert found.best is not None
     assert exact.best is not None
@@ -300,7 +300,7 @@ def test_groups_of_columns_that_are_not_searched_to_the_end_still_bound(
     assert exact.best is not None
     searched = optimal.search
     monkeypatch.setattr(bound, "search", lambda small, part, seconds: searched(small, part, seconds=1e-9))
-    given = bound.lower_bound(judged, whole(judged), judged.judge(whole(judged).low), seconds=0.02, rng=Rng(1))
+    given = bound.lower_bound(judged, whole(judged), judged.evaluate(whole(judged).low), seconds=0.02, rng=Rng(1))
     assert 0 <= given <= exact.best.score * (1 + 1e-9)
 
 

@@ -21,10 +21,17 @@ from sfumato.schema.hierarchy import ROOT, BoundHierarchy, root_only, with_missi
 if TYPE_CHECKING:
     from sfumato.masking.model import ModelRule, PrivacyModel
 
-__all__ = ["classes_as_shown", "judge", "judge_classes", "rows_without_values", "suppressed_rows", "wildcard_groups"]
+__all__ = [
+    "classes_as_shown",
+    "evaluate_classes",
+    "evaluate_model",
+    "rows_without_values",
+    "suppressed_rows",
+    "wildcard_groups",
+]
 
 
-def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
+def evaluate_model(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None) -> Verdict:
     """The verdict of a model on a table. A model that cannot be evaluated is "not checked", with a reason."""
     name = model.part_name()
     if not data.quasi:
@@ -33,10 +40,10 @@ def judge(model: PrivacyModel, data: Dataset, *, original: Dataset | None = None
         table = classes_as_shown(data, original=original, population=model.population_frame(data))
     except NotApplicable as refusal:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
-    return judge_classes(model, table, data)
+    return evaluate_classes(model, table, data)
 
 
-def judge_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset) -> Verdict:
+def evaluate_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset) -> Verdict:
     """The verdict on counted classes; ``data`` defines the meaning of empty cells."""
     name = model.part_name()
     try:
@@ -48,7 +55,7 @@ def judge_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset)
             model=name, state=State.NOT_CHECKED, reason="Every row is suppressed, so there is no equivalence class."
         )
     try:
-        passed, worst, rows, holds = _judged(rule, table, data)
+        passed, worst, rows, holds = _evaluated(rule, table, data)
     except NotApplicable as refusal:
         return Verdict(model=name, state=State.NOT_CHECKED, reason=str(refusal))
     failing = int(rows[~passed].sum())
@@ -65,7 +72,7 @@ def judge_classes(model: PrivacyModel, table: EquivalenceClasses, data: Dataset)
     )
 
 
-def _judged(
+def _evaluated(
     rule: ModelRule, table: EquivalenceClasses, data: Dataset
 ) -> tuple[npt.NDArray[np.bool_], float, npt.NDArray[np.int64], bool]:
     """Which classes pass, the worst value, the rows per class, and whether the whole table holds."""

@@ -167,9 +167,9 @@ class PrivacyModel(Part):
         Rows with ``*`` in every quasi-identifier are suppressed and belong to no class. The meaning of empty cells is
         declared by the column (:attr:`sfumato.schema.Column.missing`).
         """
-        from sfumato.masking.evaluate import judge
+        from sfumato.masking.evaluate import evaluate_model
 
-        return judge(self, data, original=original)
+        return evaluate_model(self, data, original=original)
 
 
 class UnknownModel(PrivacyModel):

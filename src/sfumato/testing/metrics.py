@@ -61,7 +61,7 @@ def losses_never_fall_with_the_level(metric: LossMetric) -> None:
 
 def coarser_tables_never_score_lower_without_suppression(metric: LossMetric) -> None:
     space = _space(metric)
-    scores = {levels: space.judge(levels).score for levels in _nodes(space)}
+    scores = {levels: space.evaluate(levels).score for levels in _nodes(space)}
     assert scores[(0,) * len(_COLUMNS)] == min(scores.values()), "the original does not have the lowest score"
     if metric.grows:
         for a, one in scores.items():
@@ -72,7 +72,7 @@ def coarser_tables_never_score_lower_without_suppression(metric: LossMetric) -> 
 def bounds_hold(metric: LossMetric) -> None:
     """Score of every table against the bounds from every finer and coarser one, with suppression."""
     space = _space(metric, k=3, limit=_ROWS)
-    judged = {levels: space.judge(levels, explain=True) for levels in _nodes(space)}
+    judged = {levels: space.evaluate(levels, explain=True) for levels in _nodes(space)}
     columns = np.arange(len(_COLUMNS))
     for a, one in judged.items():
         for b, other in judged.items():

@@ -139,7 +139,7 @@ class Generalize(Step):
             "classes": best.shape.classes,
             "smallest": best.smallest,
             "nodes": result.nodes,
-            "nodes_checked": result.judged,
+            "nodes_checked": result.evaluated,
         }
         return space, best, public, private
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
 from sfumato.errors import HierarchyGap, NotApplicable
-from sfumato.masking.evaluate import judge_classes
+from sfumato.masking.evaluate import evaluate_classes
 from sfumato.masking.model import PrivacyModel
 from sfumato.masking.out_of_core.counting import coded_column, count_combinations
 from sfumato.masking.out_of_core.counts import CodedColumn, shown, tracked_columns
@@ -96,7 +96,7 @@ def judge_table(
         except NotApplicable as refusal:
             verdicts.append(Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=str(refusal)))
             continue
-        verdicts.append(judge_classes(model, classes, sample))
+        verdicts.append(evaluate_classes(model, classes, sample))
     return tuple(verdicts)
 
 

@@ -46,7 +46,7 @@ def search(
         return prove(space, within, seconds=seconds, progress=progress, clock=clock)
     start = clock()
     hunt = _HeuristicSearch(space, within, stop=start + seconds * (1 - _FOR_THE_BOUND), clock=clock)
-    bottom = space.judge(within.low)
+    bottom = space.evaluate(within.low)
     interrupted = False
     with progress.task("search", seconds) as tick:
         try:
@@ -63,7 +63,7 @@ def search(
         best=best,
         bound=min(bound, best.score) if best is not None else bound,
         optimal=proven,
-        judged=space.judged,
+        evaluated=space.evaluated,
         nodes=within.nodes,
     )
 
@@ -80,11 +80,11 @@ class _HeuristicSearch:
     def late(self) -> bool:
         return self.clock() > self.stop
 
-    def judge(self, at: Levels) -> float:
+    def evaluate(self, at: Levels) -> float:
         """The score, or infinity if the models fail."""
         name = at.tobytes()
         if name not in self.seen:
-            node = self.space.judge(at)
+            node = self.space.evaluate(at)
             self.seen[name] = node.score
             if node.meets and (self.best is None or node.score < self.best.score):
                 self.best = node
@@ -92,7 +92,7 @@ class _HeuristicSearch:
 
     def descend(self, at: Levels) -> Levels:
         """Local search: steps of one level in one column, and exchanges between two columns."""
-        score = self.judge(at)
+        score = self.evaluate(at)
         while not self.late:
             step = self._better(at, score, self._single(at)) or self._better(at, score, self._exchange(at))
             if step is None:
@@ -105,7 +105,7 @@ class _HeuristicSearch:
         for move in moves:
             if self.late:
                 break
-            value = self.judge(move)
+            value = self.evaluate(move)
             if value < score and (best is None or value < best[1]):
                 best = (move, value)
         return best
@@ -147,7 +147,7 @@ class _HeuristicSearch:
             people.append(np.minimum(first + generator.integers(0, 2, len(first)), self.high))
         last = self.clock()
         while not self.late:
-            people.sort(key=self.judge)
+            people.sort(key=self.evaluate)
             people = people[: _POPULATION // 2]
             before = self.best.score if self.best is not None else float("inf")
             while len(people) < _POPULATION and not self.late:
@@ -155,7 +155,7 @@ class _HeuristicSearch:
                 child = np.where(generator.random(len(first)) < 0.5, people[one], people[other])
                 change = generator.integers(-1, 2, len(first)) * (generator.random(len(first)) < 2 / len(first))
                 child = np.clip(child + change, self.low, self.high)
-                self.judge(child)
+                self.evaluate(child)
                 people.append(child)
             if self.best is not None and self.best.score < before:
                 people[-1] = self.descend(np.array(self.best.levels))

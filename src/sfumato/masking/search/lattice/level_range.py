@@ -38,7 +38,7 @@ class SearchResult:
     bound: float
     """Lower bound on the score of every combination."""
     optimal: bool
-    judged: int
+    evaluated: int
     """Number of evaluated combinations."""
     nodes: int
     """Number of combinations in the lattice."""

@@ -68,13 +68,13 @@ def search(
             tick(within.nodes - done)
     except KeyboardInterrupt:
         optimal = False
-    best, judged = walk.best, space.judged
+    best, evaluated = walk.best, space.evaluated
     bound = (best.score if best is not None else float("inf")) if optimal else walk.bound()
     return SearchResult(
         best=finest(space, within, best) if optimal and best is not None else best,
         bound=bound,
         optimal=optimal or (best is not None and best.score <= bound),
-        judged=judged,
+        evaluated=evaluated,
         nodes=within.nodes,
     )
 
@@ -83,7 +83,7 @@ def finest(space: LatticeSpace, within: LevelRange, best: Node) -> Node:
     """Finer levels with the same score: a column with one value need not become ``*``."""
     for column, low in enumerate(within.low):
         while best.levels[column] > low:
-            finer = space.judge([level - (i == column) for i, level in enumerate(best.levels)])
+            finer = space.evaluate([level - (i == column) for i, level in enumerate(best.levels)])
             if not finer.meets or finer.score > best.score:
                 break
             best = finer
@@ -98,7 +98,7 @@ class _ExactSearch:
         self.low = np.array(within.low)
         self.best: Node | None = None
         self.best_score = float("inf")
-        bottom = space.judge(within.low)
+        bottom = space.evaluate(within.low)
         self.sums = outer_sum(floors(space, within))
         self.floor = self._above(self.sums, bottom)
         # metrics over class sizes favour fine tables, so failures are found half-way up rather than at the top
@@ -109,7 +109,7 @@ class _ExactSearch:
         self._shape = np.array(self.open.shape)
         self._strides = np.array(self.open.strides) // self.open.itemsize
         self._learn(np.zeros_like(self.low), bottom)
-        self._learn(np.array(self.open.shape) - 1, space.judge(within.high))
+        self._learn(np.array(self.open.shape) - 1, space.evaluate(within.high))
 
     def __iter__(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
         """Iterate over open combinations by increasing bound, with their position; one is repeated until it is
@@ -131,7 +131,7 @@ class _ExactSearch:
     def visit(self, at: npt.NDArray[np.int64]) -> None:
         node = np.empty_like(at)
         kernels.climb(self.flat, self._shape, self._strides, at, self.best_score, self._share, node)
-        self._learn(node, self.space.judge(node + self.low, explain=True))
+        self._learn(node, self.space.evaluate(node + self.low, explain=True))
 
     def _learn(self, at: npt.NDArray[np.int64], node: Node) -> None:
         """Update the bounds of a combination and of all finer and coarser ones from its evaluation."""

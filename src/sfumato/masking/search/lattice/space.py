@@ -117,7 +117,7 @@ class LatticeSpace:
         self._scratch(len(table))
         self._store_root()
         self._witnesses = Witnesses(table, self.least if self.limit == 0 else 1)
-        self.judged = 0
+        self.evaluated = 0
 
     def _base(self) -> npt.NDArray[np.float64]:
         base = np.zeros(self._starts.shape)
@@ -173,26 +173,26 @@ class LatticeSpace:
             left = [self._merge(self._root, at) for at in np.diag(self.heights)]
         return sorted(range(len(left)), key=left.__getitem__)
 
-    def judge(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
+    def evaluate(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
         """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
         at = np.asarray(levels, dtype=np.int64)
         if self.limit == 0 and self._witnesses.refute(at):
-            self.judged += 1
+            self.evaluated += 1
             return self._refuted(at)
-        return self._judge(at, explain=explain)
+        return self._evaluate(at, explain=explain)
 
     def skip(self, bounds: npt.NDArray[np.float64], order: Ints, start: int, limit: float, *lattice: Ints) -> int:
         """Without suppression: close combinations that rare rows reject, up to the next open one."""
         if self.limit:
             return start
         place, refuted = self._witnesses.skip(bounds, order, start, limit, *lattice)
-        self.judged += refuted
+        self.evaluated += refuted
         return place
 
-    def _judge(self, at: Ints, *, explain: bool = False) -> Node:
+    def _evaluate(self, at: Ints, *, explain: bool = False) -> Node:
         source, count = self._group(at)
         size, kept = self._size[:count], self._kept[:count]
-        self.judged += 1
+        self.evaluated += 1
         certain = int(kernels.small(size, self.least, kept))
         meets = certain <= self.limit
         if self.limit == 0 and not meets:
@@ -249,7 +249,7 @@ class LatticeSpace:
     def assign(self, levels: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], Mask]:
         """The class of each combination at ``levels``, and whether that class is kept."""
         at = np.asarray(levels, dtype=np.int64)
-        self._judge(at)
+        self._evaluate(at)
         source = self._source(at)
         count = self._merge(source, at)
         return self._of[source.of], self._kept[:count].copy()
