@@ -2,7 +2,13 @@
 
 from alembic import context
 
-attributes = context.config.attributes
-context.configure(connection=attributes["connection"], version_table=attributes["version_table"])
-with context.begin_transaction():
-    context.run_migrations()
+
+def run() -> None:
+    attributes = context.config.attributes
+    context.configure(connection=attributes["connection"], version_table=attributes["version_table"])
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+if hasattr(context, "config"):  # Alembic runs this file; elsewhere, it is only imported
+    run()
