@@ -1,7 +1,7 @@
-"""Sums over numbered groups in which every unit's part is bounded, in pieces.
+"""Contribution bounding: sums over groups in which the contribution of every privacy unit is bounded, as a description.
 
-Every engine can compute them by a statement. An engine that has a faster way of its own takes the pieces and must come
-to the same numbers.
+Every engine can compute the sums by a statement. An engine with a faster way of its own takes this description instead
+and must return the same numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions in other dialects: every kind of node that prepared statements contain, with the type of its value."""
+"""Translation of expressions: every kind of node that prepared statements contain, with the type of its value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames as engines take them in: every column has a type that no row decides."""
+"""Data frames as engines read them: the type of a column never depends on a single row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["as_arrow", "typed"]
 
 
 def typed(source: Any) -> pl.DataFrame:
-    """Any frame that speaks Arrow as a Polars frame.
+    """Any frame that supports Arrow as a Polars frame.
 
     Columns of Python objects, which pandas has, become text value by value, as if they came from a CSV file: a type
     guessed from all values would let one person's row change how everybody's are read.

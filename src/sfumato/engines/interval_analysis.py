@@ -1,7 +1,7 @@
-"""How large and how small a float expression can be, from its form alone.
+"""Interval analysis: bounds on the value of a float expression, from its form alone.
 
-Where an operation surely stays within the floats, engines that would raise beyond them need no tests around it; sums
-are of clipped values, so this holds for most of what is computed for every row.
+If an operation cannot overflow, engines that raise on overflow need no test around it. Sums are over clipped values, so
+this applies to most of what is computed for every row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Statements in other dialects: read in DuckDB's, with types, and written so that the result is the same.
+"""SQL writer: translates prepared statements from DuckDB's dialect into that of another engine, with equal results.
 
-A plain transpilation is not enough: engines differ in how they round, order text, overflow and fail. The writer knows
-every node that prepared statements consist of and the type of every value; what it does not know it refuses, so that
-nothing reaches an engine whose meaning there has not been decided.
+A plain transpilation is not enough: engines differ in rounding, text order, overflow and failures. The writer knows
+every node that prepared statements contain and the type of every value. It refuses unknown nodes.
 """
 
 from __future__ import annotations

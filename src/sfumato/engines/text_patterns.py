@@ -1,8 +1,8 @@
-"""Text that stands for something else: how it must read to be cast, and which letters have a lower and an upper case.
+"""Patterns of text that can be cast to numbers and dates, and the letters that have a lower and an upper case.
 
-Engines differ in what text they take for a number or a date, and some raise on the rest. A cast from text therefore
-first takes out the text that has the one shape below, which every engine reads alike and none fails on; other text is
-a missing value. Numbers of these shapes stay within 1e±140, so that no engine meets an overflow.
+Engines differ in what text they accept as a number or a date, and some raise on the rest. A cast from text therefore
+first extracts the pattern below, which every engine reads alike; other text is a missing value. Numbers of these
+patterns stay within 1e±140, so no engine overflows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From groups that an engine counted to the compressed table that searches and models work on.
+"""Compressed table from counts: the equivalence classes that an engine counted, as searches and models read them.
 
-Values travel as numbers of leaves, packed into as few 64-bit keys as possible, so that the engine groups by integers
-and a class costs a few bytes here however long its values are.
+Values are coded as numbers of leaves and packed into as few 64-bit keys as possible. The engine groups by integers, and
+a class takes a few bytes however long its values are.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _SPAN = 1 << 62
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CodedColumn:
-    """A column of the source with the numbers that its values are counted under."""
+    """A column with the code of each distinct value."""
 
     name: str
     cell: str
     """Its name in statements."""
     values: pl.Series
-    """The distinct values, "no value" included."""
+    """The distinct values, including the missing value."""
     hierarchy: BoundHierarchy
     lowest: int = 0
-    """The lowest level of interest: values of one group there are counted as one."""
+    """The lowest level that is searched: values of one group at this level share a code."""
 
     @cached_property
     def codes(self) -> Codes:
-        """By value: its leaf, or one leaf that stands for its group at the lowest level."""
+        """Code of each value: its leaf, or one leaf that represents its group at the lowest level."""
         leaves = self.hierarchy.encode(self.values)
         if self.lowest == 0:
             return leaves
@@ -60,30 +60,30 @@ class CodedColumn:
 
     @cached_property
     def empty(self) -> int:
-        """The number of "no value", 0 where the column has no gaps."""
+        """Code of the missing value; 0 if no value is missing."""
         gap = self.values.is_null().arg_true()
         return int(self.codes[gap[0]]) if len(gap) else 0
 
     @cached_property
     def groups(self) -> int:
-        """How many numbers occur."""
+        """Number of distinct codes."""
         return len(np.unique(self.codes))
 
     def table(self) -> pl.DataFrame:
-        """Value and number, for the engine to join."""
+        """Value and code, for the engine to join."""
         known = self.values.is_not_null()
         numbers = pl.Series("code", self.codes.astype(np.int64))
         return pl.DataFrame({"value": self.values.filter(known), "code": numbers.filter(known)})
 
     def decode(self, codes: npt.NDArray[np.int32]) -> pl.Series:
-        """One of the values behind each number."""
+        """One of the values of each code."""
         place = np.zeros(self.width, dtype=np.intp)
         place[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
         return self.values.gather(place[codes]).alias(self.name)
 
 
 def packed(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
-    """The columns in runs whose combinations fit into one 64-bit number each."""
+    """The columns in sequences whose combinations fit into one 64-bit key each."""
     runs: list[list[CodedColumn]] = []
     span = 1
     for column in columns:
@@ -96,7 +96,7 @@ def packed(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
 
 
 def unpacked(frame: pl.DataFrame, columns: Sequence[CodedColumn]) -> Codes:
-    """(combination, column): the numbers of the values, from the keys ``k0``, ``k1``, ..."""
+    """(combination, column): the codes of the values, from the keys ``k0``, ``k1``, ..."""
     codes = np.empty((frame.height, len(columns)), dtype=np.int32)
     last = len(columns)
     for position, run in reversed(list(enumerate(packed(columns)))):
@@ -122,7 +122,7 @@ def pack_codes(codes: Codes, columns: Sequence[CodedColumn]) -> list[Ints]:
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """A table in counts."""
+    """Distinct combinations of columns with the number of rows of each."""
 
     schema: Schema
     columns: tuple[CodedColumn, ...]
@@ -168,12 +168,12 @@ class Counted:
         return tuple(column.name for column in self.columns)
 
     def sample(self) -> Dataset:
-        """The schema over a few rows: for questions about columns, not about people."""
+        """The schema over one row, for questions about columns."""
         frame = pl.DataFrame([column.decode(self.codes[:1, i]) for i, column in enumerate(self.columns)])
         return Dataset(table=Table(frame=frame), schema=self.schema)
 
     def combinations(self) -> Dataset:
-        """All combinations as rows. Large; only comparisons with a population need it."""
+        """All combinations as rows. Large; needed only for comparison with a population."""
         frame = pl.DataFrame([column.decode(self.codes[:, i]) for i, column in enumerate(self.columns)])
         return Dataset(table=Table(frame=frame), schema=self.schema)
 

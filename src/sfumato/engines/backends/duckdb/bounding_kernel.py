@@ -1,12 +1,12 @@
-"""Every unit's rows brought together and its part bounded, in one sweep of compiled code.
+"""Contribution bounding in compiled code: one pass over the rows.
 
-A statement does the same with hash tables over all pairs of unit and group, which are nearly as many as there are rows.
-Here rows are dealt out by unit into parts that fit the processor's cache; within a part the rows of a unit are put side
-by side, its groups are added up, bounded as the statement would bound them, and added to the totals.
+A statement needs hash tables over all pairs of unit and group, which are nearly as many as there are rows. Here rows
+are partitioned by unit into parts that fit the processor's cache. Within a part the rows of a unit are gathered, summed
+by group, bounded as the statement bounds them, and added to the totals.
 
-All sums are of 64-bit integers, and only what surely fits them is taken on (``Bounded.fits``); the one operation in
-floating point, scaling down to a norm, is that of the statement. So the totals are the statement's, to the last bit.
-What a unit adds to them depends on its own rows alone.
+All sums are of 64-bit integers, and only sums that cannot overflow are accepted (``Bounded.fits``). The one operation
+in floating point, scaling down to a norm, is that of the statement, so totals equal the statement's to the last bit.
+The contribution of a unit depends on its own rows alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Every unit's rows brought together and its part bounded, in plain Python: for tables of a few hundred rows.
+"""Contribution bounding in plain Python, for tables of a few hundred rows.
 
-Planning the statement for it takes an engine longer than all of this. The numbers are the statement's, to the last bit:
-sums are of whole numbers, and the one operation in floating point, scaling down to a norm, is that of the statement.
-What a unit adds to them depends on its own rows alone.
+Planning the statement takes an engine longer. The numbers equal the statement's to the last bit: sums are of integers,
+and the one operation in floating point, scaling down to a norm, is that of the statement. The contribution of a unit
+depends on its own rows alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut,
 __all__ = ["MOST_FEW", "fold_few"]
 
 MOST_FEW = 500
-"""So many rows are few."""
+"""Largest number of rows that are bounded in Python."""
 _NUMBER = (1 << CODE_BITS) - 1
 
 Sums = list[int]

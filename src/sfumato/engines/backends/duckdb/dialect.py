@@ -1,4 +1,4 @@
-"""DuckDB's own dialect, with the hash that other engines have, too."""
+"""DuckDB's dialect, with a hash function that all engines share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMES = {
 
 
 class DuckdbWriter(Writer):
-    """Statements as they were, but for SHA-256 in place of DuckDB's own hash."""
+    """Leaves statements as they are, except that SHA-256 replaces DuckDB's own hash."""
 
     title = "DuckDB"
 

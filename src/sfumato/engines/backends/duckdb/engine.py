@@ -1,4 +1,4 @@
-"""DuckDB in the same process: files or frames, no server."""
+"""DuckDB: files and frames, in the same process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _CALENDAR = {
     "TIMESTAMP_MS": (_MOMENTS[0], f"{_MOMENTS[1]}.999"), "TIMESTAMP": (_MOMENTS[0], f"{_MOMENTS[1]}.999999"),
     "TIMESTAMP WITH TIME ZONE": (f"{_MOMENTS[0]}+00", f"{_MOMENTS[1]}.999999+00"),
 }  # fmt: skip
-"""First and last value of stored types that are read, in the type itself: to compare in another one can fail."""
+"""First and last value of calendar types that are read, in the type itself: comparing in another type can fail."""
 _BATCH = 122_880
 """Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
 _LINE = 40
@@ -55,10 +55,10 @@ _WORKSPACE_MEMORY = "4GB"
 
 
 class Duckdb(Engine):
-    """Answer from Parquet and CSV files, or any frame that speaks Arrow.
+    """Query Parquet and CSV files or any frame that supports Arrow, and mask files out of core.
 
-    The connection is locked before the first question: no other file can be opened, no extension loaded, no setting
-    changed. Files are read where they lie and are never copied.
+    The connection is locked before the first query: no other file can be opened, no extension loaded, no setting
+    changed. Files are read in place and are not copied.
     """
 
     suffixes = (".parquet", ".csv", ".tsv")
@@ -67,9 +67,9 @@ class Duckdb(Engine):
     reference = "Raasveldt, Mühleisen (2019), doi:10.1145/3299869.3320212"
 
     threads: Annotated[int, Field(ge=1)] | None = None
-    """How many cores a question may use; all of them when left out."""
+    """Number of cores that a query may use; all if left out."""
     memory: str | None = None
-    """Most memory a question may use, for example 4GB; DuckDB's own rule when left out."""
+    """Memory limit, for example 4GB. If left out, queries follow DuckDB's own rule and masking uses 4GB."""
 
     order: Literal["fast", "sha256"] = "fast"
     """How the groups of a unit that count are chosen: by DuckDB's own hash, or by the one that all engines share, which

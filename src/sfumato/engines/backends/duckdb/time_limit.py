@@ -1,4 +1,4 @@
-"""Statements are given up after a while, by one thread that watches all of them."""
+"""Time limit of statements: one thread interrupts those that run too long."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _AGAIN = 0.1
 
 
 class TimeLimit:
-    """Interrupts whatever runs longer than so many seconds, again and again until it ends: what is still being planned
-    does not hear the first time.
+    """Interrupts a statement that runs longer than a number of seconds, repeatedly until it ends: a statement that is
+    still being planned ignores the first interrupt.
 
-    The thread begins with a statement, sleeps until the one that runs then is over time, and ends when it wakes and
-    nothing runs, or nobody holds the limit any more. With a thread of its own, every statement would have to wait for
-    it to be scheduled, twice.
+    The thread starts with a statement and sleeps until the running statement is over time. It ends when it wakes and
+    no statement runs, or when the limit is garbage-collected. A thread per statement would cost two context switches
+    each time.
     """
 
     def __init__(self, seconds: float, interrupt: Callable[[], object]) -> None:
@@ -31,7 +31,7 @@ class TimeLimit:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """One statement, and no other until it has ended."""
+        """Watch one statement. Statements must not overlap."""
         with self._lock:
             self._until = monotonic() + self._seconds
             begin, self._watched = not self._watched, True
@@ -44,7 +44,7 @@ class TimeLimit:
                 self._until = None
 
     def look(self) -> float | None:
-        """How long to sleep until the next look; None: nothing is left to watch."""
+        """Seconds until the next check; None if no statement runs."""
         with self._lock:
             if self._until is None:
                 self._watched = False

@@ -1,4 +1,4 @@
-"""PostgreSQL: tables are asked where they are, over a read-only connection."""
+"""PostgreSQL: queries tables of a server over a read-only connection."""
 
 from __future__ import annotations
 

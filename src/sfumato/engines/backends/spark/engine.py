@@ -1,4 +1,4 @@
-"""Spark: a cluster that is at hand, or local mode on one machine."""
+"""Spark: the active session on a cluster, or local mode on one machine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Spark(Engine):
     reference = "Armbrust et al. (2015), doi:10.1145/2723372.2742797"
 
     threads: Annotated[int, Field(ge=1)] | None = None
-    """How many cores a local session may use; all of them when left out."""
+    """Number of cores that a local session may use; all if left out."""
     memory: str = "2g"
     """Memory of a local session, for example 4GB."""
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600
