@@ -1,4 +1,4 @@
-"""Made-up people: a hospital's table and a voter list that overlap in part. Nobody in them exists."""
+"""Synthetic people: a hospital table and a voter list that overlap in part."""
 
 from __future__ import annotations
 

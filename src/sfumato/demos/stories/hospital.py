@@ -1,4 +1,4 @@
-"""The hospital file of Massachusetts, told with made-up people."""
+"""Demo: re-identification of a hospital file by a voter list, with synthetic people."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HospitalDemo(Story):
     """A hospital file without names, a voter list with names, and what links them.
 
     In 1997 Latanya Sweeney found the Massachusetts governor's record in a hospital file that had been released without
-    names, by linking it to the voter list on ZIP, birth date and sex. Everybody in this story is made up.
+    names, by linking it to the voter list on ZIP, birth date and sex. All people in this demo are synthetic.
     """
 
     reference = "Sweeney (2002), k-anonymity: a model for protecting privacy, doi:10.1142/S0218488502001648"
@@ -56,15 +56,15 @@ class HospitalDemo(Story):
         recipe = folder / "sfumato.yaml"
         recipe.write_text(RECIPE.format(seed=self.seed), encoding="utf-8")
         say(
-            f"\n[bold]1. A hospital has a table of {patients.height:,} patients.[/bold] It removes the names and hands "
-            "out ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the town: "
+            f"\n[bold]1. A hospital has a table of {patients.height:,} patients.[/bold] It removes the names and "
+            "publishes ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the town: "
             f"{listed.height:,} names with ZIP, birth date and sex."
         )
         done = protect(Recipe.load(recipe), progress=progress)
         document = done.save(folder / "release", force=True)
         before, after, learned = document["attacks_before"][0], document["attacks"][0], document["attacks"][-1]
         say(
-            f"\n[bold]2. Somebody links the two files.[/bold] Of {before['tried']:,} patients who are on the voter "
+            f"\n[bold]2. An attacker links the two files.[/bold] Of {before['tried']:,} patients who are on the voter "
             f"list, [bold red]{before['risk']:.0%}[/bold red] are found by name, with their diagnosis."
         )
         step = next(step for step in document["steps"] if step["step"] == "generalize")
@@ -72,23 +72,23 @@ class HospitalDemo(Story):
         say(
             "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. The "
             f"search proves which generalization costs least. A record now reads: {record}. "
-            f"{step['suppressed']} records are left out."
+            f"{step['suppressed']} records are suppressed."
         )
         say(
             f"\n[bold]4. The same attack again.[/bold] Now [bold green]{after['risk']:.1%}[/bold green] "
             f"({after['low']:.1%} to {after['high']:.1%}) are found."
         )
         say(
-            "\n[bold]5. What is not promised.[/bold] Who knows that you are in the file and looks up your group "
-            f"guesses your diagnosis right in {learned['risk']:.0%} of cases; guessing the commonest one blindly is "
-            f"right in {learned['baseline']:.0%}. k-anonymity hides who you are, not what your group has in common: "
-            "see [italic]sfumato methods l-diversity[/italic]."
+            "\n[bold]5. What is not guaranteed.[/bold] An attacker who knows that a person is in the file and looks "
+            f"up their group guesses the diagnosis right in {learned['risk']:.0%} of cases; the most frequent "
+            f"diagnosis alone is right in {learned['baseline']:.0%}. k-anonymity hides which record is whose, not what a "
+            "group has in common: see [italic]sfumato methods l-diversity[/italic]."
         )
         private, public = (folder / "release-private").resolve(), (folder / "release").resolve()
-        say(f"\nThe report for your data-protection officer:  {private}/report.html")
-        say(f"The one that goes with the data:              {public}/report.html")
+        say(f"\nThe internal report, for the owner:      {private}/report.html")
+        say(f"The external report, for publication:   {public}/report.html")
         say(
-            f"Try the attack yourself:  sfumato attack {folder / 'release'} --original {folder / 'hospital.csv'} "
+            f"Run the attack yourself:  sfumato attack {folder / 'release'} --original {folder / 'hospital.csv'} "
             f"--auxiliary {folder / 'voters.csv'}\n"
         )
         figures: dict[str, Any] = {

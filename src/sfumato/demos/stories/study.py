@@ -1,4 +1,4 @@
-"""Which masking method for a file of companies? A study finds out."""
+"""Demo: a study compares masking methods on a file of companies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["StudyDemo"]
 
 PLAN = """\
 sfumato: 1
-title: Companies of a made-up county
+title: Companies of a synthetic county
 data: companies.csv
 seed: {seed}
 columns:
@@ -42,10 +42,10 @@ study:
 
 
 class StudyDemo(Story):
-    """Masking methods tried on a file of companies: what each gives away, and what it costs the analyst.
+    """Masking methods on a file of companies, compared by risk and utility.
 
-    Statistical offices release files of companies for research. Size, turnover and wages give a company away even
-    without its name. Everything in this story is made up.
+    Statistical offices release files of companies for research. Size, turnover and wages identify a company even
+    without its name. All data in this demo is synthetic.
     """
 
     reference = "Duncan, Keller-McNulty, Stokes: Disclosure risk vs. data utility: the R-U confidentiality map (2001)"
@@ -56,14 +56,14 @@ class StudyDemo(Story):
         (folder / "study.yaml").write_text(PLAN.format(seed=self.seed), encoding="utf-8")
         plan = StudyPlan.load(folder / "study.yaml")
         say(
-            f"\n[bold]1. A statistical office has a file of {frame.height:,} companies[/bold] and wants to hand it to "
-            f"researchers. {len(plan.candidates)} ways of masking it are tried, each with {len(plan.seeds)} seeds."
+            f"\n[bold]1. A statistical office has a file of {frame.height:,} companies[/bold] and wants to release it "
+            f"for research. {len(plan.candidates)} ways of masking are compared, each with {len(plan.seeds)} seeds."
         )
         study = run_study(plan, out=folder / "study", progress=progress)
         worst = max((p for p in study.points if p.risk is not None), key=lambda p: p.risk or 0.0)
         say(
-            "\n[bold]2. Every candidate is attacked[/bold] by somebody who knows size, turnover, wages and assets of "
-            f"a company and looks for the nearest record. Worst: {worst.candidate.name}, where "
+            "\n[bold]2. Every candidate is attacked[/bold] by an attacker who knows size, turnover, wages and assets "
+            f"of a company and looks for the nearest record. Worst: {worst.candidate.name}, where "
             f"[bold red]{worst.risk:.0%}[/bold red] of the companies are found."
         )
         say("\n[bold]3. The efficient ones[/bold] (nothing else has both less risk and less loss of correlation):\n")
@@ -72,7 +72,7 @@ class StudyDemo(Story):
         best = study.recommend(risk=plan.recipe.limits.risk)
         chosen = f"[bold green]{best.candidate.name}[/bold green]" if best is not None else "none of them"
         say(f"\n[bold]4. With a risk of at most {plan.recipe.limits.risk:.0%}[/bold] the study recommends {chosen}.")
-        say(f"\nThe map, the table and every recipe:  {(folder / 'study' / 'study.html').resolve()}")
+        say(f"\nThe chart, the table and every recipe:  {(folder / 'study' / 'study.html').resolve()}")
         return {**study.to_dict(), "folder": str(folder / "study")}
 
 

@@ -1,4 +1,4 @@
-"""Numbers of the original and of the release, row beside row."""
+"""Numeric columns of original and release, aligned by row."""
 
 from __future__ import annotations
 

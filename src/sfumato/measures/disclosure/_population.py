@@ -1,4 +1,4 @@
-"""The risk of one person in a weighted sample: how rare in the population are those who are rare in the sample?"""
+"""Individual risk in a weighted sample: population frequency of sample classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampling weights of a release, and what they say of each row's class in the population."""
+"""Sampling weights of a release and the population size of each equivalence class."""
 
 from __future__ import annotations
 

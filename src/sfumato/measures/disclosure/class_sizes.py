@@ -1,4 +1,4 @@
-"""How many people share each combination of quasi-identifiers."""
+"""Sizes of equivalence classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["ClassSizes"]
 
 
 class ClassSizes(Measure):
-    """The smallest class of the release, and the histogram of class sizes before and after.
+    """The smallest equivalence class of the release, and the histogram of class sizes before and after.
 
     A class is the set of rows with the same quasi-identifiers. The value is the size of the smallest class (the k of
     k-anonymity). Suppressed rows, all of whose quasi-identifiers are ``*``, are counted apart.

@@ -1,4 +1,4 @@
-"""How many released rows a person could be when everybody must have one: k-concealment."""
+"""k-concealment: the number of released rows a person can have in any complete assignment."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _EDGES = 200_000_000
 class Concealment(Measure):
     """The smallest number of released rows that a person of the release could be.
 
-    The intruder knows the quasi-identifiers of everybody in the original and that each released row is one person's. He
-    drops every row that fits a person but leaves somebody else without a row: what remains are the rows that the person
-    has in *some* assignment of all people to rows. The release has k-concealment if the value is at least k. That is
-    k-anonymity where all rows of a class look the same, and can be less coarse where every row may show groups of its
+    The adversary knows the quasi-identifiers of everybody in the original and that each released row is one person's.
+    They drop every row that fits a person but leaves another person without a row: what remains are the rows that the
+    person has in *some* assignment of all people to rows. The release has k-concealment if the value is at least k.
+    That is k-anonymity where all rows of a class look the same, and can be less coarse where every row may show groups of its
     own (local recoding, cell suppression); plain counts of fitting rows overstate what such a release hides.
 
     Rows that were left out may have been anybody's, and invented rows nobody's. Needs the row map, which is one such

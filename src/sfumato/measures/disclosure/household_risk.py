@@ -1,4 +1,4 @@
-"""Who finds one member of a household finds all."""
+"""Household risk: the probability that at least one member is linked."""
 
 from __future__ import annotations
 

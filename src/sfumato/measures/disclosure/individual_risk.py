@@ -1,4 +1,4 @@
-"""The risk of each person in a survey with sampling weights."""
+"""Individual risk in a survey with sampling weights."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class IndividualRisk(Measure):
 
     Given the rows that share its quasi-identifiers and their weights, the size F of a row's class in the population is
     negative binomial, and the risk is the expected 1 / F. The sum over rows (``expected``) is the number of people a
-    survey release is expected to give away to an intruder who links it with the whole population.
+    survey release is expected to disclose to an adversary who links it with the whole population.
     """
 
     about: ClassVar[About] = About.DISCLOSURE

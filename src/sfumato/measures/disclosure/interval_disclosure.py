@@ -1,4 +1,4 @@
-"""Does the masked value give the true one away, up to an interval?"""
+"""Interval disclosure: true values that lie near their masked value."""
 
 from __future__ import annotations
 

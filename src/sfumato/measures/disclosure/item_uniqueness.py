@@ -1,4 +1,4 @@
-"""How many things must one know of a person before nobody else fits?"""
+"""Unicity: people who are unique by a few of their events."""
 
 from __future__ import annotations
 

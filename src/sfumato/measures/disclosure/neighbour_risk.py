@@ -1,4 +1,4 @@
-"""Is the true record among the nearest of its masked one?"""
+"""Nearest-neighbour risk: true records among the k nearest of their masked record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many of those who are unique in a sample are unique in the population?"""
+"""Population uniqueness, estimated from a sample."""
 
 from __future__ import annotations
 

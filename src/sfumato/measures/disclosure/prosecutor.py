@@ -22,9 +22,9 @@ __all__ = ["Prosecutor"]
 
 
 class Prosecutor(Measure):
-    """The share of people that somebody who knows their quasi-identifiers is expected to find: mean of 1 / class size.
+    """The expected share of people found by an adversary who knows their quasi-identifiers: mean of 1 / class size.
 
-    The prosecutor knows that the person is in the release. With a ``population`` two weaker intruders are counted too:
+    The prosecutor knows that the person is in the release. With a ``population`` two weaker ones are counted too:
     the journalist, who knows only that the person is in the population (largest risk 1 / smallest population class),
     and the marketer, who wants to find as many as possible (mean of 1 / population class). The mean is over released
     rows, not over classes; suppressed rows are left out and counted.

@@ -1,4 +1,4 @@
-"""Special uniques: people who are unique on few columns already."""
+"""SUDA: special uniques, which are unique on few columns."""
 
 from __future__ import annotations
 

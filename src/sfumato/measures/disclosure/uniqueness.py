@@ -1,4 +1,4 @@
-"""How many people are alone with their quasi-identifiers."""
+"""Sample uniqueness: rows that are alone in their equivalence class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pairs of columns changed: all pairs, or as many of them, drawn at random, as can be compared in good time."""
+"""Statistics of pairs of columns: all pairs, or a random sample of them for wide tables."""
 
 from __future__ import annotations
 

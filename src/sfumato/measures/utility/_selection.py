@@ -1,4 +1,4 @@
-"""Which rows a model sees, and how sure a score is."""
+"""Row samples for models, and intervals of their scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classifier two-sample test: can gradient boosting tell released rows from original ones?"""
+"""Classifier two-sample test: gradient boosting on released against original rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters found in the release, on the people of the original."""
+"""Clustering utility: agreement of k-means clusters from release and original."""
 
 from __future__ import annotations
 

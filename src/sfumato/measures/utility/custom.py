@@ -1,4 +1,4 @@
-"""A measure of your own: any function of a table, and a divergence."""
+"""A custom measure: any function of a table, and a divergence."""
 
 from __future__ import annotations
 

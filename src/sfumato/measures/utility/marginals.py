@@ -1,4 +1,4 @@
-"""Are the columns, each for itself, still distributed as they were?"""
+"""Marginal distributions: total variation distance of single columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalized certainty penalty: how much of its precision a released value has lost."""
+"""Normalized certainty penalty: the loss of precision of released values."""
 
 from __future__ import annotations
 

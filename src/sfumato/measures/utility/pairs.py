@@ -1,4 +1,4 @@
-"""Do the columns still go together as they did?"""
+"""Bivariate distributions: total variation distance of pairs of columns."""
 
 from __future__ import annotations
 

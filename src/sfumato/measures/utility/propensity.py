@@ -1,4 +1,4 @@
-"""Propensity score: can a logistic regression tell released rows from original ones?"""
+"""Propensity score utility (pMSE): logistic regression on released against original rows."""
 
 from __future__ import annotations
 
