@@ -57,8 +57,8 @@ class HospitalDemo(Story):
         recipe.write_text(RECIPE.format(seed=self.seed), encoding="utf-8")
         say(
             f"\n[bold]1. A hospital has a table of {patients.height:,} patients.[/bold] It removes the names and "
-            "publishes ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the town: "
-            f"{listed.height:,} names with ZIP, birth date and sex."
+            "publishes ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the "
+            f"town: {listed.height:,} names with ZIP, birth date and sex."
         )
         done = protect(Recipe.load(recipe), progress=progress)
         document = done.save(folder / "release", force=True)
@@ -81,8 +81,8 @@ class HospitalDemo(Story):
         say(
             "\n[bold]5. What is not guaranteed.[/bold] An attacker who knows that a person is in the file and looks "
             f"up their group guesses the diagnosis right in {learned['risk']:.0%} of cases; the most frequent "
-            f"diagnosis alone is right in {learned['baseline']:.0%}. k-anonymity hides which record is whose, not what a "
-            "group has in common: see [italic]sfumato methods l-diversity[/italic]."
+            f"diagnosis alone is right in {learned['baseline']:.0%}. k-anonymity hides which record is whose, not what "
+            "a group has in common: see [italic]sfumato methods l-diversity[/italic]."
         )
         private, public = (folder / "release-private").resolve(), (folder / "release").resolve()
         say(f"\nThe internal report, for the owner:      {private}/report.html")

@@ -20,9 +20,9 @@ class ClassAttributes(Measure):
     """The share of rows whose sensitive value is the most frequent one of their class, for the worst sensitive column.
 
     An adversary who finds a person's class and guesses its most frequent value is right that often. ``detail`` gives,
-    per sensitive column, the smallest number of values in a class (distinct l-diversity), the largest distance of a class's
-    distribution from the whole (t-closeness with equal distances), the share of rows in classes with one value only,
-    and the share of the most frequent value overall, which needs no release.
+    per sensitive column, the smallest number of values in a class (distinct l-diversity), the largest distance of a
+    class's distribution from the whole (t-closeness with equal distances), the share of rows in classes with one value
+    only, and the share of the most frequent value overall, which needs no release.
     """
 
     about: ClassVar[About] = About.DISCLOSURE
