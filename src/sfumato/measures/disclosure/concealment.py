@@ -30,8 +30,8 @@ class Concealment(Measure):
     The adversary knows the quasi-identifiers of everybody in the original and that each released row is one person's.
     They drop every row that fits a person but leaves another person without a row: what remains are the rows that the
     person has in *some* assignment of all people to rows. The release has k-concealment if the value is at least k.
-    That is k-anonymity where all rows of a class look the same, and can be less coarse where every row may show groups of
-    its own (local recoding, cell suppression); plain counts of fitting rows overstate what such a release hides.
+    That is k-anonymity where all rows of a class look the same, and can be less coarse where every row may show groups
+    of its own (local recoding, cell suppression); plain counts of fitting rows overstate what such a release hides.
 
     Rows that were left out may have been anybody's, and invented rows nobody's. Needs the row map, which is one such
     assignment; where rows do not fit their own people (perturbed values) it does not apply. Exact. Nothing is said
