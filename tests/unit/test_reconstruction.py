@@ -70,16 +70,16 @@ def test_summaries_tell_no_one() -> None:
 def test_the_auditor_stops_differencing_and_trackers() -> None:
     pytest.importorskip("ortools")
     for attack in ("differencing", "tracker"):
-        outcome = run(attack, "audit", people=40)
+        outcome = run(attack, "audit", people=40, k=2)
         assert outcome.made <= 1  # the first difference of a tracker is not yet a value
         assert outcome.refused > 0
 
 
-def test_an_audited_desk_never_fixes_a_bit() -> None:
+def test_an_auditing_responder_never_fixes_a_bit() -> None:
     """By enumeration of all columns that agree with what was answered."""
     pytest.importorskip("ortools")
     n = 10
-    policy = registry("policy").get("audit").build()
+    policy = registry("policy").get("audit").build({"k": 2})
     assert isinstance(policy, Policy)
     desk = policy.open(SECRETS[:n], Rng(1))
     queries = random_subsets(40, n, np.random.default_rng(2))
