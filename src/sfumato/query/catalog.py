@@ -76,7 +76,7 @@ def declared_values(column: Column) -> tuple[Any, ...] | None:
 def distinct_values(values: Iterable[Any], kind: Kind) -> tuple[Any, ...]:
     """Values that engines tell apart: as floats, neighbouring whole numbers above 2**53 are one.
 
-    >>> each_once((2**53, 2**53 + 1), Kind.NUMBER), each_once((2**53, 2**53 + 1), Kind.INTEGER)
+    >>> distinct_values((2**53, 2**53 + 1), Kind.NUMBER), distinct_values((2**53, 2**53 + 1), Kind.INTEGER)
     ((9007199254740992,), (9007199254740992, 9007199254740993))
     """
     found: dict[Any, Any] = {}

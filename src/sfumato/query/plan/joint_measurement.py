@@ -33,7 +33,7 @@ _HOSTS = 2
 def bernstein_weights(width: int, degree: int, step: int) -> tuple[int, ...]:
     """The shares of a row whose value lies ``step`` steps above the lower end, the upper end's last.
 
-    >>> divide(10, 1, 3), divide(10, 2, 3)
+    >>> bernstein_weights(10, 1, 3), bernstein_weights(10, 2, 3)
     ((7, 3), (49, 42, 9))
     """
     rest = width - step
