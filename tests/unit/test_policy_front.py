@@ -155,20 +155,20 @@ def test_policies_that_say_no(folder: Path) -> None:
     ("sql", "reason"),
     [
         ("SELECT zip, COUNT(*) FROM patients GROUP BY zip", "GROUP BY is answered with differential privacy only"),
-        ("SELECT COUNT(*), SUM(age) FROM patients", "one thing"),
-        ("SELECT * FROM patients", "would show rows"),
+        ("SELECT COUNT(*), SUM(age) FROM patients", "one column or aggregate"),
+        ("SELECT * FROM patients", "returns rows"),
         ("SELECT MEDIAN(age) FROM patients", "line 1, column"),
         ("SELECT MAX(age) FROM patients", "answers COUNT, SUM and AVG"),
         ("SELECT disease FROM patients", "answers COUNT, SUM and AVG"),
         ("SELECT COUNT(DISTINCT zip) FROM patients", "DISTINCT"),
-        ("SELECT SUM(disease) FROM patients", "A number is needed"),
+        ("SELECT SUM(disease) FROM patients", "A number is required"),
         ("SELECT COUNT(*)\nFROM patients WHERE nobody = 1", "line 2, column 21: There is no column `nobody`"),
         ('SELECT COUNT(*) FROM patients WHERE "sfumato row" = 1', "There is no column"),
         ("SELECT COUNT(*) FROM (SELECT age FROM patients) AS t", "Subqueries"),
         ("SELECT COUNT(*) FROM patients ERROR 5", "ERROR belongs"),
         ("SELECT COUNT(*) FROM nothing", "There is no table"),
         ("DELETE FROM patients", "Only SELECT"),
-        ("SELECT COUNT(", "not SQL"),
+        ("SELECT COUNT(", "cannot be parsed"),
     ],
 )
 def test_refusals_come_from_the_text(folder: Path, sql: str, reason: str) -> None:
@@ -207,12 +207,12 @@ def test_audit_asks_extremes_and_adds_counterfeits(folder: Path) -> None:
     ("sql", "reason"),
     [
         ("SELECT disease FROM patients WHERE disease = 'Flu'", "line 1, column 36: Who is asked about"),
-        ("SELECT SUM(bill) FROM patients WHERE disease = 'Flu'", "Who is asked about"),
-        ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' OR zip = 1301", "compare a sensitive column"),
-        ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill > 3", "one sensitive column at most"),
+        ("SELECT SUM(bill) FROM patients WHERE disease = 'Flu'", "People must be selected"),
+        ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' OR zip = 1301", "combine a sensitive column"),
+        ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill > 3", "at most one sensitive column"),
         ("SELECT SUM(age) FROM patients", "Sensitive here: disease, bill"),
-        ("SELECT SUM(bill * 2) FROM patients", "sensitive column itself"),
-        ("SELECT COUNT(disease) FROM patients", r"Write COUNT\(\*\)"),
+        ("SELECT SUM(bill * 2) FROM patients", "values of a sensitive column"),
+        ("SELECT COUNT(disease) FROM patients", r"Use COUNT\(\*\)"),
     ],
 )
 def test_audit_refuses_from_the_text_and_keeps_no_record(folder: Path, sql: str, reason: str) -> None:
@@ -242,7 +242,7 @@ def test_audit_with_a_public_table(folder: Path) -> None:
     with pytest.raises(LedgerBroken, match="other data"):  # who was asked about hung on the table as it was
         opened(folder, "{audit: {k: 2}}")
     (folder / "ledger.db").unlink()
-    with pytest.raises(QueryRefused, match="of the name of a sensitive one"):
+    with pytest.raises(QueryRefused, match="with the name of a sensitive column"):
         opened(folder, "{audit: {k: 2}}").ask("SELECT COUNT(*) FROM patients JOIN places USING (zip)")
 
 

@@ -340,7 +340,7 @@ def test_accuracy_first() -> None:
     assert asked.explain("SELECT SUM(age) FROM visits ERROR ±10").noises[0].error <= 10
     with pytest.raises(BadParameter, match="at most"):
         asked.ask("SELECT COUNT(*) FROM visits ERROR 5%")
-    with pytest.raises(QueryRefused, match="one number"):
+    with pytest.raises(QueryRefused, match="single number"):
         asked.ask("SELECT city, COUNT(*) FROM visits GROUP BY city ERROR 5%", epsilon=1)
     with pytest.raises(QueryRefused):
         asked.ask("SELECT AVG(age) FROM visits ERROR 1")
@@ -428,7 +428,7 @@ def test_intervals_cover_the_truth() -> None:
 
 
 REFUSED = [
-    ("SELECT * FROM visits", 1, 8, "would show rows"),
+    ("SELECT * FROM visits", 1, 8, "returns rows"),
     ("SELECT note FROM visits", 1, 8, "neither an aggregate"),
     ("SELECT COUNT(*)\nFROM visits\nWHERE agee > 3", 3, 7, "no column `agee`"),
     ("SELECT COUNT(*) FROM visit", 1, 22, "no table `visit`"),
@@ -437,19 +437,19 @@ REFUSED = [
     ("SELECT SUM(age * 1e300 * 1e300) FROM visits", 1, 12, "too wide"),
     ("SELECT MEDIAN(age * 1e200) FROM visits", 1, 15, "too wide"),
     ("SELECT COUNT(*) FROM visits WHERE age = 'x'", 1, 35, "cannot be compared"),
-    ("SELECT SUM(sqrt(age)) FROM visits", 1, 12, "not part of the language"),
+    ("SELECT SUM(sqrt(age)) FROM visits", 1, 12, "not supported"),
     ("SELECT SUM(random()) FROM visits", None, None, ""),
     ("SELECT COUNT(*) FROM visits WHERE getenv('HOME') = 'x'", 1, 35, "`GETENV`"),
     ("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.age = b.age", 1, 39, "joined with itself"),
     ("SELECT COUNT(*) FROM visits, regions", None, None, "ON or USING"),
     ("SELECT COUNT(*) FROM visits JOIN regions ON visits.age = regions.rate", 1, 34, "joined on its key"),
     ("SELECT COUNT(*) FROM regions", 1, 22, "public table"),
-    ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", None, None, "functions and files"),
+    ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", None, None, "functions or files"),
     ("SELECT COUNT(*) FROM '/etc/passwd'", None, None, ""),
     ("SELECT COUNT(*) FROM information_schema.tables", None, None, ""),
     ("SELECT COUNT(*) OVER () FROM visits", None, None, ""),
     ("SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)", None, None, ""),
-    ("SELECT COUNT(*) FROM visits WHERE age IN (SELECT age FROM visits)", None, None, "not a query"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (SELECT age FROM visits)", None, None, "not a subquery"),
     ("SELECT DISTINCT city FROM visits", None, None, "DISTINCT"),
     ("SELECT COUNT(*) FROM visits TABLESAMPLE 10%", None, None, ""),
     ("SELECT COUNT(*) FROM visits QUALIFY 1 = 1", None, None, "QUALIFY"),
@@ -464,12 +464,12 @@ REFUSED = [
     ("ATTACH 'x'", None, None, "Only SELECT"),
     ("PRAGMA database_list", None, None, "Only SELECT"),
     ("SET threads = 1", None, None, "Only SELECT"),
-    ("SELECT 1; SELECT 2", None, None, "One question"),
-    ("SELECT COUNT(*", 1, None, "not SQL"),
+    ("SELECT 1; SELECT 2", None, None, "exactly one SELECT"),
+    ("SELECT COUNT(*", 1, None, "cannot be parsed"),
     ("SELECT COUNT(*) FROM visits WHERE age > 1e999999999", 1, None, "too large"),
     ("SELECT COUNT(*) FROM visits WHERE age > 1e-999999999", None, None, "too small"),
     ("SELECT COUNT(*) FROM visits WHERE age > " + "9" * 400, None, None, "too large"),
-    ("", None, None, "One question"),
+    ("", None, None, "exactly one SELECT"),
     ("SELECT " + "(" * 3000 + "1" + ")" * 3000 + " FROM visits", None, None, ""),
 ]
 
@@ -489,7 +489,7 @@ def test_refusals(sql: str, line: int | None, place: int | None, words: str, by_
 
 
 def test_grouping_by_the_unit_is_refused(by_person: Session) -> None:
-    with pytest.raises(QueryRefused, match="one person per group"):
+    with pytest.raises(QueryRefused, match="would be one person"):
         by_person.ask("SELECT person, COUNT(*) FROM visits GROUP BY person", epsilon=1, delta="1e-6")
     with pytest.raises(QueryRefused, match="privacy unit"):
         by_person.ask("SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.age = b.age", epsilon=1)

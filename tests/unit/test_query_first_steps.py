@@ -62,7 +62,7 @@ def test_whom_a_row_is_about_is_not_guessed(
     question = ["query", "q.yaml", "SELECT COUNT(*) FROM people", "--epsilon", "1", "--explain"]
     assert main(["init", "people.parquet", "--query", "--out", "q.yaml"]) == 0
     assert main(question) == 2
-    assert "whom a row is about" in capsys.readouterr().err.splitlines()[-1]
+    assert "column that identifies a person" in capsys.readouterr().err.splitlines()[-1]
     assert main(["init", "people.parquet", "--query", "--out", "q.yaml", "--unit", "citty", "--force"]) == 2
     assert "Did you mean `city`" in capsys.readouterr().err
     assert main(["init", "people.parquet", "--query", "--out", "q.yaml", "--unit", "city", "--force"]) == 0

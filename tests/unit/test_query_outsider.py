@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sfumato.cli.query import _show
+from sfumato.cli.query import _print_table
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import approximate, pure
 from sfumato.engines.backends.postgres.engine import Postgres
@@ -344,7 +344,7 @@ def test_a_column_of_lists_is_not_taken_for_one_of_numbers(postgresql: str) -> N
 def test_a_key_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     """A key that looks like a mark of the terminal's own made the command fail, after the answer was paid for."""
     asked = one(pl.DataFrame({"k": ["[/x]"] * 90 + ["[red]y"] * 90}), k=column("category"))
-    _show(asked.ask("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=20, delta="1e-6"))
+    _print_table(asked.ask("SELECT k, COUNT(*) FROM t GROUP BY k", epsilon=20, delta="1e-6"))
     shown = capsys.readouterr().out
     assert "[/x]" in shown
     assert "[red]y" in shown

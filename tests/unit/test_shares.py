@@ -210,7 +210,7 @@ def test_an_explanation_says_which_keys_will_be_named(wanted: str) -> None:
     assert isinstance(mechanism, ThresholdedLaplace)
     assert told.needed is not None
     assert mechanism.named(str(told.needed)) == pytest.approx(0.95, abs=0.01)
-    assert f"a count of {math.ceil(told.needed)} is named 95 times" in str(told)
+    assert f"a count of {math.ceil(told.needed)} is reported with probability 0.95" in str(told)
     assert explain(plan("SELECT city, COUNT(*) FROM t GROUP BY city", approximate(1, "1e-6"))).needed is None
 
 

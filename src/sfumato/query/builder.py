@@ -1,4 +1,4 @@
-"""Questions without SQL: a small builder that writes the query for you and so compiles to the same plan."""
+"""Queries without SQL: a small builder that writes the query for you and so compiles to the same plan."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Builder"]
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:
-    """A question under construction; every method gives a new one.
+    """A query under construction; every method gives a new one.
 
     >>> from sfumato.demos.private_hospital import flu
-    >>> question = flu(people=100).table("patients").where("age >= 18").by("ward").count("n").mean("age")
-    >>> print(question.sql)
+    >>> query = flu(people=100).table("patients").where("age >= 18").by("ward").count("n").mean("age")
+    >>> print(query.sql)
     SELECT "ward", COUNT(*) AS "n", AVG("age") AS "mean_age" FROM "patients" WHERE (age >= 18) GROUP BY "ward"
     """
 
@@ -64,9 +64,7 @@ class Builder:
     def sql(self) -> str:
         """The query, as it will be read."""
         if not self.items:
-            raise BadParameter(
-                "the question asks for nothing yet.", fix="Add .count(), .sum(column), .mean(column), ..."
-            )
+            raise BadParameter("the query has no aggregate yet.", fix="Use .count(), .sum(column), .mean(column), ...")
         shown = [
             *map(quoted_name, self.keys),
             *(f"{expression} AS {quoted_name(name)}" for expression, name in self.items),

@@ -23,7 +23,7 @@ __all__ = ["Catalog", "PrivateTable", "PublicTable", "declared_values", "distinc
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateTable:
-    """A table about people. Only declared columns can be named in a question."""
+    """A table about people. Only declared columns can be named in a query."""
 
     name: str
     schema: Schema
@@ -61,7 +61,7 @@ class PrivateTable:
 
     @cached_property
     def values(self) -> Mapping[str, tuple[Any, ...] | None]:
-        """The declared values of each column; worked out once, not for every question."""
+        """The declared values of each column; worked out once, not for every query."""
         return {name: declared_values(column) for name, column in self.schema.columns.items()}
 
 

@@ -1,4 +1,4 @@
-"""The file an owner writes before questions can be asked: tables, columns, bounds, keys, and what one person is.
+"""The file an owner writes before queries can be asked: tables, columns, bounds, keys, and what one person is.
 
 .. code-block:: yaml
 
@@ -71,7 +71,7 @@ class TableMetadata(_Declared):
     @classmethod
     def _said(cls, value: Any) -> Any:
         if value is None:
-            raise ValueError("say whom a row is about: `row` if each is another person, or the column that tells")
+            raise ValueError("`unit` is required: `row`, or the column that identifies a person")
         return value
 
     @field_validator("columns", mode="before")
@@ -103,10 +103,10 @@ class Metadata(_Declared):
     ledger: str
     """SQLite file, relative to this file, or a postgresql:// address."""
     version: str = ""
-    """A name for the present state of tables in a database. Until it changes, repeated questions are answered as
+    """A name for the present state of tables in a database. Until it changes, repeated queries are answered as
     before, for free; files tell by themselves that they changed."""
     policy: ChosenPolicy = None
-    """How questions are answered: by differential privacy, or by another policy with its parameters."""
+    """How queries are answered: by differential privacy, or by another policy with its parameters."""
     tables: Annotated[dict[str, TableMetadata], Field(min_length=1)]
     """The private tables."""
     public: dict[str, PublicMetadata] = {}
@@ -197,7 +197,7 @@ def propose(table: Table, *, data: str, dataset: str, unit: str | None = None) -
     """A first draft of the file for a table, to be reviewed by its owner before anybody asks.
 
     Kinds are read from the table. Bounds and values are *not*: a bound taken from the data gives its largest value
-    away. They are left as questions for the owner, who knows what is possible without looking. Nor is it guessed whom
+    away. They are left as queries for the owner, who knows what is possible without looking. Nor is it guessed whom
     a row is about: without ``unit`` the file waits for its owner to say so, and nothing is answered until then.
     """
     if unit is not None and unit != "row" and unit not in table.columns:

@@ -1,1 +1,1 @@
-"""Exact answers, and when to refuse them: auditors that decide from the questions already answered."""
+"""Exact answers, and when to refuse them: auditors that decide from the queries already answered."""

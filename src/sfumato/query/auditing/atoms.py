@@ -1,7 +1,7 @@
-"""People sorted into atoms: those who lie in exactly the same answered questions are exchangeable.
+"""People sorted into atoms: those who lie in exactly the same answered queries are exchangeable.
 
-An auditor never looks at people one by one. Atom 0 holds everybody who is in no question yet; each question splits some
-atoms in two, which costs time in the size of the question and not of the table.
+An auditor never looks at people one by one. Atom 0 holds everybody who is in no query yet; each query splits some
+atoms in two, which costs time in the size of the query and not of the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerConstraint:
-    """One answer as the adversary sees it: so many of each group of values, over people he can name."""
+    """One answer as the adversary sees it: so many of each group of values, over people they can name."""
 
     counts: Ints
     """Per group, how often it was returned, counterfeits included."""
@@ -51,26 +51,26 @@ class AnswerConstraint:
 
 @dataclass(frozen=True, kw_only=True)
 class AtomSplit:
-    """What the crowd would be after one more question."""
+    """What the partition would be after one more query."""
 
     people: Ints
     truth: Ints
     """Atoms by values: how many people of the atom truly have the value."""
     member: Flags
-    """Questions by atoms; the new question is the last row."""
+    """Queries by atoms; the new query is the last row."""
     parent: Ints
     """Per atom, the atom it came out of."""
     moved: dict[int, int]
-    """Old atom to the new atom that takes its people inside the question."""
+    """Old atom to the new atom that takes its people inside the query."""
 
 
 class Atoms:
-    """Everybody in the table, their secret values as codes, and the atoms that the answered questions make."""
+    """Everybody in the table, their secret values as codes, and the atoms that the answered queries make."""
 
     def __init__(self, secrets: npt.ArrayLike, values: int) -> None:
         codes = np.asarray(secrets)
         if codes.ndim != 1 or codes.size == 0 or codes.dtype.kind not in "iu":
-            raise BadParameter("secret values are one whole-number code per person.")
+            raise BadParameter("secret values must be one whole-number code per person.")
         if values < 1 or codes.min() < 0 or codes.max() >= values:
             raise BadParameter(f"codes of secret values lie between 0 and {values - 1}.")
         self.values = values
@@ -111,7 +111,7 @@ class Atoms:
         return np.bincount(self._secrets[people], minlength=self.values).astype(np.int64)
 
     def split(self, people: Ints) -> AtomSplit:
-        """The crowd after a question about these people; nothing is changed yet."""
+        """The partition after a query about these people; nothing is changed yet."""
         atoms, wide = self.atoms, self.values
         key = self._atom[people].astype(np.int64) * wide + self._secrets[people]
         inside = np.bincount(key, minlength=atoms * wide).reshape(atoms, wide).astype(np.int64)

@@ -1,7 +1,7 @@
 """The auditor's memory on disk: every decision is written before its answer is given, in the ledger's own database.
 
 A decision is made and written inside one exclusive transaction. A process that is killed before the commit has answered
-nothing and left nothing; one that is killed after it finds its decision again. Decisions depend on the questions, the
+nothing and left nothing; one that is killed after it finds its decision again. Decisions depend on the queries, the
 data and the rules alone (searches are bounded by counted work, not by the clock), so a restarted auditor goes on
 exactly as one that was never stopped.
 """
@@ -24,7 +24,7 @@ _ALWAYS = {"k", "counterfeits", "simulatable", "allow", "effort"}
 
 
 class DurableAuditor:
-    """An audit desk whose decisions outlive the process; several processes may share one database.
+    """An auditor whose decisions outlive the process; several processes may share one database.
 
     ``dataset`` names the table in the database. The decisions of another table or under other rules are not mixed: the
     table's fingerprint and the rules are part of each entry, and an entry that does not fit is an error.

@@ -1,6 +1,6 @@
-"""The auditor at the desk: questions in SQL, each answered, repaired or refused, with a memory that survives.
+"""The auditor at the desk: queries in SQL, each answered, repaired or refused, with a memory that survives.
 
-Every secret column is audited by one family of questions: its values (and counts of them), its sums, or its extremes. A
+Every secret column is audited by one family of queries: its values (and counts of them), its sums, or its extremes. A
 column that has been asked about in one family is closed to the others, because their answers together are not audited.
 Sums take values for real numbers without bounds; a column of 0 and 1 is not that, and its sums are audited as counts.
 """
@@ -31,14 +31,14 @@ __all__ = ["Auditor", "Decision"]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What became of a question."""
+    """What became of a query."""
 
     query: str
     verdict: str
     """"answered", "counterfeits" (answered with some) or "refused"."""
     reason: str
     people: int
-    """How many people the question is about."""
+    """How many people the query is about."""
     fakes: tuple[int, ...] = ()
     """Codes of the counterfeit values."""
     exposed: tuple[int, ...] = field(default=(), repr=False)
@@ -55,7 +55,7 @@ class Decision:
 
 
 class Auditor:
-    """Answers questions about a table, exactly or not at all."""
+    """Answers queries about a table, exactly or not at all."""
 
     beside: str = ""
     """A fingerprint of what else decides who is asked about; a memory of decisions belongs to it as to the table."""
@@ -83,7 +83,7 @@ class Auditor:
         self._given: dict[tuple[Any, ...], Decision] = {}
 
     def ask(self, query: str) -> Decision:
-        """Decide one question and remember it."""
+        """Decide one query and remember it."""
         try:
             asked = self.read(query)
             rows = self._people(asked.public)
@@ -94,7 +94,7 @@ class Auditor:
             return Decision(query=query, verdict="refused", reason="The condition cannot be computed.", people=0)
 
     def read(self, query: str) -> AuditQuery:
-        """What a question asks for; refused from its text alone if that is outside the language."""
+        """What a query asks for; refused from its text alone if that is outside the language."""
         return parse_audit_query(query, columns=self.frame.columns, secrets=self.secrets)
 
     def _people(self, condition: str) -> Ints:
@@ -121,15 +121,15 @@ class Auditor:
         }
         family = families[asked.kind]
         if family != "values" and not len(rows):
-            raise QueryRefused("The condition selects nobody.")
+            raise QueryRefused("The condition selects no rows.")
         if family != "values" and self._yes_or_no(column):
             if family == "extremes":
-                raise QueryRefused(f"`{column}` is 0 or 1, and the extreme of a few would tell on all of them.",
-                                   fix="Ask for its SUM, or COUNT(*).")  # fmt: skip
+                raise QueryRefused(f"`{column}` is 0 or 1, and an extreme would determine values.",
+                                   fix="Use its SUM, or COUNT(*).")  # fmt: skip
             family = "values"
         if self._family.get(column, family) != family:
             raise QueryRefused(
-                f"`{column}` has been asked about as {self._family[column]}; that and this are not audited together."
+                f"`{column}` was queried by {self._family[column]}; other kinds are not audited together with it."
             )
         made = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
             query, asked, column, rows
@@ -279,7 +279,7 @@ class Auditor:
     def _numbers(self, column: str, rows: Ints) -> Any:
         series = self.frame.get_column(column)
         if not series.dtype.is_numeric() or series.null_count():
-            raise QueryRefused(f"`{column}` is not a column of numbers without gaps.")
+            raise QueryRefused(f"`{column}` is not a numeric column without missing values.")
         return series.to_numpy()[rows]
 
 

@@ -1,9 +1,9 @@
 """Δ2-matchings: the polynomial approximation, of worlds in which each answer differs from the truth by a swap.
 
-A matching is the set of people whose value differs from their true one. A new question is met case by case: a matching
+A matching is the set of people whose value differs from their true one. A new query is met case by case: a matching
 that changes nobody in it stays; one that changes two people who exchange their values stays; one that changes a single
-person is extended by every partner in the question who holds the value taken (or by a counterfeit of that value); all
-others are deleted. A partner whom earlier questions touch brings a stored matching of his own along.
+person is extended by every partner in the query who holds the value taken (or by a counterfeit of that value); all
+others are deleted. A partner whom earlier queries touch brings a stored matching of their own along.
 
 Every matching that is kept is a world that agrees with all answers, so a value it shows is truly possible: this auditor
 may refuse needlessly, and never says yes where the exact one says no.

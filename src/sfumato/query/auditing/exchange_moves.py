@@ -1,8 +1,8 @@
 """The shortest ways to another solution: four atoms exchange two values and no answer notices.
 
-If the questions of atoms a and d together are those of b and c together (each counted as often), one person in a and
-one in d may take value s for value v while one in b and one in c take v for s: every question keeps its counts. People
-in no question count as an atom that can take part with any value. Such rectangles are found by hashing and then
+If the queries of atoms a and d together are those of b and c together (each counted as often), one person in a and
+one in d may take value s for value v while one in b and one in c take v for s: every query keeps its counts. People
+in no query count as an atom that can take part with any value. Such rectangles are found by hashing and then
 checked.
 """
 
@@ -21,7 +21,7 @@ _CHUNKS = ((24, 400), (256, None), (2048, None))
 
 
 class _Atoms:
-    """The questions of each atom, the atom of no question last, with a hash that adds up as they do."""
+    """The queries of each atom, the atom of no query last, with a hash that adds up as they do."""
 
     def __init__(self, member: Flags) -> None:
         self.count = member.shape[1] + 1
@@ -33,12 +33,12 @@ class _Atoms:
         self.ranked = self.mark[self.order]
 
     def near(self, atom: int) -> Ints:
-        """The other atoms, those that differ in the fewest questions first."""
+        """The other atoms, those that differ in the fewest queries first."""
         apart = (self.columns != self.columns[atom]).sum(axis=1)
         return np.argsort(apart, kind="stable")[1:]
 
     def corners(self, atom: int, others: Ints, partners: Ints) -> Ints:
-        """All (b, c, d), b among ``others``, d among ``partners``: questions of ``atom`` + d = questions of b + c."""
+        """All (b, c, d), b among ``others``, d among ``partners``: queries of ``atom`` + d = queries of b + c."""
         # In the order of their hashes, so that the look-ups below walk through the table instead of jumping about.
         ordered = partners[np.argsort(self.mark[partners])]
         b, d = np.repeat(others, len(ordered)), np.tile(ordered, len(others))
@@ -57,7 +57,7 @@ class _Atoms:
 def rectangle_moves(system: CountSystem, found: Possibilities, wanted: Flags, need: int | None) -> None:
     """Prove wanted pairs by rectangles; what they do not prove stays open."""
     wide = system.known.shape[1]
-    # People in no question may have any value; a rectangle takes two of them at most.
+    # People in no query may have any value; a rectangle takes two of them at most.
     stock = np.vstack([system.known, np.full((1, wide), 2, np.int64)])
     atoms = _Atoms(system.member)
     for atom in np.flatnonzero(wanted.any(axis=1)):

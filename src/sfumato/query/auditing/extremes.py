@@ -2,8 +2,8 @@
 
 After "the largest of these is m" everyone asked about has at most m and somebody has exactly m. A person's value is
 known iff it is the same in every world that agrees with all answers. Worlds differ in who attains each answer, so
-that is decided by search over these choices (it is NP-complete with both kinds of question); with only one kind a
-question tells on the single person who can attain it.
+that is decided by search over these choices (it is NP-complete with both kinds of query); with only one kind a
+query tells on the single person who can attain it.
 
 Reference: Chin (1986), Security problems on inference control for SUM, MAX, and MIN queries, doi:10.1145/5925.5928;
 Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.1065183
@@ -48,7 +48,7 @@ class ExtremeAuditor:
         for answer in answers:
             rows = np.asarray(answer.people, np.int64)
             if not len(rows) or rows.min() < 0 or rows.max() >= self.people:
-                raise BadParameter(f"a question names at least one person, rows 0 to {self.people - 1}.")
+                raise BadParameter(f"a query is about at least one person, rows 0 to {self.people - 1}.")
             if answer.kind == "max":
                 high[rows] = np.minimum(high[rows], answer.value)
             else:

@@ -1,8 +1,8 @@
 """k-assign anonymity: after all answers together, every person still has at least k possible secret values.
 
-The adversary knows who is in each question's result and sees the multiset of secret values returned. A value is
+The adversary knows who is in each query's result and sees the multiset of secret values returned. A value is
 possible for a person if *one* assignment of values to people agrees with *all* answers at once; looking at each
-answer alone would allow combinations that no assignment has. People whom no question has touched are not constrained
+answer alone would allow combinations that no assignment has. People whom no query has touched are not constrained
 at all.
 """
 
@@ -43,7 +43,7 @@ class Assessment:
 
 
 class AssignAuditor:
-    """Decides question after question, exactly, whether the true answer may be given.
+    """Decides query after query, exactly, whether the true answer may be given.
 
     ``secrets`` are codes 0..values-1, one per person. ``effort`` bounds the search of one decision in the solver's own
     deterministic seconds; a decision that it cannot finish is a no.
@@ -111,7 +111,7 @@ class AssignAuditor:
         """Take the answer as given. A judgement is good for the state it was made in only."""
         split, atoms = assessment.split, assessment.atoms
         if len(split.member) != len(self.answers) + 1:
-            raise BadParameter("this judgement was made before another answer was given; judge again.")
+            raise BadParameter("this assessment is out of date; judge again.")
         yes, no = self._yes[split.parent].copy(), self._no[split.parent].copy()
         yes[atoms], no[atoms] = assessment.found.yes, assessment.found.no
         self._witnesses = _whole(assessment, split)
@@ -159,7 +159,7 @@ def _people(partition: Atoms, split: AtomSplit, atoms: Ints) -> Ints:
 
 
 def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags) -> Ints | None:
-    """An earlier solution divided between inside and outside of the new question, by a flow; None if it cannot be.
+    """An earlier solution divided between inside and outside of the new query, by a flow; None if it cannot be.
 
     The columns of each atom's old numbers are split so that the inside part has the right size and all inside parts
     together give the new answer: a transportation problem.

@@ -1,7 +1,7 @@
 """What the answers say together: whole numbers x[atom, value] with given sums, and the tests that need no search.
 
 x[atom, value] is how many people of the atom have the value. Each atom's numbers sum to its size; for each answered
-question and each group of values, the numbers of its atoms sum to the count returned (or to no more, where counterfeits
+query and each group of values, the numbers of its atoms sum to the count returned (or to no more, where counterfeits
 were added). A value is possible for a person iff some solution has x[atom of the person, value] >= 1.
 """
 
@@ -20,10 +20,10 @@ __all__ = ["CountSystem", "closed", "connected", "upper_bounds"]
 
 @dataclass(frozen=True, kw_only=True)
 class CountSystem:
-    """Atoms of one connected set of questions, the answers, and one solution that is known (the true one)."""
+    """Atoms of one connected set of queries, the answers, and one solution that is known (the true one)."""
 
     member: Flags
-    """Questions by atoms."""
+    """Queries by atoms."""
     answers: Sequence[AnswerConstraint]
     sizes: Ints
     known: Ints
@@ -44,7 +44,7 @@ class CountSystem:
 
 
 def connected(member: Flags, start: Flags) -> tuple[Flags, Flags]:
-    """Questions and atoms that hang together with the questions marked in ``start``."""
+    """Queries and atoms that hang together with the queries marked in ``start``."""
     rows = start.copy()
     while True:
         atoms = np.asarray(member[rows].any(axis=0))
@@ -63,9 +63,9 @@ def upper_bounds(system: CountSystem) -> Ints:
 
 
 def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
-    """All possible pairs at once where the questions are nested or disjoint; None where some overlap.
+    """All possible pairs at once where the queries are nested or disjoint; None where some overlap.
 
-    Nested questions make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is
+    Nested queries make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is
     possible iff the known solution uses it or it lies on a cycle of the residual graph, that is, iff both of its ends
     are in one strongly connected component: one pass decides every pair (the rule for edges of perfect matchings).
     """
@@ -79,7 +79,7 @@ def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
     wide = system.known.shape[1]
     sizes = system.member.sum(axis=1)
     home = np.array([min(np.flatnonzero(column), key=lambda q: sizes[q]) for column in system.member.T])
-    node = np.arange(queries)[:, None] * wide + np.arange(wide)[None, :] + atoms  # lane of a value at a question
+    node = np.arange(queries)[:, None] * wide + np.arange(wide)[None, :] + atoms  # lane of a value at a query
     sink = atoms + queries * wide
     tails: list[Ints] = []
     heads: list[Ints] = []
@@ -107,7 +107,7 @@ def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
 
 
 def _tree(member: Flags) -> Ints | None:
-    """For each question the smallest one around it (-1: none), or None unless all are nested or disjoint."""
+    """For each query the smallest one around it (-1: none), or None unless all are nested or disjoint."""
     narrow = member.astype(np.float32)
     common = narrow @ narrow.T
     size = common.diagonal()

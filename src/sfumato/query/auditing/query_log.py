@@ -1,4 +1,4 @@
-"""Questions of a log: one SELECT of a secret column or of an aggregate, about people chosen by public columns."""
+"""Queries of a log: one SELECT of a secret column or of an aggregate, about people chosen by public columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ by name (`COLUMNS('...')`, `#3`) would get past the check for secret ones."""
 
 @dataclass(frozen=True, kw_only=True)
 class AuditQuery:
-    """What a question asks for."""
+    """What a query asks for."""
 
     kind: str
     """"values" of a secret column, or sum, avg, max, min, count."""
@@ -42,7 +42,7 @@ class AuditQuery:
 
 
 def read_log(text: str) -> Iterator[str]:
-    """The questions of a log: one per line or ended by a semicolon; ``#`` and ``--`` start a remark."""
+    """The queries of a log: one per line or ended by a semicolon; ``#`` and ``--`` start a remark."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "--"))]
     # What stands in quotation marks is kept as it is: two blanks in a name are not one, and a semicolon ends nothing.
     pieces, ended = [""], False
@@ -58,19 +58,21 @@ def read_log(text: str) -> Iterator[str]:
 
 
 def parse_audit_query(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> AuditQuery:
-    """Read one question; what is outside the language is refused with the reason, from the question alone."""
+    """Read one query; what is outside the language is refused with the reason, from the query alone."""
     import sqlglot
     from sqlglot import exp
 
     try:
         tree: Any = sqlglot.parse_one(text, read="duckdb")
     except sqlglot.errors.SqlglotError:
-        raise QueryRefused("This is not a SELECT that can be read.") from None
+        raise QueryRefused("The SQL cannot be parsed as a SELECT.") from None
     extra = {"group", "having", "joins", "distinct", "limit", "order", "with_", "qualify", "laterals", "windows"}
     if not isinstance(tree, exp.Select) or any(tree.args.get(name) for name in extra):
-        raise QueryRefused("A question is SELECT one thing FROM the table WHERE a condition holds, nothing more.")
+        raise QueryRefused(
+            "An audited query is SELECT one column or aggregate FROM the table WHERE a condition, nothing more."
+        )
     if len(tree.expressions) != 1:
-        raise QueryRefused("A question asks for one thing.", fix="Ask for each column by itself.")
+        raise QueryRefused("A query selects one column or aggregate.", fix="Use one query for each column.")
     known = {name.lower(): name for name in columns}
     for column in tree.find_all(exp.Column):
         if column.name.lower() not in known:
@@ -84,29 +86,29 @@ def parse_audit_query(text: str, *, columns: Sequence[str], secrets: Sequence[st
     hidden_column: set[str] = set()
     for part in where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else []:
         if any(type(node).__name__ not in _CONDITIONS for node in part.walk()):
-            raise QueryRefused("A condition compares columns with constants; it has no functions and no subqueries.")
+            raise QueryRefused("Conditions compare columns with constants, without functions or subqueries.")
         used = {column.name for column in part.find_all(exp.Column)} & set(secrets)
         (hidden if used else told).append(part.sql(dialect="duckdb"))
         if used and {column.name for column in part.find_all(exp.Column)} - used:
-            raise QueryRefused("One condition cannot compare a secret column with a public one.")
+            raise QueryRefused("A condition cannot combine a secret column with a public one.")
         hidden_column |= used
     public = " AND ".join(f"({part})" for part in told) or "TRUE"
     item = tree.expressions[0].unalias()
     kind = _AGGREGATES.get(type(item).__name__)
     if kind == "count":
         if not isinstance(item.this, exp.Star):
-            raise QueryRefused("Write COUNT(*).")
+            raise QueryRefused("Use COUNT(*).")
         if len(hidden_column) > 1:
-            raise QueryRefused("A count has conditions on one secret column at most.")
+            raise QueryRefused("COUNT(*) supports conditions on at most one secret column.")
         return AuditQuery(
             kind="count", column=None, public=public, secret=" AND ".join(f"({p})" for p in hidden) or None,
             secret_column=next(iter(hidden_column), None),
         )  # fmt: skip
     if hidden:
         raise QueryRefused(
-            "Who is asked about is chosen by public columns; a condition on a secret one is for COUNT(*)."
+            "People must be selected by public columns; conditions on a secret column are for COUNT(*) only."
         )
     inner = item.this if kind else item
     if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
-        raise QueryRefused("A question asks for a column, or for SUM, AVG, MAX, MIN of a column, or COUNT(*).")
+        raise QueryRefused("An audited query selects a column, SUM, AVG, MAX or MIN of a column, or COUNT(*).")
     return AuditQuery(kind=kind or "values", column=inner.name, public=public, secret=None, secret_column=None)

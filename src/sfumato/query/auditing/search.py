@@ -31,7 +31,7 @@ def search(
     """Settle pairs until every atom surely has ``need`` possible values or one surely has not (None: all pairs).
 
     ``impossible`` are pairs refuted earlier (answers only ever take away), ``examples`` are solutions found earlier.
-    ``effort`` is in the solver's deterministic seconds, so that the same question meets the same decision everywhere.
+    ``effort`` is in the solver's deterministic seconds, so that the same query meets the same decision everywhere.
     """
     found = Possibilities(yes=system.known > 0, no=upper_bounds(system) == 0)
     if impossible is not None:

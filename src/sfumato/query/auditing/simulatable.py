@@ -1,4 +1,4 @@
-"""Refusing without telling: a decision that anybody could have made from the questions and the earlier answers.
+"""Refusing without telling: a decision that anybody could have made from the queries and the earlier answers.
 
 An auditor that looks at the true answer and then refuses says, by refusing, that the answer is one of those that would
 give somebody away, and that may be all an adversary needs. A simulatable auditor never looks: it draws worlds that
@@ -33,7 +33,7 @@ __all__ = ["SimulatableAuditor"]
 class SimulatableAuditor:
     """Decides from public things alone; the secrets are no argument of anything here.
 
-    ``shares`` is what the public believes about people no question has touched: the share of each value. ``draws`` is
+    ``shares`` is what the public believes about people no query has touched: the share of each value. ``draws`` is
     how many worlds are tried and ``allow`` the share of them that may break k-assign anonymity. Worlds that agree with
     earlier answers are drawn as solutions of a random linear objective, which favours extreme ones and so errs to no.
     """
@@ -53,7 +53,7 @@ class SimulatableAuditor:
         self._history: list[tuple[Ints, AnswerConstraint]] = []
 
     def allows(self, people: npt.ArrayLike) -> bool:
-        """Whether the question may be answered, before anybody has looked at its answer."""
+        """Whether the query may be answered, before anybody has looked at its answer."""
         rows = self._atoms.select(people)
         broken = 0
         for world in self._worlds(rows):

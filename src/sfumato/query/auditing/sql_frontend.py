@@ -1,4 +1,4 @@
-"""The audit desk behind the SQL front: questions are read like those of private answers, and decided by the auditor."""
+"""The auditor behind the SQL front: queries are read like those of private answers, and decided by the auditor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["AuditTableResponder", "SqlAuditor"]
 
 
 class SqlAuditor(Auditor):
-    """Decides questions in the language of private answers. Who is asked about is chosen by columns that are not
+    """Decides queries in the language of private answers. Who is asked about is chosen by columns that are not
     sensitive; a count may have conditions on one sensitive column as well."""
 
     def __init__(
@@ -42,26 +42,26 @@ class SqlAuditor(Auditor):
         asked = parse_policy_query(query, self._catalog)
         secrets = {name.lower(): name for name in self.secrets}
         if asked.joined & set(secrets):
-            raise asked.refuse(asked.node, "A join by a sensitive column is not audited.")
+            raise asked.refuse(asked.node, "The audit does not support joins on a sensitive column.")
         if asked.attached & set(secrets):
             raise asked.refuse(
-                asked.node, "A joined table has a column of the name of a sensitive one.", "Leave it out."
+                asked.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
             )
         hidden = [part for part in asked.conditions if part.columns & set(secrets)]
         for part in hidden:
             if len(part.columns & set(secrets)) > 1 or part.columns & self._ordinary():
                 raise asked.refuse(
                     part.node,
-                    "One condition cannot compare a sensitive column with another column.",
-                    "Join conditions with AND, each about one column.",
+                    "A condition cannot combine a sensitive column with another column.",
+                    "Use conditions about one column each, joined by AND.",
                 )
         told = asked.people(part for part in asked.conditions if part not in hidden)
         if asked.kind == "count":
             if asked.value is not None:
-                raise asked.refuse(asked.node, "The audit counts people, not values.", "Write COUNT(*).")
+                raise asked.refuse(asked.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*).")
             named = {name for part in hidden for name in part.columns & set(secrets)}
             if len(named) > 1:
-                raise asked.refuse(hidden[1].node, "A count has conditions on one sensitive column at most.")
+                raise asked.refuse(hidden[1].node, "COUNT(*) supports conditions on at most one sensitive column.")
             return AuditQuery(
                 kind="count", column=None, public=told, secret=asked.holders(hidden) if hidden else None,
                 secret_column=secrets[named.pop()] if named else None,
@@ -69,14 +69,14 @@ class SqlAuditor(Auditor):
         if hidden:
             raise asked.refuse(
                 hidden[0].node,
-                "Who is asked about is chosen by columns that are not sensitive.",
-                "A condition on a sensitive column is for COUNT(*).",
+                "People must be selected by columns that are not sensitive.",
+                "Use conditions on a sensitive column with COUNT(*) only.",
             )
         column = secrets.get((asked.column or "").lower())
         if column is None:
             raise asked.refuse(
                 asked.node,
-                "The audit answers COUNT(*), and what is asked of a sensitive column itself.",
+                "The audit answers COUNT(*) and aggregates or values of a sensitive column.",
                 f"Sensitive here: {', '.join(self.secrets)}.",
             )
         return AuditQuery(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)

@@ -46,7 +46,7 @@ def _primitive(row: Row) -> Row:
 class SumAuditor:
     """Refuses a sum that, with the earlier ones, would fix the value of a single person.
 
-    People who lie in the same questions can never be told apart, so only atoms of one person are at risk, and the
+    People who lie in the same queries can never be told apart, so only atoms of one person are at risk, and the
     linear algebra is over atoms.
     """
 
@@ -89,7 +89,7 @@ class SumAuditor:
         """Take the sum as told."""
         split, rows = state
         if len(split.member) != len(self.partition.member) + 1:
-            raise BadParameter("this judgement was made before another answer was given; judge again.")
+            raise BadParameter("this assessment is out of date; judge again.")
         self.partition.commit(split)
         self._rows = rows
 

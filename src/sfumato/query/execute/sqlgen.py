@@ -218,7 +218,7 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
 def _place(secret: int) -> str:
     """The place of group ``g`` in the order of unit ``u``: a keyed hash of the two, the group's number in the low bits.
 
-    Two groups of a unit never share a place, and a place depends on nothing but unit, group and the question's secret:
+    Two groups of a unit never share a place, and a place depends on nothing but unit, group and the query's secret:
     which groups of a unit are kept can depend on that unit's own rows only. That bound holds for any hash; the secret
     makes sure that nobody can arrange to be kept.
     """

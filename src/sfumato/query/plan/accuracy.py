@@ -1,7 +1,7 @@
 """Accuracy first: from the error an analyst can live with to the cost it takes.
 
 An absolute error (``ERROR 50``) is known beforehand, so the smallest epsilon is computed. A relative one (``ERROR 5%``)
-depends on the answer itself: the question is asked at doubling costs until the noisy answer shows that the error is
+depends on the answer itself: the query is asked at doubling costs until the noisy answer shows that the error is
 small enough, and all of it is charged. The stopping rule looks at noisy answers only, and losses of an adaptive
 sequence add up, so the total is what the ledger says.
 """
@@ -33,7 +33,7 @@ def _target(query: Query) -> ErrorTarget:
     """What is wanted; refused where it is wanted of something else than counts and sums."""
     shown = [output for _, output in query.outputs if output.op != "key"]
     if query.target is None or any(output.op not in _DIRECT for output in shown):
-        raise QueryRefused("ERROR goes with COUNT and SUM.", fix="Give an epsilon for other aggregates.")
+        raise QueryRefused("ERROR is supported for COUNT and SUM only.", fix="Use epsilon for other aggregates.")
     return query.target
 
 
@@ -52,7 +52,7 @@ def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> Noi
 
     low, high = Fraction(1, 1 << 20), Fraction(1 << 10)
     if _error(plan(high), target.confidence) > target.size:
-        raise QueryRefused("No reasonable epsilon gives so small an error.", fix="Allow a larger error.")
+        raise QueryRefused("No epsilon up to 1024 gives so small an error.", fix="Use a larger error.")
     while high / low > Fraction(1001, 1000):
         middle = Fraction(round(float(low * high) ** 0.5 * 2**30), 2**30)
         low, high = (low, middle) if _error(plan(middle), target.confidence) <= target.size else (middle, high)
@@ -64,7 +64,8 @@ def doubling_plans(query: Query, ceiling: Fraction, delta: Fraction, limits: dic
     _target(query)
     if query.keys or len(query.outputs) != 1:
         raise QueryRefused(
-            "A relative error is about one number.", fix="Leave out GROUP BY, or write an absolute error: ERROR 50."
+            "A relative error is supported for a single number.",
+            fix="Remove GROUP BY, or use an absolute error: ERROR 50.",
         )
     if ceiling <= 0:
         raise BadParameter("a relative error needs an epsilon above 0 that it may cost at most.")

@@ -193,12 +193,12 @@ def bounds_problem(scalar: Scalar) -> str:
     on the rows.
     """
     if scalar.low is None or scalar.high is None:
-        return "This number has no public bounds, so no noise could hide a large value."
+        return "This number has no public bounds, which are required to size the noise."
     far = max(abs(scalar.low), abs(scalar.high))
     if far > _WIDEST:
-        return "The bounds of this number are too wide to be of use."
+        return "The bounds of this number are too wide."
     if 0 < far < _NARROWEST or 0 < scalar.high - scalar.low < _NARROWEST:
-        return "The bounds of this number are too narrow to be of use."
+        return "The bounds of this number are too narrow."
     return ""
 
 

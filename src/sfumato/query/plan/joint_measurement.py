@@ -123,7 +123,7 @@ class _Block:
 
 
 def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Query:
-    """The same question with what can be measured together measured as shares.
+    """The same query with what can be measured together measured as shares.
 
     Without ``sums``, sums and counts that no mean goes with are left as they are. With ``counted``, a sum that nothing
     counts the rows of is measured as if something did: private keys can then be named by that count.

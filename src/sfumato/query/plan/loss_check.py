@@ -63,15 +63,15 @@ def check_loss(plan: NoisePlan) -> None:
         except BadParameter:
             derived = None
         if derived is None or derived != measurement.loss:
-            raise AnswerFailed("The two computations of the privacy loss disagree; nothing was asked of the data.")
+            raise AnswerFailed("The two computations of the privacy loss disagree; no data was read.")
         if measurement.reservation >= len(losses):
-            raise AnswerFailed("A draw has no part of the cost; nothing was asked of the data.")
+            raise AnswerFailed("A measurement has no reserved cost; no data was read.")
         losses[measurement.reservation].append(derived)
     totals = [
         sequential(loss.to(part.measure) if loss.measure is PrivacyMeasure.EPSILON else loss for loss in items)
         for items, part in zip(losses, plan.parts, strict=True)
     ]
     if any(not total <= part for total, part in zip(totals, plan.parts, strict=True)):
-        raise AnswerFailed("The parts of the cost do not cover the noise; nothing was asked of the data.")
+        raise AnswerFailed("The reserved parts do not cover the cost of the noise; no data was read.")
     if not sequential(plan.parts) <= plan.cost:
-        raise AnswerFailed("The noise would cost more than was asked for; nothing was asked of the data.")
+        raise AnswerFailed("The noise would cost more than requested; no data was read.")

@@ -1,4 +1,4 @@
-"""The plan of noise for a question: every use of a mechanism, what it costs, and what error it brings."""
+"""The plan of noise for a query: every use of a mechanism, what it costs, and what error it brings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisePlan:
-    """The plan of noise for a question."""
+    """The plan of noise for a query."""
 
     query: Query
     bounding: str

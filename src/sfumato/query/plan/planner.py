@@ -1,6 +1,6 @@
-"""How a question is answered at a given cost: which noise, which way to bound contributions, what error to expect.
+"""How a query is answered at a given cost: which noise, which way to bound contributions, what error to expect.
 
-Everything here follows from the question and the cost; no data is touched. Two ways of bounding are weighed:
+Everything here follows from the query and the cost; no data is touched. Two ways of bounding are weighed:
 
 * **sample**: of each unit, a few groups are kept (chosen by a keyed hash of unit and group), and within each group its
   part is clipped. Laplace noise then hides groups·reach in L1 norm; Gaussian noise hides sqrt(groups)·reach in L2.
@@ -77,7 +77,8 @@ def plan_query(
     if r is None or g is None:
         what = "rows" if r is None else "groups"
         raise QueryRefused(
-            f"How many {what} of one unit count is not declared.", fix=f"Declare `{what}` in the metadata, or pass it."
+            f"The limit `{what}` of one unit is not declared.",
+            fix=f"Declare `{what}` in the metadata, or pass it as an option.",
         )
     for limit in (r, g):
         # A fraction would be rounded up where contributions are cut, and not where noise is sized.
@@ -86,15 +87,15 @@ def plan_query(
     if query.groups is not None:
         g = min(g, query.groups)  # nobody is in more groups than there are
     if cost.size <= 0:
-        raise BadParameter("a question needs an epsilon above 0.")
+        raise BadParameter("epsilon must be above 0.")
     select_partitions = not query.public_keys
     if select_partitions and cost.delta == 0:
         raise QueryRefused(
-            "The keys of GROUP BY are not public, and naming private keys needs a delta above 0.",
-            fix="Declare the column's values, join a public table that lists them, or ask with a delta such as 1e-6.",
+            "The keys of GROUP BY are private, and selecting private keys requires a delta above 0.",
+            fix="Declare the column's values, join a public table that lists them, or use a delta such as 1e-6.",
         )
     if select_partitions and by_row and r > 1:
-        raise QueryRefused("Private keys cannot be chosen from a UNION ALL of one table.", fix="Declare the values.")
+        raise QueryRefused("Private keys are not supported over a UNION ALL of one table.", fix="Declare the values.")
     options = [_plan(query, cost, r, g, select_partitions, gaussian=False)]
     if _additive(query) and (cost.delta > 0 or cost.measure is PrivacyMeasure.RHO):
         noisy = _plan(query, cost, r, g, select_partitions, gaussian=True)

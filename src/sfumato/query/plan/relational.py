@@ -1,4 +1,4 @@
-"""The plan of a question's rows: seven kinds of node, one invariant.
+"""The plan of a query's rows: seven kinds of node, one invariant.
 
 **Invariant.** Every row a node gives belongs to exactly one privacy unit and is computed from that unit's own rows and
 public tables alone. Removing a unit therefore removes its rows and changes no other. Each node's docstring says why it

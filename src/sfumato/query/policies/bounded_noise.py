@@ -17,9 +17,9 @@ __all__ = ["BoundedNoise"]
 
 
 class BoundedNoise(Policy):
-    """The true answer plus uniform noise of at most ``bound``, drawn anew for every question.
+    """The true answer plus uniform noise of at most ``bound``, drawn anew for every query.
 
-    Promises nothing: noise below the order of the square root of the number of people is undone by enough questions
+    Promises nothing: noise below the order of the square root of the number of people is undone by enough queries
     (``reconstruction``), and any such noise by asking the same thing often (``averaging``).
     """
 

@@ -20,7 +20,7 @@ __all__ = ["ConsistentSample"]
 class ConsistentSample(Policy):
     """Each set of people has one random sample, chosen by a secret key and the set itself, so asking again is useless.
 
-    However the question is phrased, the same people give the same answer. Questions that differ in a few people get
+    However the query is phrased, the same people give the same answer. Queries that differ in a few people get
     independent samples, though, and their average still tells (``averaging`` with changing company).
     """
 

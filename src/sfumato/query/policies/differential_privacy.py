@@ -1,4 +1,4 @@
-"""Counts with differential privacy, under a budget for all questions together."""
+"""Counts with differential privacy, under a budget for all queries together."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["DifferentialPrivacy"]
 
 
 class DifferentialPrivacy(Policy):
-    """Counts with geometric noise of ``epsilon`` each until ``budget`` is spent; then every question is refused.
+    """Counts with geometric noise of ``epsilon`` each until ``budget`` is spent; then every query is refused.
 
-    The promise holds against any number of questions and any outside knowledge: by the budget's end nobody's bit can be
-    guessed much better than without the answers. The same question again gets the same answer at no charge. Noise comes
+    The promise holds against any number of queries and any outside knowledge: by the budget's end nobody's bit can be
+    guessed much better than without the answers. The same query again gets the same answer at no charge. Noise comes
     from the operating system, never from a seed.
     """
 

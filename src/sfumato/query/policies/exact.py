@@ -13,7 +13,7 @@ __all__ = ["Exact", "ExactResponder"]
 
 
 class Exact(Policy):
-    """The true answer to every question: no protection, the yardstick for all others."""
+    """The true answer to every query: no protection, the yardstick for all others."""
 
     promise = "Every query gets its true answer; nothing is protected."
     broken_by = ("differencing", "reconstruction")

@@ -17,7 +17,7 @@ __all__ = ["FreshSample"]
 
 
 class FreshSample(Policy):
-    """Each question is answered from its own random sample of the people asked about, scaled up.
+    """Each query is answered from its own random sample of the people asked about, scaled up.
 
     Nobody can be sure that a person was in the sample, but asking again draws again, and the average of many answers is
     the true one (``averaging``).

@@ -22,9 +22,9 @@ __all__ = ["Perturbed"]
 
 
 class Perturbed(Policy):
-    """Every question is answered exactly, from a copy that was masked once.
+    """Every query is answered exactly, from a copy that was masked once.
 
-    Questions can reveal no more than the whole copy would: its risk is that of releasing it. Any recipe makes one
+    Queries can reveal no more than the whole copy would: its risk is that of releasing it. Any recipe makes one
     (with ``order: kept``, so that rows still stand for the same people); name its file and column. Without a file, a
     share of the values is exchanged at random among the people.
     """

@@ -19,7 +19,7 @@ __all__ = ["Rounding"]
 class Rounding(Policy):
     """The true answer rounded to the nearest multiple of ``base``.
 
-    The same question always gets the same answer, but padding a question with different people moves it over the
+    The same query always gets the same answer, but padding a query with different people moves it over the
     rounding edges, and the average over many paddings tells the difference of one person (``averaging``).
     """
 

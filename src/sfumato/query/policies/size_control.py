@@ -1,4 +1,4 @@
-"""Refuse questions about too few people, or about nearly all; and, if wanted, questions that overlap too much."""
+"""Refuse queries about too few people, or about nearly all; and, if wanted, queries that overlap too much."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["SizeControl"]
 
 
 class SizeControl(Policy):
-    """Questions about fewer than ``smallest`` people, or about all but fewer than that, are refused; others are exact.
+    """Queries about fewer than ``smallest`` people, or about all but fewer than that, are refused; others are exact.
 
-    Size alone protects nobody: a ``tracker`` pads the question and subtracts the padding. With ``overlap`` no two
-    answered questions may share more people than that, which takes at least 1 + (smallest - 1) / overlap questions to
-    get around, and answers very few questions altogether.
+    Size alone protects nobody: a ``tracker`` pads the query and subtracts the padding. With ``overlap`` no two
+    answered queries may share more people than that, which takes at least 1 + (smallest - 1) / overlap queries to
+    get around, and answers very few queries altogether.
     """
 
     main = "smallest"
@@ -34,9 +34,9 @@ class SizeControl(Policy):
     reference = "Denning, Denning, Schwartz (1979), The tracker, doi:10.1145/320064.320069; Dobkin, Jones, Lipton (1979), doi:10.1145/320064.320068"  # noqa: E501
 
     smallest: Annotated[int, Field(ge=1)]
-    """Fewest people a question may be about, and may leave out."""
+    """Fewest people a query may be about, and may leave out."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """Most people that two answered questions may share; no limit when left out."""
+    """Most people that two answered queries may share; no limit when left out."""
 
     def table_problem(self) -> str:
         if self.overlap is None:

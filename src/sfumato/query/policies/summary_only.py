@@ -14,9 +14,9 @@ __all__ = ["SummaryOnly"]
 
 
 class SummaryOnly(Policy):
-    """Only the total over everybody is told; every question about fewer people is refused.
+    """Only the total over everybody is told; every query about fewer people is refused.
 
-    One number about all tells next to nothing of one person, unless the asker knows all the others.
+    One number about all tells next to nothing of one person, unless the analyst knows all the others.
     """
 
     promise = "Only totals over everybody are answered; queries about fewer people are refused."

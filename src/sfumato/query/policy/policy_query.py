@@ -1,7 +1,7 @@
 """What a query asks of a policy that answers about sets of people: one number, or one column, about a table's rows.
 
 FROM, JOIN and WHERE are read by the same front as private answers, with the same refusals. What follows is narrower:
-one aggregate and no groups, because such policies answer one question about one set of people at a time.
+one aggregate and no groups, because such policies answer one query about one set of people at a time.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def parse_policy_query(sql: str, catalog: Catalog) -> PolicyQuery:
     """Read a query; what is outside the language is refused with place, reason and suggestion."""
     text, tree, target = parse_statement(sql)
     if target is not None:
-        raise QueryRefused("ERROR belongs to differential privacy, by which this data set is not answered.",
+        raise QueryRefused("ERROR belongs to differential privacy; this data set has another policy.",
                            fix="Leave it out.")  # fmt: skip
     try:
         return _read(text, tree, catalog)
@@ -105,15 +105,15 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
             raise refuse(
                 tree.args[name],
                 text,
-                f"{words} is answered with differential privacy only.",
-                "Ask for one aggregate with a WHERE.",
+                f"{words} is supported with differential privacy only.",
+                "Use one aggregate with a WHERE.",
             )
     if len(tree.expressions) != 1:
-        raise refuse(tree.expressions[1], text, "A question asks for one thing.", "Ask for each by itself.")
+        raise refuse(tree.expressions[1], text, "A query selects one column or aggregate.", "Use one query for each.")
     shown = tree.expressions[0]
     item = shown.unalias()
     if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
-        raise refuse(item, text, "SELECT * would show rows, and a row is about one person.", "Ask for an aggregate.")
+        raise refuse(item, text, "SELECT * returns rows, and each row is about one person.", "Use an aggregate.")
     sources = Binder(catalog, text)
     relation, _ = sources.select_rows(tree, {})
     where, base = tree.args.get("where"), relation.rows
@@ -124,8 +124,8 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
         raise refuse(
             tree.args["from_"],
             text,
-            "Subqueries are answered with differential privacy only.",
-            "Ask about the table itself; a public table may be joined.",
+            "Subqueries are supported with differential privacy only.",
+            "Use the table itself; public tables may be joined.",
         )
     reader = sources.reader(relation)
     conditions = tuple(
@@ -137,7 +137,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
             item,
             text,
             f"`{item.key.upper()}` is not answered by this policy.",
-            "Ask for COUNT(*), SUM(column) or AVG(column).",
+            "Use COUNT(*), SUM(column) or AVG(column).",
         )
     inner = item.this if kind else item
     star = kind == "count" and (inner is None or type(inner).__name__ == "Star")

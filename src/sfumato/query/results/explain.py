@@ -1,4 +1,4 @@
-"""What a question costs and how exact its answer will be, in words and numbers, before anything is spent."""
+"""What a query costs and how exact its answer will be, in words and numbers, before anything is spent."""
 
 from __future__ import annotations
 
@@ -115,14 +115,16 @@ def explain(plan: NoisePlan) -> Explanation:
         name = measurement.mechanism.part_name()
         noises.append(NoiseSummary(what=what, mechanism=name, error=plan.error(number, "0.95")))
     needed = None
-    notes = ["Intervals tell the noise; contributions beyond the bounds are cut and not in them."]
+    notes = ["Intervals cover the noise, not contributions beyond the bounds, which are cut."]
     if plan.partition_selection is not None or plan.threshold_selection is not None:
         needed, words = _needed(plan)
-        notes.append(f"Keys are private: a key {words} is named 95 times out of 100, a smaller one less often.")
+        notes.append(
+            f"Group keys are private: a key {words} is reported with probability 0.95; smaller ones may be withheld."
+        )
     if any(isinstance(m, BernsteinSum) for m in plan.query.aggregates):
-        notes.append("Counts, sums and means of the same rows come from the same noisy numbers, and agree.")
+        notes.append("Counts, sums and means of the same rows are computed from the same noisy numbers and agree.")
     if any(isinstance(m, BinCounts) for m in plan.query.aggregates):
-        notes.append("Quantiles have no interval: how far the value moves per row depends on the data.")
+        notes.append("Quantiles have no interval, because it would depend on the data.")
     if any(isinstance(m, ValueCounts) for m in plan.query.aggregates):
         notes.append("MODE is always one of the publicly known values, even where there are no rows.")
     return Explanation(

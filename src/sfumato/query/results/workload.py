@@ -1,10 +1,10 @@
 """Many counts at once: measure what answers all of them best, and work the answers out of that.
 
-The matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015, doi:10.1007/s00778-015-0398-x). All questions are sums
+The matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015, doi:10.1007/s00778-015-0398-x). All queries are sums
 over the cells of a public domain, rows of a matrix W. Some other set of sums A is measured with noise, the cells are
-estimated by least squares, and the questions are answered from the estimate. What A costs depends on how many of its
+estimated by least squares, and the queries are answered from the estimate. What A costs depends on how many of its
 sums one person is in; how exact the answers are, on how well A covers W. Three kinds of A are compared by their exact
-expected error, before anything is spent: every cell by itself, the questions themselves, and a tree of ranges.
+expected error, before anything is spent: every cell by itself, the queries themselves, and a tree of ranges.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ _MOST_CELLS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Questions as a matrix, and the measurement chosen for them."""
+    """Queries as a matrix, and the measurement chosen for them."""
 
     query: Query
     """The histogram over all cells, from which everything is measured."""
     bounds: NoisePlan
     """How contributions to the histogram are bounded."""
     matrix: Matrix
-    """One row per question, one column per cell."""
+    """One row per query, one column per cell."""
     name: str
-    """Which measurement was chosen: "cells", "questions" or a tree of ranges."""
+    """Which measurement was chosen: "cells", "queries" or a tree of ranges."""
     measured: Matrix
     solver: Matrix
     """Turns the measured sums into answers: least squares."""
@@ -68,7 +68,7 @@ class Workload:
     """L1 distance, or squared L2 distance, over all measured sums."""
     cost: PrivacyLoss
     errors: dict[str, float]
-    """Root mean square error per question that each kind of measurement would have."""
+    """Root mean square error per query that each kind of measurement would have."""
 
     def error(self) -> float:
         return self.errors[self.name]
@@ -76,25 +76,25 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadAnswer:
-    """Noisy counts, one per question, that agree with one another: all come from one estimate."""
+    """Noisy counts, one per query, that agree with one another: all come from one estimate."""
 
     values: tuple[NoisyValue, ...]
     strategy: str
     error: float
-    """Root mean square error per question."""
+    """Root mean square error per query."""
     alternatives: dict[str, float]
     loss: PrivacyLoss
     cached: bool
 
 
 def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, **limits: Any) -> Workload:
-    """Read the questions, lay them over the cells of their columns, and choose what to measure. Costs nothing."""
+    """Read the queries, lay them over the cells of their columns, and choose what to measure. Costs nothing."""
     if not queries:
-        raise BadParameter("a workload has at least one question.")
+        raise BadParameter("a workload requires at least one query.")
     parsed = [parse_query(sql, session.catalog) for sql in queries]
     scans = [_scan(query) for query in parsed]
     if len({scan.sql() for scan, _ in scans}) != 1:
-        raise QueryRefused("All questions of a workload are about the same table.")
+        raise QueryRefused("All queries of a workload must be about the same table.")
     columns = _columns(session, scans[0][0], [condition for _, condition in scans])
     keys = tuple(GroupKey(scalar=scalar, values=scalar.keys()) for scalar in columns)
     base = replace(parsed[0], rows=scans[0][0], keys=keys, aggregates=(Count(),), outputs=())
@@ -106,7 +106,7 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
             options[f"tree of ranges, {branches} to 1"] = _tree(matrix.shape[1], branches)
     options = {name: measured for name, measured in options.items() if measured.size}
     if not options:
-        raise QueryRefused("No question of the workload can count anybody.")
+        raise QueryRefused("No query of the workload can count any row.")
     plans = {name: _noise(measured, bounds, cost) for name, measured in options.items()}
     solvers = {name: _solver(matrix, measured, name) for name, measured in options.items()}
     errors = {
@@ -144,7 +144,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
         except AnswerFailed:
             raise
         except Exception:
-            raise AnswerFailed("The question could not be computed. Its cost stays charged.") from None
+            raise AnswerFailed("The query could not be computed. Its cost stays charged.") from None
         kept = session.ledger.remember(key, json.dumps([int(value) for value in noisy]))
     solver = workload.solver
     values = solver @ np.array(json.loads(kept), dtype=np.float64)
@@ -159,7 +159,7 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
 
 
 def _scan(query: Query) -> tuple[Scan, str]:
-    """Table and condition of one counting question."""
+    """Table and condition of one counting query."""
     conditions, rows = [], query.rows
     while isinstance(rows, Filter):
         conditions.append(rows.condition.sql)
@@ -168,8 +168,8 @@ def _scan(query: Query) -> tuple[Scan, str]:
     more = query.keys or query.having is not None or query.limit is not None or query.target is not None
     if not isinstance(rows, Scan) or not bare or more:
         raise QueryRefused(
-            "A workload is made of plain counts: SELECT COUNT(*) FROM table WHERE condition.",
-            fix="Ask other questions by themselves.",
+            "A workload consists of plain counts: SELECT COUNT(*) FROM table WHERE condition.",
+            fix="Use ask() for other queries.",
         )
     return rows, " AND ".join(conditions) or "TRUE"
 
@@ -184,8 +184,8 @@ def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[Sc
             values = column.keys()
             if values is None:
                 raise QueryRefused(
-                    f"A workload looks at columns with declared values only, and `{name}` has none.",
-                    fix="Declare its values, or ask the question by itself.",
+                    f"Workload conditions need columns with declared values, and `{name}` has none.",
+                    fix="Declare its values, or use ask() for this query.",
                 )
             cells *= len(values)
             found.append(column)
@@ -255,11 +255,11 @@ def _mean_square(mechanism: Mechanism) -> float:
 
 
 def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
-    """The matrix that gives the questions' least-squares answers from the measured sums."""
+    """The matrix that gives the queries' least-squares answers from the measured sums."""
     if name == "cells":
         return matrix
     if name == "questions":
-        # Each question is one of the measured sums (or counts nobody), and is answered by it.
+        # Each query is one of the measured sums (or counts nobody), and is answered by it.
         return np.asarray((matrix[:, None, :] == measured[None, :, :]).all(axis=2), dtype=np.float64)
     return np.asarray(matrix @ np.linalg.solve(measured.T @ measured, measured.T))
 

@@ -1,7 +1,7 @@
 """Which forms of each piece of SQL are meant: what a parser knows beyond that is refused, never passed over.
 
 A parser keeps much of what is written as properties of a node: that a LIKE is negated, that BETWEEN is symmetric, that
-an alias renames columns. A rule that does not look at such a property would answer another question than the one asked.
+an alias renames columns. A rule that does not look at such a property would answer another query than the one asked.
 """
 
 from __future__ import annotations
@@ -55,4 +55,4 @@ def check_forms(tree: Any, text: str) -> None:
         strange = [name for name, value in node.args.items() if value and name not in known]
         if strange:
             word = strange[0].rstrip("_").replace("_", " ").upper()
-            raise refuse(node, text, _WORDS.get(kind, f"{node.key.upper()} with {word} is not part of the language."))
+            raise refuse(node, text, _WORDS.get(kind, f"{node.key.upper()} with {word} is not supported."))

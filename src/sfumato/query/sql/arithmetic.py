@@ -76,11 +76,11 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionC
         a = reader.number(node.this)
         strange = {name for name, value in node.args.items() if value is not None} - {"this", "decimals"}
         if strange or (function != "round" and node.args.get("decimals") is not None):
-            raise reader.refuse(node, f"{function.upper()} of this form is not part of the language.")
+            raise reader.refuse(node, f"{function.upper()} of this form is not supported.")
         if node.args.get("decimals") is not None:
             places = reader.read(node.args["decimals"])
             if not isinstance(places.constant, Fraction) or places.constant not in range(10):
-                raise reader.refuse(node, "The number of decimals is written out, 0 to 9.")
+                raise reader.refuse(node, "The number of decimals must be a constant from 0 to 9.")
             if places.constant:
                 sql, unit = f"round({a.as_double()}, {int(places.constant)})", 10 ** int(places.constant)
                 ends: dict[str, Any] = {}

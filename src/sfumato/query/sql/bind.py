@@ -27,7 +27,7 @@ _MOST_TABLES = 64
 _MOST_LOOSE = 3
 _FAN = 64
 """A unit's row may be repeated so often by UNION ALL, a quarter as often for each table it is joined with. Who could
-repeat one person's row at will could make a question run out of time for that person alone, and see it do so."""
+repeat one person's row at will could make a query run out of time for that person alone, and see it do so."""
 
 ContributionLimits = tuple[int | None, int | None, int | None]
 
@@ -43,7 +43,7 @@ class BoundRelation:
 
 
 class Binder:
-    """Builds relations; hands out internal column names in the order of the query, so that equal questions give equal
+    """Builds relations; hands out internal column names in the order of the query, so that equal queries give equal
     plans whatever their aliases."""
 
     def __init__(self, catalog: Catalog, text: str) -> None:
@@ -69,18 +69,18 @@ class Binder:
             word = strange[0].rstrip("_").replace("_", " ").upper()
             raise self.refuse(
                 select.args[strange[0]] if hasattr(select.args[strange[0]], "walk") else select,
-                f"{word} is not part of the language.",
+                f"{word} is not supported.",
             )
         with_ = select.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
-                raise self.refuse(with_, "Recursive queries are not part of the language.")
+                raise self.refuse(with_, "Recursive queries are not supported.")
             views = dict(views)
             for cte in with_.expressions:
                 views[cte.alias.lower()] = (cte.this, dict(views))
         from_ = select.args.get("from_")
         if from_ is None:
-            raise self.refuse(select, "A question needs a table to ask about.", "Write SELECT ... FROM table.")
+            raise self.refuse(select, "The query has no FROM clause.", "Use SELECT ... FROM table.")
         relation: BoundRelation | PublicTable = self._item(from_.this, views)
         alias = from_.this.alias_or_name
         for join in select.args.get("joins") or ():
@@ -88,7 +88,7 @@ class Binder:
         if isinstance(relation, PublicTable):
             raise self.refuse(
                 from_,
-                f"`{relation.name}` is a public table; nothing about it is private.",
+                f"`{relation.name}` is a public table, which needs no private query.",
                 "Read it directly, or join it with a private table.",
             )
         where = select.args.get("where")
@@ -101,20 +101,20 @@ class Binder:
         kind = type(node).__name__
         if kind == "Subquery":
             if any(value for name, value in node.args.items() if value and name not in ("this", "alias")):
-                raise self.refuse(node, "A subquery in FROM stands alone.")
+                raise self.refuse(node, "A subquery in FROM accepts an alias and nothing else.")
             inner = self.subquery(node.this, views)
             return replace(inner, columns=inner.columns.under(node.alias))
         if kind != "Table" or type(node.this).__name__ != "Identifier":
-            raise self.refuse(
-                node, "FROM names a table of the catalog or a subquery; functions and files are not read."
-            )
+            raise self.refuse(node, "FROM accepts tables of the catalog and subqueries, not functions or files.")
         if any(value for name, value in node.args.items() if value and name not in ("this", "alias")):
             raise self.refuse(
-                node, "A table is named by its bare name here.", "Leave out schema, sample and other words."
+                node,
+                "FROM accepts the name of a table without qualifiers.",
+                "Remove schema, TABLESAMPLE and other clauses.",
             )
         alias_node = node.args.get("alias")
         if alias_node is not None and alias_node.args.get("columns"):
-            raise self.refuse(node, "Columns are renamed in SELECT, not in FROM.")
+            raise self.refuse(node, "FROM does not support column aliases. Rename columns in SELECT.")
         name = node.name.lower()
         if name in views:
             query, outer = views[name]
@@ -126,8 +126,8 @@ class Binder:
                 if self._tables > _MOST_TABLES:
                     raise self.refuse(
                         node,
-                        f"A question reads private tables at most {_MOST_TABLES} times.",
-                        "A subquery in WITH counts each time that it is named.",
+                        f"A query reads private tables at most {_MOST_TABLES} times.",
+                        "A subquery in WITH counts each time it is used.",
                     )
                 return self._scan(table, node.alias_or_name)
         for public in self.catalog.public.values():
@@ -164,10 +164,12 @@ class Binder:
     ) -> BoundRelation:
         side, how = (join.side or "").upper(), (join.kind or "").upper()
         if join.method or side not in ("", "LEFT") or how not in ("", "INNER", "OUTER"):
-            raise self.refuse(join, "Only JOIN and LEFT JOIN are part of the language.")
+            raise self.refuse(join, "Only JOIN and LEFT JOIN are supported.")
         condition, using = join.args.get("on"), join.args.get("using")
         if condition is None and not using:
-            raise self.refuse(join, "A join needs ON or USING.", "Joining everything with everything is not private.")
+            raise self.refuse(
+                join, "A join requires ON or USING.", "Use JOIN ... ON key columns; cross joins are not supported."
+            )
         right, right_alias, left_alias = self._item(join.this, views), join.this.alias_or_name, alias
         if isinstance(left, PublicTable):
             if side or isinstance(right, PublicTable):
@@ -196,7 +198,7 @@ class Binder:
             theirs = Scalar(sql="", kind=table.kind(column))
             if scalar.family != theirs.family:
                 raise self.refuse(
-                    join, f"A {scalar.family} cannot be joined with a {theirs.family}.", "CAST the first."
+                    join, f"A {scalar.family} cannot be joined with a {theirs.family}.", "Use CAST on the first."
                 )
             if scalar.kind is Kind.NUMBER and theirs.kind is Kind.INTEGER:
                 scalar = _whole(scalar)
@@ -205,7 +207,7 @@ class Binder:
             raise self.refuse(
                 join,
                 f"`{table.name}` is joined on its key: {', '.join(table.key)}.",
-                "Put further conditions into WHERE.",
+                "Use WHERE for further conditions.",
             )
         names, items = [], []
         for column in table.frame.columns:
@@ -232,7 +234,7 @@ class Binder:
         a, b = both.read(one), both.read(other)
         public = [s for s in (a, b) if s.sql.startswith("public:")]
         if len(public) != 1:
-            raise self.refuse(join, "Each condition of the join sets a column of one table equal to one of the other.")
+            raise self.refuse(join, "Each join condition must equate a column of one table with a column of the other.")
         mine = one if public[0] is b else other
         return seen.read(mine), public[0].sql.removeprefix("public:")
 
@@ -252,7 +254,7 @@ class Binder:
                 found.append((node.this, node.expression))
             else:
                 raise self.refuse(
-                    node, "A join is on equal columns, joined by AND.", "Put other conditions into WHERE."
+                    node, "ON supports equalities of columns joined by AND.", "Use WHERE for other conditions."
                 )
         return found
 
@@ -282,8 +284,8 @@ class Binder:
         if not by_unit:
             raise self.refuse(
                 join,
-                "Two private tables are joined on their privacy unit.",
-                "Add `AND a.unit = b.unit`; a join of different people would mix their data.",
+                "Private tables must be joined on their privacy unit.",
+                "Use `AND a.unit = b.unit`.",
             )
         rows: PlanNode = both.rows
         for condition in rest:
@@ -297,17 +299,19 @@ class Binder:
             if node.args.get("distinct", True) or any(
                 value for name, value in node.args.items() if value and name not in ("this", "expression", "with_")
             ):
-                raise self.refuse(node, "Only a plain UNION ALL is part of the language.")
+                raise self.refuse(node, "Only a plain UNION ALL is supported.")
             if node.args.get("with_") is not None:
                 raise self.refuse(node, "WITH stands before SELECT here.")
             return self._stack(node, self.subquery(node.this, views), self.subquery(node.expression, views))
         if kind == "Subquery" and not node.alias:
             return self.subquery(node.this, views)
         if kind != "Select":
-            raise self.refuse(node, "A subquery is a SELECT.")
+            raise self.refuse(node, "A subquery must be a SELECT.")
         for word in ("order", "limit", "having"):
             if node.args.get(word):
-                raise self.refuse(node.args[word], f"{word.upper()} has no place in a subquery.", "Put it at the end.")
+                raise self.refuse(
+                    node.args[word], f"{word.upper()} is not supported in a subquery.", "Use it in the outer query."
+                )
         relation, _ = self.select_rows(node, views)
         if node.args.get("group"):
             return self._per_unit(node, relation)
@@ -315,12 +319,12 @@ class Binder:
         for item in node.expressions:
             if type(item).__name__ == "Star" or (type(item).__name__ == "Column" and item.is_star):
                 if item.args.get("except_") or item.args.get("replace"):
-                    raise self.refuse(item, "A plain * is meant here.")
+                    raise self.refuse(item, "Only a plain * is supported.")
                 table = item.table if type(item).__name__ == "Column" else ""
                 chosen = [(n, s) for a, n, s in relation.columns.items if not table or a.lower() == table.lower()]
             else:
                 if not item.alias_or_name:
-                    raise self.refuse(item, "A computed column of a subquery needs a name.", "Write `... AS name`.")
+                    raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
                 chosen = [(item.alias_or_name, reader.read(item.unalias()))]
             for name, scalar in chosen:
                 inner = self._name()
@@ -332,7 +336,7 @@ class Binder:
     def _stack(self, node: Any, first: BoundRelation, second: BoundRelation) -> BoundRelation:
         one, two = first.columns.items, second.columns.items
         if len(one) != len(two) or any(a.family != b.family for (_, _, a), (_, _, b) in zip(one, two, strict=True)):
-            raise self.refuse(node, "Both sides of UNION ALL give the same number and kinds of columns.")
+            raise self.refuse(node, "Both sides of UNION ALL must have the same number and kinds of columns.")
         items = []
         for (alias, name, a), (_, _, b) in zip(one, two, strict=True):
             low = None if a.low is None or b.low is None else min(a.low, b.low)
@@ -358,7 +362,7 @@ class Binder:
         if rows.max_row_multiplicity * 4 ** max(0, rows.unbounded_joins - 1) > _FAN:
             raise self.refuse(
                 node,
-                "One person's row would be repeated too often here.",
+                "One person's rows would be repeated too often.",
                 "Use fewer parts in UNION ALL, and join fewer private tables with it.",
             )
 
@@ -366,13 +370,13 @@ class Binder:
         reader = self.reader(relation)
         group = node.args["group"]
         if any(value for name, value in group.args.items() if value and name != "expressions"):
-            raise self.refuse(group, "GROUP BY takes plain columns.")
+            raise self.refuse(group, "GROUP BY accepts plain columns here.")
         grouped = [reader.read(item) for item in group.expressions]
         if not any(scalar.unit for scalar in grouped):
             raise self.refuse(
                 group,
-                "A subquery with GROUP BY groups by the privacy unit.",
-                "Add the unit's column, so that each group is of one person.",
+                "GROUP BY in a subquery must include the privacy unit.",
+                "Add the unit's column to GROUP BY.",
             )
         keys, items, seen = [], [], []
         for item in node.expressions:
@@ -381,12 +385,12 @@ class Binder:
             if aggregate is None:
                 scalar = reader.read(item.unalias())
                 if scalar.same not in {key.same for key in grouped}:
-                    raise self.refuse(item, "This is neither an aggregate nor in GROUP BY.")
+                    raise self.refuse(item, "This expression is neither an aggregate nor in GROUP BY.")
                 keys.append((inner, scalar))
                 seen.append(("", item.alias_or_name, replace(scalar, sql=inner)))
                 continue
             if not item.alias:
-                raise self.refuse(item, "A computed column of a subquery needs a name.", "Write `... AS name`.")
+                raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
             sql, scalar = aggregate(reader, item.unalias())
             items.append((inner, sql))
             seen.append(("", item.alias, replace(scalar, sql=inner)))
@@ -404,7 +408,7 @@ class Binder:
 
 
 def scan_table(catalog: Catalog, table: PrivateTable) -> PlanNode:
-    """All rows of a private table, as questions read them."""
+    """All rows of a private table, as queries read them."""
     return Binder(catalog, "")._scan(table, table.name).rows
 
 

@@ -62,42 +62,40 @@ class ExpressionCompiler:
             name = str(node.this).upper() if type(node).__name__ == "Anonymous" else node.key.upper()
             raise self.refuse(
                 node,
-                f"`{name}` is not part of the language for values of a row.",
-                "Known: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, "
+                f"`{name}` is not supported in row expressions.",
+                "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, "
                 "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
                 "LENGTH.",
             )
         made = rule(self, node)
         if len(made.sql) > _LONGEST:
-            raise self.refuse(node, "This expression is too long.", "Compute its parts in a subquery, and name them.")
+            raise self.refuse(node, "The expression is too long.", "Compute parts of it in a subquery.")
         return made
 
     def condition(self, node: Any) -> Scalar:
         """A scalar that is true or false."""
         scalar = self.read(node)
         if scalar.kind is not Kind.BOOLEAN:
-            raise self.refuse(node, "A condition is needed here, something that is true or false.")
+            raise self.refuse(node, "A condition is required here.")
         return scalar
 
     def number(self, node: Any) -> Scalar:
         scalar = self.read(node)
         if not scalar.number:
-            raise self.refuse(
-                node, f"A number is needed here, not a {scalar.family}.", "CAST(... AS DOUBLE) makes one."
-            )
+            raise self.refuse(node, f"A number is required here, not a {scalar.family}.", "Use CAST(... AS DOUBLE).")
         return scalar
 
     def text_value(self, node: Any) -> Scalar:
         scalar = self.read(node)
         if scalar.family != "text":
-            raise self.refuse(node, f"Text is needed here, not a {scalar.family}.", "CAST(... AS VARCHAR) makes one.")
+            raise self.refuse(node, f"Text is required here, not a {scalar.family}.", "Use CAST(... AS VARCHAR).")
         return scalar
 
     def pair(self, node: Any, one: Any, other: Any) -> tuple[Scalar, Scalar]:
         a, b = self.read(one), self.read(other)
         fitted = same_family(a, b)
         if fitted is None:
-            raise self.refuse(node, f"A {a.family} cannot be compared with a {b.family}.", "CAST one of them.")
+            raise self.refuse(node, f"A {a.family} cannot be compared with a {b.family}.", "Use CAST on one of them.")
         return fitted
 
 
@@ -107,27 +105,27 @@ def _flag(sql: str) -> Scalar:
 
 def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.args.get("db") or node.args.get("catalog"):
-        raise reader.refuse(node, "Columns are named as `column` or `table.column`.")
+        raise reader.refuse(node, "A column is written as `column` or `table.column`.")
     found = reader.columns.find(node.table, node.name)
     if not found:
         raise reader.refuse(
             node, f"There is no column `{node.name}` here.", did_you_mean(node.name, reader.columns.names())
         )
     if len(found) > 1:
-        raise reader.refuse(node, f"`{node.name}` could be a column of more than one table.", "Write `table.column`.")
+        raise reader.refuse(node, f"`{node.name}` is a column of more than one table.", "Use `table.column`.")
     return found[0]
 
 
 def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.is_string:
         if "\x00" in node.this:
-            raise reader.refuse(node, "Text may not contain a zero byte.")
+            raise reader.refuse(node, "Text constants cannot contain a zero byte.")
         return literal(node.this)
     try:
         # Looked at as a float first: as a fraction, 1e999999999 would fill the memory.
         size = abs(float(node.this))
     except ValueError:
-        raise reader.refuse(node, "This is not a number that can be read.") from None
+        raise reader.refuse(node, "The number cannot be parsed.") from None
     if size > 1e300 or (size < 1e-300 and re.search(r"[1-9]", re.split("[eE]", node.this)[0])):
         raise reader.refuse(node, "A number in the query is too large or too small.")
     return literal(Fraction(node.this) if size else Fraction(0))
@@ -156,9 +154,9 @@ def _between(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
-        raise reader.refuse(node, "IN takes a list of values, not a query.", "Join with the table instead.")
+        raise reader.refuse(node, "IN accepts a list of values, not a subquery.", "Use a join with the table.")
     if len(node.expressions) > 1000:
-        raise reader.refuse(node, "IN takes at most 1,000 values.", "Join with a public table instead.")
+        raise reader.refuse(node, "IN accepts at most 1,000 values.", "Use a join with a public table.")
     tests = [reader.pair(node, node.this, item) for item in node.expressions]
     return _flag("(" + " OR ".join(f"{a.sql} = {b.sql}" for a, b in tests) + ")")
 
@@ -167,7 +165,7 @@ def _like(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
-            raise reader.refuse(node, "The pattern of LIKE is written out as text.")
+            raise reader.refuse(node, "The pattern of LIKE must be a text constant.")
         found = f"({a.sql} {function} {quoted_text(pattern.constant)})"
         return _flag(f"(NOT {found})" if node.args.get("negate") else found)
 
@@ -181,7 +179,7 @@ def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
         return _flag(f"({a.sql} IS NULL)")
     if kind == "Boolean" and a.kind is Kind.BOOLEAN:
         return _flag(f"({a.sql} IS {'TRUE' if node.expression.this else 'FALSE'})")
-    raise reader.refuse(node, "IS tests for NULL, TRUE or FALSE.")
+    raise reader.refuse(node, "IS supports NULL, TRUE and FALSE.")
 
 
 def _merge(reader: ExpressionCompiler, node: Any, items: list[Scalar], sql: Callable[[list[str]], str]) -> Scalar:
@@ -273,15 +271,15 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
             or not isinstance(high.constant, Fraction)
             or low.constant > high.constant
         ):
-            raise reader.refuse(node, "CLIP(x, low, high) takes two written-out numbers, low not above high.")
+            raise reader.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
         x, ends = a.as_double(), (f"CAST({float(end)!r} AS DOUBLE)" for end in (low.constant, high.constant))
         bottom, top = ends
         inside = f"(CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL ELSE greatest(least({x}, {top}), {bottom}) END)"
         return Scalar(sql=inside, kind=Kind.NUMBER, low=low.constant, high=high.constant)
     raise reader.refuse(
         node,
-        f"`{str(node.this).upper()}` is not a function of the language.",
-        "Known: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
+        f"`{str(node.this).upper()}` is not a supported function.",
+        "Supported: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
         "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE.",
     )
 
@@ -289,8 +287,8 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
 def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
     raise reader.refuse(
         node,
-        f"{node.key.upper()} is an aggregate and cannot stand here.",
-        "Aggregates stand in SELECT, HAVING and ORDER BY; inside a subquery group by the privacy unit.",
+        f"{node.key.upper()} is an aggregate and cannot be used here.",
+        "Use aggregates in SELECT, HAVING and ORDER BY; in a subquery, group by the privacy unit.",
     )
 
 

@@ -40,7 +40,7 @@ _SHAPED = {
 def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
     kind = _CASTS.get(node.args["to"].this.name)
     if kind is None:
-        raise reader.refuse(node, "A cast goes to INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN.")
+        raise reader.refuse(node, "CAST supports INTEGER, DOUBLE, VARCHAR, DATE, TIMESTAMP and BOOLEAN.")
     a = reader.read(node.this)
     if a.kind is kind:
         return a.plain(a.sql) if a.constant is None else a
@@ -53,7 +53,7 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _written(reader: ExpressionCompiler, node: Any, text: str, kind: Kind) -> Scalar:
-    """A cast of text that stands in the question: read here, by the same rules."""
+    """A cast of text that stands in the query: read here, by the same rules."""
     shape, words = _SHAPED[kind]
     if not reads_as(text, shape):
         raise reader.refuse(node, f"This text is no {words}.")
@@ -80,10 +80,10 @@ def _date_part(reader: ExpressionCompiler, node: Any) -> Scalar:
         part, inner = node.key.upper(), node.this
     part = {"DAYOFMONTH": "DAY", "DAY_OF_WEEK": "DOW", "DAYOFWEEK": "DOW", "WEEKOFYEAR": "WEEK"}.get(part, part)
     if part not in _PARTS:
-        raise reader.refuse(node, f"`{part}` is not a date part of the language.", "Known: " + ", ".join(_PARTS) + ".")
+        raise reader.refuse(node, f"`{part}` is not a supported date part.", "Known: " + ", ".join(_PARTS) + ".")
     a = reader.read(_undone(inner))
     if a.kind not in (Kind.DATE, Kind.DATETIME):
-        raise reader.refuse(node, f"A date is needed here, not a {a.family}.")
+        raise reader.refuse(node, f"A date is required here, not a {a.family}.")
     if part == "WEEK" and a.kind is Kind.DATE:
         # Of the first year of all that a date can be, no week can be told; such a date is no time either.
         a = Scalar(sql=f"TRY_CAST({a.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
@@ -114,7 +114,7 @@ def _substring(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.text_value(node.this)
     numbers = [reader.read(node.args[name]) for name in ("start", "length") if node.args.get(name) is not None]
     if any(not isinstance(n.constant, Fraction) or n.constant not in range(1, 10_000) for n in numbers):
-        raise reader.refuse(node, "Start and length of SUBSTRING are written out, 1 to 9999.")
+        raise reader.refuse(node, "Start and length of SUBSTRING must be constants from 1 to 9999.")
     return Scalar(sql=f"substring({', '.join([a.sql, *(n.sql for n in numbers)])})", kind=Kind.CATEGORY)
 
 

@@ -1,4 +1,4 @@
-"""A question: which rows, which groups, what is measured of each, and what is shown of it."""
+"""A query: which rows, which groups, what is measured of each, and what is shown of it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Query:
         return count
 
     def fingerprint(self) -> str:
-        """The same for questions that measure the same of the same rows, however they are phrased or shown."""
+        """The same for queries that measure the same of the same rows, however they are phrased or shown."""
         parts = [self.rows.sql(), *(key.scalar.sql for key in self.keys), repr(self.aggregates), repr(self.limits)]
         parts += [repr(key.values) for key in self.keys]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
@@ -117,16 +117,16 @@ def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
     except SqlglotError as failure:
         found = (getattr(failure, "errors", None) or [{}])[0]
         raise QueryRefused(
-            "This is not SQL that can be read" + (f", near `{found['highlight']}`." if found.get("highlight") else "."),
+            "The SQL cannot be parsed" + (f", near `{found['highlight']}`." if found.get("highlight") else "."),
             line=found.get("line"), column=found.get("col"),
         ) from None  # fmt: skip
     except RecursionError:
         raise QueryRefused("The query is nested too deeply.") from None
     except Exception:
-        raise QueryRefused("This is not SQL that can be read.") from None
+        raise QueryRefused("The SQL cannot be parsed.") from None
     statements = [tree for tree in trees if tree is not None]
     if len(statements) != 1:
-        raise QueryRefused("One question at a time: exactly one SELECT is expected.")
+        raise QueryRefused("A query is exactly one SELECT statement.")
     check_forms(statements[0], sql)
     return sql, statements[0], target
 
@@ -138,7 +138,7 @@ def _target(sql: str) -> tuple[str, ErrorTarget | None]:
     relative, size = found["unit"] == "%", Fraction(found["size"])
     level = Fraction(found["level"] or "95") / 100
     if size <= 0 or not 0 < level < 1:
-        raise QueryRefused("ERROR takes a number above 0 and CONFIDENCE one between 0% and 100%.")
+        raise QueryRefused("ERROR must be above 0 and CONFIDENCE between 0% and 100%.")
     return sql[: found.start()], ErrorTarget(size=size / 100 if relative else size, relative=relative, confidence=level)
 
 
@@ -164,8 +164,8 @@ class _Builder:
             if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
                 raise self.refuse(
                     item,
-                    "SELECT * would show rows, and a row is about one person.",
-                    "Ask for aggregates: SELECT COUNT(*), AVG(column) FROM ... GROUP BY ...",
+                    "SELECT * returns rows, and each row is about one person.",
+                    "Use aggregates: SELECT COUNT(*), AVG(column) FROM ... GROUP BY ...",
                 )
         relation, _ = sources.select_rows(tree, {})
         self.relation, self.reader = relation, sources.reader(relation)
@@ -188,7 +188,7 @@ class _Builder:
             target=target,
         )
         if not query.aggregates:
-            raise self.refuse(tree, "The question has no aggregate.", "Ask for COUNT(*), SUM(column), AVG(column), ...")
+            raise self.refuse(tree, "The query has no aggregate.", "Use COUNT(*), SUM(column), AVG(column), ...")
         groups = query.groups
         if groups is not None and not 1 <= groups <= _MOST_GROUPS:
             raise self.refuse(
@@ -208,15 +208,17 @@ class _Builder:
         if group is None:
             return ()
         if any(value for name, value in group.args.items() if value and name != "expressions") or not group.expressions:
-            raise self.refuse(group, "GROUP BY takes columns and expressions.", "ROLLUP, CUBE and ALL are not known.")
+            raise self.refuse(
+                group, "GROUP BY accepts columns and expressions.", "ROLLUP, CUBE and ALL are not supported."
+            )
         keys = []
         for node in group.expressions:
             scalar = self.reader.read(self._named(node, tree))
             if scalar.unit:
                 raise self.refuse(
                     node,
-                    "Grouping by the privacy unit would show one person per group.",
-                    "Group by something that people share.",
+                    "GROUP BY cannot use the privacy unit: each group would be one person.",
+                    "Use a column that many people share.",
                 )
             if scalar.sql in {known.sql for known in self.grouped}:
                 continue  # the same key twice makes the same groups
@@ -230,7 +232,7 @@ class _Builder:
         if kind == "Literal" and not node.is_string:
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
                 return tree.expressions[int(node.this) - 1].unalias()
-            raise self.refuse(node, "There is no such column in SELECT.")
+            raise self.refuse(node, "SELECT has no column with this number.")
         if kind == "Column" and not node.table and not self.relation.columns.find("", node.name):
             return self.aliases.get(node.name.lower(), node)
         return node
@@ -238,7 +240,7 @@ class _Builder:
     def _limit(self, node: Any) -> int:
         inner = node.expression
         if type(inner).__name__ != "Literal" or inner.is_string or not inner.this.isdigit() or node.args.get("offset"):
-            raise self.refuse(node, "LIMIT takes a written-out whole number.")
+            raise self.refuse(node, "LIMIT must be a whole number constant.")
         return int(inner.this)
 
     def _ordered(self, node: Any, outputs: tuple[tuple[str, OutputExpr], ...]) -> tuple[OutputExpr, bool]:
@@ -246,14 +248,16 @@ class _Builder:
         if type(inner).__name__ == "Literal" and not inner.is_string:
             if inner.this.isdigit() and 1 <= int(inner.this) <= len(outputs):
                 return outputs[int(inner.this) - 1][1], bool(node.args.get("desc"))
-            raise self.refuse(node, "There is no such column in SELECT.")
+            raise self.refuse(node, "SELECT has no column with this number.")
         return self.output(inner), bool(node.args.get("desc"))
 
     def output(self, node: Any) -> OutputExpr:
         kind = type(node).__name__
         self.parts += 1
         if self.parts > _MOST_PARTS:
-            raise self.refuse(node, "What is shown has too many parts.", "A name counts as what it stands for.")
+            raise self.refuse(
+                node, "The output expressions are too large.", "An alias counts as the expression it stands for."
+            )
         if kind == "Paren":
             return self.output(node.this)
         if kind == "Column" and not node.table and node.name.lower() in self.aliases:
@@ -278,26 +282,26 @@ class _Builder:
                 raise self.refuse(
                     node,
                     f"`{node.name}` is neither an aggregate nor in GROUP BY.",
-                    "Showing it would show single rows.",
+                    "Use an aggregate, or add it to GROUP BY.",
                 )
             if any(type(child).__name__ in _AGGREGATES for child in node.walk()):
                 raise self.refuse(
                     node,
                     f"{kind.upper()} cannot be applied to aggregates.",
-                    "Known: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.",
+                    "Supported: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.",
                 )
-            raise self.refuse(node, "This is neither an aggregate nor in GROUP BY.")
+            raise self.refuse(node, "This expression is neither an aggregate nor in GROUP BY.")
         made: OutputExpr = rule(self, node)
         try:
             family(made, [key.family for key in self.grouped])
         except TypeError as clash:
-            raise self.refuse(node, f"Values of different kinds are put together here: {clash}.") from None
+            raise self.refuse(node, f"Values of different kinds are combined here: {clash}.") from None
         return made
 
     def _condition(self, node: Any) -> OutputExpr:
         made = self.output(node)
         if family(made, [key.family for key in self.grouped]) not in ("boolean", ""):
-            raise self.refuse(node, "A condition is needed here, something that is true or false.")
+            raise self.refuse(node, "A condition is required here.")
         return made
 
     def _as_key(self, node: Any) -> OutputExpr | None:
@@ -313,7 +317,7 @@ class _Builder:
     def _add_aggregate(self, aggregate: Aggregate) -> int:
         if aggregate not in self.aggregates:
             if len(self.aggregates) >= 20:
-                raise QueryRefused("A question measures at most 20 things.", fix="Ask in two questions.")
+                raise QueryRefused("A query has at most 20 aggregates.", fix="Use two queries.")
             self.aggregates.append(aggregate)
         return self.aggregates.index(aggregate)
 
@@ -327,26 +331,26 @@ class _Builder:
             inner = node.this
             ordered = node.expression.expressions
             if type(inner).__name__ not in ("PercentileCont", "PercentileDisc") or len(ordered) != 1:
-                raise self.refuse(node, "WITHIN GROUP goes with PERCENTILE_CONT(rank) ... (ORDER BY column).")
+                raise self.refuse(node, "WITHIN GROUP is supported for PERCENTILE_CONT(rank) ... (ORDER BY column).")
             if ordered[0].args.get("desc"):
-                raise self.refuse(node, "The order is ascending here.", "Use 1 - rank instead.")
+                raise self.refuse(node, "WITHIN GROUP supports ascending order only.", "Use 1 - rank instead.")
             return self._quantile(node, ordered[0].this, self._rank(inner.this), condition)
         if kind not in _AGGREGATES:
-            raise self.refuse(node, "FILTER goes with an aggregate.")
+            raise self.refuse(node, "FILTER is supported for aggregates only.")
         made: OutputExpr = _AGGREGATES[kind](self, node, condition)
         return made
 
     def _rank(self, node: Any) -> Fraction:
         constant = self.reader.read(node).constant
         if not isinstance(constant, Fraction) or not 0 <= constant <= 1 or constant.denominator > 10**6:
-            raise self.refuse(node, "A rank is a written-out number from 0 to 1, such as 0.9.")
+            raise self.refuse(node, "The rank must be a constant from 0 to 1, such as 0.9.")
         return constant
 
     def _bounded(self, node: Any) -> Scalar:
         scalar = self.reader.number(node)
         reason = bounds_problem(scalar)
         if reason:
-            raise self.refuse(node, reason, "Declare a domain for its column, or write CLIP(x, low, high).")
+            raise self.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
         return scalar
 
     def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> OutputExpr:
@@ -382,7 +386,7 @@ class _Builder:
             return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition)))
         if type(inner).__name__ == "Distinct":
             if len(inner.expressions) != 1:
-                raise self.refuse(node, "COUNT(DISTINCT ...) takes one column.")
+                raise self.refuse(node, "COUNT(DISTINCT ...) accepts one column.")
             scalar = self.reader.read(inner.expressions[0])
             if scalar.unit:
                 return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition, once=True)))
@@ -391,7 +395,7 @@ class _Builder:
                 op="distinct", value=self._add_aggregate(DistinctCount(value=scalar.sql, condition=filled))
             )
         if node.args.get("expressions"):
-            raise self.refuse(node, "COUNT takes one column.")
+            raise self.refuse(node, "COUNT accepts one column.")
         scalar = self.reader.read(inner)
         filled = condition if scalar.unit else f"({condition} AND {present(scalar)})"
         return OutputExpr(op="count", value=self._add_aggregate(Count(condition=filled)))
@@ -410,7 +414,7 @@ class _Builder:
 
 def _one(builder: _Builder, node: Any) -> Any:
     if type(node.this).__name__ == "Distinct":
-        raise builder.refuse(node, "DISTINCT goes with COUNT only.")
+        raise builder.refuse(node, "DISTINCT is supported for COUNT only.")
     return node.this
 
 

@@ -12,7 +12,7 @@ __all__ = ["POST_RULES"]
 
 
 class OutputContext(Protocol):
-    """The question being read."""
+    """The query being read."""
 
     reader: ExpressionCompiler
 
@@ -33,7 +33,7 @@ def _round(builder: OutputContext, node: Any) -> OutputExpr:
     places = node.args.get("decimals")
     digits = builder.reader.read(places).constant if places is not None else Fraction(0)
     if not isinstance(digits, Fraction) or digits not in range(10):
-        raise builder.refuse(node, "The number of decimals is written out, 0 to 9.")
+        raise builder.refuse(node, "The number of decimals must be a constant from 0 to 9.")
     return OutputExpr(op="Round", args=(builder.output(node.this),), value=int(digits))
 
 
@@ -43,7 +43,7 @@ def _coalesce(builder: OutputContext, node: Any) -> OutputExpr:
 
 def _is(builder: OutputContext, node: Any) -> OutputExpr:
     if type(node.expression).__name__ != "Null":
-        raise builder.refuse(node, "IS tests for NULL here.")
+        raise builder.refuse(node, "IS supports NULL here.")
     return OutputExpr(op="IsNull", args=(builder.output(node.this),))
 
 
@@ -67,10 +67,10 @@ def _case(builder: OutputContext, node: Any) -> OutputExpr:
 
 def _clip(builder: OutputContext, node: Any) -> OutputExpr:
     if str(node.this).upper() != "CLIP" or len(node.expressions) != 3:
-        raise builder.refuse(node, f"`{str(node.this).upper()}` is not a function of the language.")
+        raise builder.refuse(node, f"`{str(node.this).upper()}` is not a supported function.")
     ends = [builder.reader.read(item).constant for item in node.expressions[1:]]
     if not all(isinstance(end, Fraction) for end in ends) or ends[0] > ends[1]:
-        raise builder.refuse(node, "CLIP(x, low, high) takes two written-out numbers, low not above high.")
+        raise builder.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
     return OutputExpr(op="Clip", args=(builder.output(node.expressions[0]),), value=tuple(float(end) for end in ends))
 
 

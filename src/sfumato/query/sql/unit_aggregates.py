@@ -47,7 +47,7 @@ def _unit_sum(mean: bool) -> Rule:
         scalar = reader.number(node.this)
         reason = bounds_problem(scalar)
         if reason:
-            raise reader.refuse(node, reason, "Write CLIP(x, low, high) inside the aggregate.")
+            raise reader.refuse(node, reason, "Use CLIP(x, low, high) inside the aggregate.")
         measured = sum_aggregate(scalar, "TRUE")
         total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
         if not mean:
