@@ -1,4 +1,4 @@
-"""A made-up account for the report's tests: a hospital file of 20,000 people, before and after protection."""
+"""A synthetic account for the report's tests: a hospital file of 20,000 people, before and after protection."""
 
 from __future__ import annotations
 

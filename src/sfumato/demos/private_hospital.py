@@ -1,4 +1,4 @@
-"""A small made-up hospital to try things on."""
+"""A small synthetic hospital for examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WARDS = ("east", "north", "south", "west")
 
 
 def patients(people: int) -> pl.DataFrame:
-    """Made-up patients; one of them is called Chandler and has the flu."""
+    """Synthetic patients; one of them is called Chandler and has the flu."""
     draw = Rng(1).child("demo").generator
     age = draw.integers(0, 100, people)
     return pl.DataFrame(
@@ -33,7 +33,7 @@ def patients(people: int) -> pl.DataFrame:
 
 
 def flu(*, people: int = 1000, budget: Number = 3, delta: Number = 0, ledger: Ledger | None = None) -> Session:
-    """A session on the made-up hospital, each row a person, with a budget of its own."""
+    """A session on the synthetic hospital, each row a person, with a budget of its own."""
     columns = {
         "name": Column(role=Role.IDENTIFIER, kind=Kind.CATEGORY),
         "ward": Column(role=Role.QUASI, kind=Kind.CATEGORY, domain=Domain(values=_WARDS)),

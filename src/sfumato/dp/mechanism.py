@@ -27,7 +27,7 @@ __all__ = [
     "ContributionBounds",
     "Exact",
     "Mechanism",
-    "Noise",
+    "NoiseModel",
     "Positive",
     "as_integers",
     "on_grid",
@@ -44,7 +44,7 @@ Ints = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noise:
+class NoiseModel:
     """Symmetric noise on a grid: a Laplace variable of ``scale`` or a normal variable of ``variance``, rounded.
 
     It lies within one grid step of the continuous variable with the same quantile.
@@ -114,7 +114,7 @@ class Mechanism(Part):
         return self.release(value, receipt=receipt, sensitivity=distance)
 
     @property
-    def noise(self) -> Noise | None:
+    def noise(self) -> NoiseModel | None:
         """The noise added to each number, or None where the answer is a choice and has no symmetric error.
 
         Confidence intervals and the errors of weighted sums are computed from it.

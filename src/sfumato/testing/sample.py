@@ -1,4 +1,4 @@
-"""Made-up people for contract checks: every kind of column, missing values, weights, households, rare values."""
+"""Synthetic people for contract checks: every kind of column, missing values, weights, households, rare values."""
 
 from __future__ import annotations
 

@@ -43,25 +43,25 @@ class AuditDemo(Story):
     def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
         write(Table(frame=PATIENTS), folder / "patients.csv", force=True)
         (folder / "log.sql").write_text("\n".join([FIRST, SECOND, THIRD]) + "\n", encoding="utf-8")
-        desk = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2))
+        auditor = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2))
         say(
             "\n[bold]1. A clinic answers exactly, but as lists without names.[/bold] Its seven patients' names, ZIP "
             "codes, ages and sexes are known in town. The rule: whatever is told, everyone must keep at least "
             "[bold]2 possible diseases[/bold]."
         )
-        first = desk.ask(FIRST)
+        first = auditor.ask(FIRST)
         say(f"\n[bold]2.[/bold] {_shown(first)}\n   Clark, Debra, Elaine and Fiona: each may have any of the four.")
-        second = desk.ask(SECOND)
+        second = auditor.ask(SECOND)
         say(
             f"\n[bold]3.[/bold] {_shown(second)}\n   Elaine, Fiona and Gary have Earache, Earache and Flu. Elaine and "
             "Fiona are in both lists, and the first has one Earache only: the other one would be Gary's."
         )
         names = ", ".join(PATIENTS["name"].gather(list(second.exposed)).to_list())
         say(f"   [dim]For the owner only: the plain answer would have exposed {names}.[/dim]")
-        third = desk.ask(THIRD)
+        third = auditor.ask(THIRD)
         say(
             f"\n[bold]4.[/bold] {_shown(third)}\n   Clark is the only man of ZIP 12000; "
-            "the difference would be his Cold."
+            "the difference would be Clark's Cold."
         )
         repaired = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2, counterfeits=2))
         repaired.ask(FIRST)

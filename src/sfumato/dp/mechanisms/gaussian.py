@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.dp.loss import PrivacyLoss, concentrated, rho_for
-from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up, sqrt_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import LARGEST_VARIANCE, discrete_gaussian
@@ -73,8 +73,8 @@ class Gaussian(Mechanism):
         return min(rough, float(deviation) * quantile * (1 + 1e-9) + float(self.grid))
 
     @property
-    def noise(self) -> Noise:
-        return Noise(variance=self.variance, grid=self.grid)
+    def noise(self) -> NoiseModel:
+        return NoiseModel(variance=self.variance, grid=self.grid)
 
     @property
     def mean_square(self) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import model_validator
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
@@ -63,9 +63,9 @@ class Geometric(Mechanism):
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
-    def noise(self) -> Noise | None:
+    def noise(self) -> NoiseModel | None:
         """None with a range: the error of a clamped count is not symmetric."""
-        return Noise(scale=self.scale) if self.low is None and self.high is None else None
+        return NoiseModel(scale=self.scale) if self.low is None and self.high is None else None
 
     @property
     def mean_square(self) -> float | None:

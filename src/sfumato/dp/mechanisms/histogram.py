@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
@@ -59,8 +59,8 @@ class Histogram(Mechanism):
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
-    def noise(self) -> Noise:
-        return Noise(scale=self.scale)
+    def noise(self) -> NoiseModel:
+        return NoiseModel(scale=self.scale)
 
     @property
     def mean_square(self) -> float:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
-from sfumato.dp.mechanism import ContributionBounds, Mechanism, Noise, Positive, as_integers, sensitivity_of, tail
+from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace, round_scale_up
@@ -65,8 +65,8 @@ class Laplace(Mechanism):
         return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
-    def noise(self) -> Noise:
-        return Noise(scale=self.scale, grid=self.grid)
+    def noise(self) -> NoiseModel:
+        return NoiseModel(scale=self.scale, grid=self.grid)
 
     @property
     def mean_square(self) -> float:

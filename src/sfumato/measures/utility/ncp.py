@@ -73,7 +73,7 @@ class NcpMeasure(Measure):
 
 
 def _dropped(pair: ReleasePair) -> int:
-    """How many people were left out: by the row map, because made-up rows take no one's place."""
+    """Number of suppressed rows, by the row map, because fabricated rows replace nobody."""
     if pair.lineage is None or (pair.lineage.rows < 0).all():
         return max(0, pair.original.rows - pair.release.table.rows)
     return int((pair.lineage.release_row(pair.original.rows) < 0).sum())

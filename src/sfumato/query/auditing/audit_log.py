@@ -30,14 +30,14 @@ class DurableAuditor:
     table's fingerprint and the rules are part of each entry, and an entry that does not fit is an error.
     """
 
-    def __init__(self, desk: Auditor, store: Store, *, dataset: str) -> None:
-        self._desk, self._store, self._dataset = desk, store, dataset
+    def __init__(self, auditor: Auditor, store: Store, *, dataset: str) -> None:
+        self._auditor, self._store, self._dataset = auditor, store, dataset
         seen = hashlib.sha256()
-        for name in desk.frame.columns:
-            seen.update(json.dumps([name, *map(str, desk.frame.get_column(name).to_list())]).encode())
-        seen.update(desk.beside.encode())
+        for name in auditor.frame.columns:
+            seen.update(json.dumps([name, *map(str, auditor.frame.get_column(name).to_list())]).encode())
+        seen.update(auditor.beside.encode())
         self._rules = json.dumps(
-            {**_recorded(desk.rules), "secrets": desk.secrets, "data": seen.hexdigest()}, sort_keys=True
+            {**_recorded(auditor.rules), "secrets": auditor.secrets, "data": seen.hexdigest()}, sort_keys=True
         )
         self._stopped = False
         self._last = 0
@@ -52,11 +52,11 @@ class DurableAuditor:
                 "An earlier decision of this process was interrupted before it was written.",
                 fix="Open the audit again; it goes on from what is on disk.",
             )
-        # Until the commit the desk in memory may be ahead of the disk; if it fails, this desk must not go on.
+        # Until the commit the auditor in memory may be ahead of the disk; if it fails, this auditor must not go on.
         self._stopped = True
         with self._store.write() as transaction:
             self._catch_up(transaction)
-            made = self._desk.ask(query)
+            made = self._auditor.ask(query)
             number = transaction.query("SELECT coalesce(max(number), 0) FROM sfumato_audit")[0][0] + 1
             body = [number, self._dataset, self._rules, query, made.verdict, json.dumps(made.fakes), self._previous]
             digest = _digest(body)
@@ -84,7 +84,7 @@ class DurableAuditor:
                         f"Decision {number} was made about other data, or by other rules.",
                         fix="Audit a changed table under a new name; earlier answers about the old one still count.",
                     )
-                again = self._desk.ask(query)
+                again = self._auditor.ask(query)
                 if again.verdict != verdict or json.dumps(again.fakes) != fakes:
                     raise LedgerBroken(f"Decision {number} cannot be repeated: software or data have changed.")
             self._last, self._previous = number, digest

@@ -19,7 +19,7 @@ from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.parse import parse_statement
 from sfumato.query.sql.refusal import refuse
 
-__all__ = ["ROW", "PolicyQuery", "Predicate", "parse_policy_query"]
+__all__ = ["ROW", "Condition", "PolicyQuery", "parse_policy_query"]
 
 ROW = "sfumato row"
 """The column that numbers the people. It is in no catalog, so no query can name it."""
@@ -29,7 +29,7 @@ _MORE = {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predicate:
+class Condition:
     """One part of a WHERE; all parts must hold."""
 
     scalar: Scalar
@@ -51,7 +51,7 @@ class PolicyQuery:
     """The column asked for, where it is a bare one of the private table."""
     value: Scalar | None
     """What is asked for; None for COUNT(*)."""
-    conditions: tuple[Predicate, ...]
+    conditions: tuple[Condition, ...]
     joined: frozenset[str]
     """Columns that joins go by, in lower case."""
     attached: frozenset[str]
@@ -64,11 +64,11 @@ class PolicyQuery:
         """A refusal with the place of a part of the query."""
         return refuse(node, self.text, reason, fix)
 
-    def people(self, conditions: Iterable[Predicate]) -> str:
+    def people(self, conditions: Iterable[Condition]) -> str:
         """A statement for the numbers of the people for whom conditions hold."""
         return f"SELECT {_NUMBERED} FROM {_met(self.base, conditions)} ORDER BY 1"
 
-    def holders(self, conditions: Iterable[Predicate]) -> str:
+    def holders(self, conditions: Iterable[Condition]) -> str:
         """The same among everybody in the table, whatever is joined: for conditions on the table's own columns."""
         [table] = (node for node in walk(self.base) if isinstance(node, Scan))
         return f"SELECT {_NUMBERED} FROM {_met(table, conditions)} ORDER BY 1"
@@ -129,7 +129,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
         )
     reader = sources.reader(relation)
     conditions = tuple(
-        Predicate(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
+        Condition(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
     )
     kind = _KINDS.get(type(item).__name__)
     if kind is None and type(item).__name__ != "Column":
@@ -161,7 +161,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     )
 
 
-def _met(rows: PlanNode, conditions: Iterable[Predicate]) -> str:
+def _met(rows: PlanNode, conditions: Iterable[Condition]) -> str:
     where = " AND ".join(condition.scalar.sql for condition in conditions) or "TRUE"
     return f"(SELECT * FROM ({rows.sql()}) WHERE {where})"
 
