@@ -97,17 +97,17 @@ def command(
         )  # fmt: skip
     except ValidationError as failure:
         raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
-    auditor: Auditor | DurableAuditor = Auditor(table.frame, secrets=secrets, rules=rules)
+    session: Auditor | DurableAuditor = Auditor(table.frame, secrets=secrets, rules=rules)
     if ledger is not None:
         from sfumato.dp.stores.sqlite import SqliteStore
 
-        assert isinstance(auditor, Auditor)
-        auditor = DurableAuditor(auditor, SqliteStore(ledger), dataset=str(source))
+        assert isinstance(session, Auditor)
+        session = DurableAuditor(session, SqliteStore(ledger), dataset=str(source))
     questions = list(read_log(_text(log)))
     decisions = []
     with progress(quiet=as_json).task("auditing", len(questions)) as tick:
         for question in questions:
-            decisions.append(auditor.ask(question).to_dict())
+            decisions.append(session.ask(question).to_dict())
             tick(1)
     refused = sum(decision["decision"] == "refused" for decision in decisions)
     if as_json:
