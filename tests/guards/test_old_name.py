@@ -13,7 +13,7 @@ OLD_NAME = re.compile("tac" + "it", re.IGNORECASE)
 READS_OLD_FILES = re.compile(
     r"src/sfumato/(data/yaml_documents\.py|dp/(stores|migrations)/.*|dp/[a-z_]*migrat[a-z_]*\.py)"
     r"|CHANGELOG\.md|docs/(.*/)?deprecation\.md"
-    r"|tests/unit/test_(old_version_key|ledger|ledger_migration)\.py"
+    r"|tests/unit/test_(old_version_key|ledger\w*)\.py"
 )
 """The version key of recipes and metadata files, the migration of ledgers, and what users read about both."""
 
