@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from sfumato.attacks.query import QueryAttack, evaluate_query_attack
@@ -47,3 +48,20 @@ def test_only_bits_are_attacked() -> None:
     assert isinstance(attack, QueryAttack)
     with pytest.raises(BadParameter, match="0 and 1"):
         evaluate_query_attack(attack, Exact(), [0, 1, 2], Rng(1))
+
+
+BROKEN = [
+    pytest.param(kind, name, id=f"{kind.part_name()}-{name}")
+    for kind in registry("policy")
+    if issubclass(kind, Policy) and kind.part_name() != "audit"  # each answer takes an exact search: minutes
+    for name in kind.broken_by
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), BROKEN)
+def test_a_policy_is_broken_by_the_attacks_it_names(kind: type[Policy], name: str) -> None:
+    secrets = (np.random.default_rng(1).random(120) < 0.4).astype(int)
+    attack, policy = registry("query-attack").get(name), kind.build(kind.examples[0])
+    outcomes = (evaluate_query_attack(attack.build(e), policy, secrets, Rng(2)) for e in attack.examples)
+    assert any(outcome.interval()[0] > outcome.baseline for outcome in outcomes)

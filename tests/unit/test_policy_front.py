@@ -154,7 +154,7 @@ def test_policies_that_say_no(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT zip, COUNT(*) FROM patients GROUP BY zip", "GROUP BY is answered with differential privacy only"),
+        ("SELECT zip, COUNT(*) FROM patients GROUP BY zip", "GROUP BY is supported with differential privacy only"),
         ("SELECT COUNT(*), SUM(age) FROM patients", "one column or aggregate"),
         ("SELECT * FROM patients", "returns rows"),
         ("SELECT MEDIAN(age) FROM patients", "line 1, column"),
@@ -188,7 +188,7 @@ def test_audit_decides_and_remembers_across_processes(folder: Path) -> None:
     assert session.ask("SELECT SUM(bill) FROM patients WHERE zip = 1301").value == 150.75
     with pytest.raises(AnswerDenied, match="fix somebody's value"):
         session.ask("SELECT AVG(bill) FROM patients WHERE zip = 1301 AND age > 21")
-    with pytest.raises(AnswerDenied, match="asked about as sums"):
+    with pytest.raises(AnswerDenied, match="queried by sums"):
         session.ask("SELECT MAX(bill) FROM patients")
     with pytest.raises(LedgerBroken, match="other rules"):
         opened(folder, "{audit: {k: 3}}")
@@ -206,7 +206,7 @@ def test_audit_asks_extremes_and_adds_counterfeits(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT disease FROM patients WHERE disease = 'Flu'", "line 1, column 36: Who is asked about"),
+        ("SELECT disease FROM patients WHERE disease = 'Flu'", "line 1, column 36: People must be selected"),
         ("SELECT SUM(bill) FROM patients WHERE disease = 'Flu'", "People must be selected"),
         ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' OR zip = 1301", "combine a sensitive column"),
         ("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND bill > 3", "at most one sensitive column"),
