@@ -1,4 +1,4 @@
-"""Every refusal of sfumato, each with a stable code, what was given, and what to do.
+"""All errors of sfumato, each with a stable code, a message and a fix.
 
 A message never contains a value of the data: columns are named, rows are counted or numbered, values are not shown.
 The facts behind a message are attributes of the exception, so that a program need not parse the text.
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class SfumatoError(Exception):
-    """Base of all refusals. ``status`` is the exit code a command ends with."""
+    """Base class of all errors. ``status`` is the exit code of the command."""
 
     code: ClassVar[str] = "SFU-000"
     status: ClassVar[int] = 2
@@ -73,10 +73,10 @@ class SfumatoError(Exception):
         return f"{self.message} {self.fix}".strip()
 
     def to_dict(self) -> dict[str, object]:
-        """The one JSON shape of an error; a refusal after work was done also says what the work found."""
-        found = self.facts.get("document")
+        """The error as plain data. An error after completed work also contains the results of that work."""
+        results = self.facts.get("document")
         error = {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
-        return {**error, **found} if isinstance(found, dict) else dict(error)
+        return {**error, **results} if isinstance(results, dict) else dict(error)
 
 
 # --- files: SFU-1xx -----------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class EmptyTable(SfumatoError):
 
 
 class DuplicateColumns(SfumatoError):
-    """Two columns of the table carry the same name."""
+    """Two columns of the table have the same name."""
 
     code = "SFU-104"
 
@@ -152,7 +152,7 @@ class ReleaseChanged(SfumatoError):
 
 
 class UnknownColumn(SfumatoError):
-    """A column was named that the table does not have."""
+    """The table has no column of that name."""
 
     code = "SFU-201"
 
@@ -288,7 +288,7 @@ class SecretAccessRefused(SfumatoError):
 
 
 class NoReceipt(SfumatoError):
-    """Noise was asked for without a budget receipt, or for more than the receipt covers."""
+    """A mechanism was called without a budget receipt, or for more than the receipt covers."""
 
     code = "SFU-602"
     status = 3
@@ -298,14 +298,14 @@ class NoReceipt(SfumatoError):
 
 
 class OverBudget(SfumatoError):
-    """The privacy budget that is left does not cover the request. Nothing was computed and nothing was charged."""
+    """The remaining privacy budget does not cover the request. Nothing was computed and nothing was charged."""
 
     code = "SFU-701"
     status = 1
 
 
 class QueryRefused(SfumatoError):
-    """The query is outside the language. Decided from the query and the public schema alone; costs nothing."""
+    """The query is not supported. Decided from the query and the public schema alone; nothing is charged."""
 
     code = "SFU-702"
 
@@ -322,7 +322,7 @@ class QueryRefused(SfumatoError):
 
 
 class AnswerFailed(SfumatoError):
-    """The engine could not finish. The message is always the same and the budget stays spent, so neither tells."""
+    """The engine failed. The message is always the same and the budget stays charged: neither depends on the data."""
 
     code = "SFU-703"
     status = 3
@@ -354,14 +354,14 @@ class MetadataMissing(SfumatoError):
 
 
 class AnswerDenied(SfumatoError):
-    """The answering policy of the data set says no to this question. Nothing was told and nothing was charged."""
+    """The answering policy of the data set refuses this question. Nothing was answered and nothing was charged."""
 
     code = "SFU-708"
     status = 1
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A sentence that helps: the nearest known name, or all of them when they are few.
+    """A fix for an unknown name: the nearest known name, and the first twenty known names.
 
     >>> did_you_mean("ags", ["age", "sex"])
     'Did you mean `age`? Known: age, sex.'
