@@ -242,6 +242,34 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         assert [d["decision"] for d in again["decisions"]] == [d["decision"] for d in document["decisions"]]
 
 
+def _decisions(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    assert main(["audit", *arguments, "--k", "2", "--json"]) in (0, 1)
+    decisions: list[dict[str, object]] = json.loads(capsys.readouterr().out)["decisions"]
+    return decisions
+
+
+def test_the_command_checks_every_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, data = tmp_path / "log.sql", tmp_path / "t.csv"
+    log.write_text("SELECT s FROM t WHERE id < 10\n")
+    pl.DataFrame({"id": range(30), "s": ["a", "b"] * 15}).write_csv(data)
+    arguments = (str(log), "--data", str(data), "--secret", "s", "--simulatable", "--allow", "0.3")
+    [sampled] = _decisions(capsys, *arguments)
+    assert (sampled["decision"], sampled["reason"]) == ("answered", "most possible answers keep the rule")
+    [every] = _decisions(capsys, *arguments, "--every-answer")
+    assert (every["decision"], every["reason"]) == ("refused", "too many possible answers would break the rule")
+
+
+def test_the_command_decides_by_delta2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log.sql"
+    log.write_text("SELECT COUNT(*) FROM patients WHERE disease = 'Flu' AND zip = 12000\n")
+    arguments = (str(log), "--data", str(PATIENTS), "--secret", "disease")
+    [exact] = _decisions(capsys, *arguments)
+    assert exact["decision"] == "answered"
+    [approximate] = _decisions(capsys, *arguments, "--auditor", "delta2")
+    assert approximate["decision"] == "refused"
+    assert "delta2 auditor decides lists of values" in str(approximate["reason"])
+
+
 def test_an_interrupted_decision_stops_the_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ledger.db"
     inner = desk()

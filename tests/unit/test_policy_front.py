@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import sfumato
 from sfumato.cli import main
 from sfumato.errors import AnswerDenied, BadParameter, InvalidRecipe, LedgerBroken, QueryRefused
 from sfumato.query.auditing.auditor import Auditor
@@ -192,6 +193,33 @@ def test_audit_decides_and_remembers_across_processes(folder: Path) -> None:
         session.ask("SELECT MAX(bill) FROM patients")
     with pytest.raises(LedgerBroken, match="other rules"):
         opened(folder, "{audit: {k: 3}}")
+
+
+def test_audit_checks_every_answer_as_the_metadata_says(folder: Path) -> None:
+    """A sample of the possible answers passes this query; among all of them are some that break the rule."""
+    rows = 30
+    pl.DataFrame({"zip": 1301, "age": range(rows), "disease": ["Flu", "Cold"] * 15, "bill": range(rows)}).write_csv(
+        folder / "patients.csv"
+    )
+    sql = "SELECT disease FROM patients WHERE age < 10"
+    for option, name in (("", "sampled"), (", every_answer: true", "every")):
+        policy = f"{{audit: {{k: 2, simulatable: true, allow: 0.3{option}}}}}"
+        metadata = METADATA.replace("POLICY", policy).replace("ledger.db", f"{name}.db")
+        (folder / f"{name}.yaml").write_text(metadata)
+    assert sorted(sfumato.session(folder / "sampled.yaml").ask(sql).values) == ["Cold"] * 5 + ["Flu"] * 5
+    with pytest.raises(AnswerDenied, match="too many possible answers would break the rule"):
+        sfumato.session(folder / "every.yaml").ask(sql)
+
+
+def test_audit_decides_by_delta2_as_the_metadata_says(folder: Path) -> None:
+    sql = "SELECT COUNT(*) FROM patients WHERE zip = 1301 AND disease = 'Flu'"
+    for auditor in ("exact", "delta2"):
+        policy = f"{{audit: {{k: 2, auditor: {auditor}}}}}"
+        metadata = METADATA.replace("POLICY", policy).replace("ledger.db", f"{auditor}.db")
+        (folder / f"{auditor}.yaml").write_text(metadata)
+    assert sfumato.session(folder / "exact.yaml").ask(sql).value == 2
+    with pytest.raises(AnswerDenied, match="delta2 auditor decides lists of values"):
+        sfumato.session(folder / "delta2.yaml").ask(sql)
 
 
 def test_audit_asks_extremes_and_adds_counterfeits(folder: Path) -> None:
