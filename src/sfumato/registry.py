@@ -32,7 +32,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "policy": ("sfumato.query.policies",),
     "query-attack": ("sfumato.attacks.query",),
     "measure": ("sfumato.measures.utility", "sfumato.measures.disclosure"),
-    "demo": ("sfumato.demos.stories",),
+    "demo": ("sfumato.demos.parts",),
 }
 """Kind of part, and the packages whose modules are the parts of that kind."""
 

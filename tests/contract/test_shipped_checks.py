@@ -16,7 +16,7 @@ from sfumato.attacks import Linkage, Tracker
 from sfumato.attacks.base import Guesses, View
 from sfumato.attacks.query import RecoveredBits
 from sfumato.data import Csv, Table
-from sfumato.demos.story import Say, Story
+from sfumato.demos.base import Demo, Say
 from sfumato.dp import Laplace, PrivacyLoss, pure
 from sfumato.engines import Duckdb
 from sfumato.engines.engine import Running
@@ -161,10 +161,10 @@ class Shortens(Csv):
         super().write(table.with_frame(table.frame.head(table.rows // 2)), path)
 
 
-class SilentDemo(Story):
+class SilentDemo(Demo):
     """Breaks the contract: prints nothing."""
 
-    def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+    def run(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
         return {"figure": 1}
 
 

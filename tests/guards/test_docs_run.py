@@ -35,7 +35,7 @@ ELSEWHERE = {
     "query-utility": "needs the other libraries, and a quarter of an hour",
     "tutorial": "run by test_tutorial.py, with the files that its own commands write",
 }
-STORIES = [story.stem for story in (DOCS.parent / "src/sfumato/demos/stories").glob("[a-z]*.py")]
+DEMOS = [demo.stem for demo in (DOCS.parent / "src/sfumato/demos/parts").glob("[a-z]*.py")]
 RUNNING = [page for page, text in PAGES.items() if page not in ELSEWHERE and re.search("```(console|python)\n", text)]
 
 
@@ -157,7 +157,7 @@ def test_a_page_runs(
         words = shlex.split(line, comments=True)
         assert words[0] == "sfumato", line
         if words[1] == "demo":
-            assert words[2:] in ([], *([name] for name in STORIES)), line
+            assert words[2:] in ([], *([name] for name in DEMOS)), line
             continue
         code = main(words[1:])
         said = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The stories of the auditor and of reconstruction tell what they compute."""
+"""The demos of query auditing and of reconstruction print what they compute."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from sfumato.demos.story import Story
+from sfumato.demos.base import Demo
 from sfumato.registry import registry
 
 
-def told(name: str, folder: Path) -> tuple[dict[str, object], str]:
+def run_demo(name: str, folder: Path) -> tuple[dict[str, object], str]:
     pytest.importorskip("ortools")
-    story, lines = registry("demo").get(name).build({"seed": 7}), []
-    assert isinstance(story, Story)
-    return story.tell(folder, lines.append), "\n".join(lines)
+    demo, lines = registry("demo").get(name).build({"seed": 7}), []
+    assert isinstance(demo, Demo)
+    return demo.run(folder, lines.append), "\n".join(lines)
 
 
 def test_audit(tmp_path: Path) -> None:
-    figures, text = told("audit", tmp_path)
+    figures, text = run_demo("audit", tmp_path)
     assert figures["decisions"] == ["answered", "refused", "refused"]
     assert figures["exposed"] == [0, 1, 1]
     assert figures["counterfeits"] == 1
@@ -29,7 +29,7 @@ def test_audit(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_reconstruction_draws_the_wall(tmp_path: Path) -> None:
-    figures, _ = told("reconstruction", tmp_path)
+    figures, _ = run_demo("reconstruction", tmp_path)
     points = figures["points"]
     assert isinstance(points, list)
     for size in (256, 1024, 4096):

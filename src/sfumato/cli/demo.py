@@ -17,23 +17,23 @@ from sfumato.cli._console import emit_json, json_option, progress, typed_path
 @json_option
 def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> None:
     """Run the demo NAME; by default the re-identification of a hospital file, with synthetic people."""
-    from sfumato.demos.story import Story
+    from sfumato.demos.base import Demo
     from sfumato.registry import registry
 
     if listing:
-        stories = [{"name": cls.part_name(), "summary": cls.summary()} for cls in registry("demo")]
+        demos = [{"name": cls.part_name(), "summary": cls.summary()} for cls in registry("demo")]
         if as_json:
-            emit_json({"demos": stories})
+            emit_json({"demos": demos})
         else:
-            for entry in stories:
+            for entry in demos:
                 click.echo(f"{entry['name']:<16} {entry['summary']}")
         return
-    story = registry("demo").get(name).build({"seed": seed})
-    assert isinstance(story, Story)
+    demo = registry("demo").get(name).build({"seed": seed})
+    assert isinstance(demo, Demo)
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
     if as_json:
-        emit_json(story.tell(folder, lambda _text: None))
+        emit_json(demo.run(folder, lambda _text: None))
         return
     from rich.console import Console
 
@@ -43,4 +43,4 @@ def command(name: str, listing: bool, out: Path, seed: int, as_json: bool) -> No
         # A path or a command follows two spaces and must not be wrapped, so that it can be copied.
         console.print(text, soft_wrap=":  " in text)
 
-    story.tell(folder, say, progress())
+    demo.run(folder, say, progress())

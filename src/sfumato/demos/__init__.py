@@ -1,1 +1,1 @@
-"""Stories that show what can go wrong with data about people, and what helps. ``sfumato demo --list`` names them."""
+"""Demos with synthetic data: attacks on releases and query answers, and the methods that prevent them."""

@@ -25,14 +25,14 @@ _ZIPS = tuple(f"021{number:02d}" for number in (*range(24, 30), *range(38, 56), 
 
 
 def _names() -> tuple[list[str], list[str], list[str]]:
-    """Common given and family names; who carries which is drawn at random."""
+    """Lists of common given names (women, men) and family names."""
     lists = json.loads(Path(__file__).with_name("names.json").read_text(encoding="utf-8"))
     return lists["women"], lists["men"], lists["families"]
 
 
 @cache
 def _population(seed: int, count: int) -> pl.DataFrame:
-    """A town: name, ZIP, birth date, sex. ZIPs and ages are as skewed as real ones."""
+    """Population of a town: name, ZIP, birth date, sex. ZIPs and ages have skewed distributions."""
     draw = Rng(seed).child("population").generator
     shares = draw.dirichlet(np.full(len(_ZIPS), 2.0))
     zips = np.array(_ZIPS)[draw.choice(len(_ZIPS), size=count, p=shares)]
@@ -54,7 +54,7 @@ def _population(seed: int, count: int) -> pl.DataFrame:
 
 
 def hospital(seed: int, *, patients: int = 20_000, town: int = 54_000) -> pl.DataFrame:
-    """Patients of the town's hospital with their diagnosis; the old are more often in it."""
+    """Patients of the town's hospital with their diagnosis. Older people are patients more often."""
     population = _population(seed, town)
     draw = Rng(seed).child("hospital").generator
     born = population["birth_date"].to_numpy()
@@ -81,7 +81,7 @@ def hospital(seed: int, *, patients: int = 20_000, town: int = 54_000) -> pl.Dat
 
 
 def voters(seed: int, *, town: int = 54_000, share: float = 0.6) -> pl.DataFrame:
-    """The town's voter list: adults, with names; anyone may buy it."""
+    """The town's public voter list: a sample of the adults, with names."""
     population = _population(seed, town)
     adults = population.filter(pl.col("birth_date") <= date(_LATEST.year - 18, _LATEST.month, _LATEST.day))
     draw = Rng(seed).child("voters").generator

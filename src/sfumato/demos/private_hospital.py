@@ -1,4 +1,4 @@
-"""A small synthetic hospital for examples."""
+"""A synthetic hospital data set with a query session, for demos and examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WARDS = ("east", "north", "south", "west")
 
 
 def patients(people: int) -> pl.DataFrame:
-    """Synthetic patients; one of them is called Chandler and has the flu."""
+    """Synthetic patients. The first is called Chandler and has the flu."""
     draw = Rng(1).child("demo").generator
     age = draw.integers(0, 100, people)
     return pl.DataFrame(
@@ -33,7 +33,7 @@ def patients(people: int) -> pl.DataFrame:
 
 
 def flu(*, people: int = 1000, budget: Number = 3, delta: Number = 0, ledger: Ledger | None = None) -> Session:
-    """A session on the synthetic hospital, each row a person, with a budget of its own."""
+    """A query session on the synthetic hospital with its own budget. Each row is one person."""
     columns = {
         "name": Column(role=Role.IDENTIFIER, kind=Kind.CATEGORY),
         "ward": Column(role=Role.QUASI, kind=Kind.CATEGORY, domain=Domain(values=_WARDS)),
@@ -47,6 +47,6 @@ def flu(*, people: int = 1000, budget: Number = 3, delta: Number = 0, ledger: Le
         private={"patients": PrivateTable(name="patients", schema=Schema(columns=columns))},
         public={"sides": PublicTable(name="sides", frame=sides, key=("ward",))},
     )
-    book = ledger if ledger is not None else Ledger.open(":memory:")
-    book.set_cap(approximate(budget, delta) if delta else pure(budget), dataset="hospital")
-    return Session(catalog, {"patients": patients(people)}, ledger=book, analyst="analyst")
+    accounts = ledger if ledger is not None else Ledger.open(":memory:")
+    accounts.set_cap(approximate(budget, delta) if delta else pure(budget), dataset="hospital")
+    return Session(catalog, {"patients": patients(people)}, ledger=accounts, analyst="analyst")

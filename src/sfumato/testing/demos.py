@@ -1,4 +1,4 @@
-"""Contract of a demo: it prints its story and returns its figures as plain data."""
+"""Contract of a demo: it prints text and returns its figures as plain data."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 import tempfile
 from pathlib import Path
 
-from sfumato.demos.story import Story
+from sfumato.demos.base import Demo
 from sfumato.testing.parts import run_checks
 
 __all__ = ["DEMO_CHECKS", "check_demo"]
 
 
-def check_demo(demo: Story) -> None:
+def check_demo(demo: Demo) -> None:
     """Raise AssertionError unless ``demo`` keeps the contract of a demo.
 
     It prints something and returns figures that are plain JSON. Texts and figures of two runs may differ: they hold
@@ -21,10 +21,10 @@ def check_demo(demo: Story) -> None:
     run_checks(demo, DEMO_CHECKS)
 
 
-def prints_and_returns_figures(demo: Story) -> None:
+def prints_and_returns_figures(demo: Demo) -> None:
     with tempfile.TemporaryDirectory() as folder:
         paragraphs: list[str] = []
-        figures = demo.tell(Path(folder), paragraphs.append)
+        figures = demo.run(Path(folder), paragraphs.append)
     assert paragraphs, "the demo prints nothing"
     assert figures, "the demo returns no figures"
     json.dumps(figures, allow_nan=False)

@@ -10,7 +10,7 @@ import polars as pl
 from sfumato.api import study as run_study
 from sfumato.data import write
 from sfumato.data.table import Table
-from sfumato.demos.story import Say, Story
+from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
 from sfumato.studies import StudyPlan
 
@@ -41,7 +41,7 @@ study:
 """
 
 
-class StudyDemo(Story):
+class StudyDemo(Demo):
     """Masking methods on a file of companies, compared by risk and utility.
 
     Statistical offices release files of companies for research. Size, turnover and wages identify a company even
@@ -50,7 +50,7 @@ class StudyDemo(Story):
 
     reference = "Duncan, Keller-McNulty, Stokes: Disclosure risk vs. data utility: the R-U confidentiality map (2001)"
 
-    def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+    def run(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
         frame = companies(self.seed)
         write(Table(frame=frame), folder / "companies.csv", force=True)
         (folder / "study.yaml").write_text(PLAN.format(seed=self.seed), encoding="utf-8")
@@ -77,7 +77,7 @@ class StudyDemo(Story):
 
 
 def companies(seed: int, count: int = 1200) -> pl.DataFrame:
-    """Sizes like those of real companies: many small, few large, and everything goes with size."""
+    """Synthetic companies: sizes are log-normal, the other columns are correlated with size."""
     draw = np.random.default_rng(seed)
     size = draw.lognormal(2.5, 1.2, count)
 

@@ -8,8 +8,8 @@ from typing import Any
 from sfumato.api import protect
 from sfumato.data import write
 from sfumato.data.table import Table
+from sfumato.demos.base import Demo, Say
 from sfumato.demos.people import hospital, voters
-from sfumato.demos.story import Say, Story
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 
@@ -19,7 +19,7 @@ RECIPE = """\
 sfumato: 1                       # version of the recipe language
 title: Hospital discharges
 data: hospital.csv
-seed: {seed}                        # repeats this run; a secret in real life
+seed: {seed}                        # repeats this run; keep it secret for real data
 columns:
   name:       {{role: identifier}}
   zip:        {{role: quasi, kind: category, hierarchy: {{mask: right}}}}
@@ -40,7 +40,7 @@ limits: {{risk: 0.09}}
 """
 
 
-class HospitalDemo(Story):
+class HospitalDemo(Demo):
     """A hospital file without names, a voter list with names, and what links them.
 
     In 1997 Latanya Sweeney found the Massachusetts governor's record in a hospital file that had been released without
@@ -49,7 +49,7 @@ class HospitalDemo(Story):
 
     reference = "Sweeney (2002), k-anonymity: a model for protecting privacy, doi:10.1142/S0218488502001648"
 
-    def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+    def run(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
         patients, listed = hospital(self.seed), voters(self.seed)
         write(Table(frame=patients), folder / "hospital.csv", force=True)
         write(Table(frame=listed), folder / "voters.csv", force=True)
@@ -60,15 +60,15 @@ class HospitalDemo(Story):
             "publishes ZIP, birth date, sex, day of admission and diagnosis. Anyone can buy the voter list of the "
             f"town: {listed.height:,} names with ZIP, birth date and sex."
         )
-        done = protect(Recipe.load(recipe), progress=progress)
-        document = done.save(folder / "release", force=True)
+        protection = protect(Recipe.load(recipe), progress=progress)
+        document = protection.save(folder / "release", force=True)
         before, after, learned = document["attacks_before"][0], document["attacks"][0], document["attacks"][-1]
         say(
             f"\n[bold]2. An attacker links the two files.[/bold] Of {before['tried']:,} patients who are on the voter "
             f"list, [bold red]{before['risk']:.0%}[/bold red] are found by name, with their diagnosis."
         )
         step = next(step for step in document["steps"] if step["step"] == "generalize")
-        record = ", ".join(f"{name} {done.release.table.column(name)[0]}" for name in step["levels"])
+        record = ", ".join(f"{name} {protection.release.table.column(name)[0]}" for name in step["levels"])
         say(
             "\n[bold]3. The recipe protects the file:[/bold] every patient must look like at least four others. The "
             f"search proves which generalization costs least. A record now reads: {record}. "

@@ -1,4 +1,4 @@
-"""The wall at the square root: how much noise it takes to keep a column of secrets secret."""
+"""Demo: reconstruction attack. Noise below the square root of the number of people does not protect."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.attacks.query import QueryOutcome, evaluate_query_attack
 from sfumato.attacks.query.reconstruction import Reconstruction as Attack
-from sfumato.demos.story import Say, Story
+from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
 from sfumato.query.policies.bounded_noise import BoundedNoise
 from sfumato.query.policies.differential_privacy import DifferentialPrivacy
@@ -18,22 +18,22 @@ from sfumato.rng import Rng
 __all__ = ["ReconstructionDemo"]
 
 NOISES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
-"""Largest error of an answer, in square roots of the number of people."""
+"""Largest error of an answer, in units of the square root of the number of people."""
 SIZES = (256, 1024, 4096)
 QUESTIONS = (1.5, 4, 16)
 _COLOURS = ("#0b6aa8", "#c4500a", "#3b7d23")
 
 
-class ReconstructionDemo(Story):
-    """A clinic blurs every count, and a patient analyst rebuilds the whole column; then the same with real noise.
+class ReconstructionDemo(Demo):
+    """Reconstruction attack on noisy counts, and the same attack on differentially private answers.
 
-    Dinur and Nissim showed in 2003 that too many answers with too little noise give everybody away. This story draws
-    the wall they found: noise of the order of the square root of the number of people.
+    Dinur and Nissim showed in 2003 that many answers with little noise reveal almost the whole data set. This demo
+    draws the threshold they found: noise of the order of the square root of the number of people.
     """
 
     reference = "Dinur, Nissim (2003), Revealing information while preserving privacy, doi:10.1145/773153.773173"
 
-    def tell(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+    def run(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
         rng = Rng(self.seed)
         jobs = [("people", size, 4.0, noise) for size in SIZES for noise in NOISES]
         jobs += [("questions", 1024, float(times), noise) for times in QUESTIONS for noise in NOISES]
@@ -44,17 +44,18 @@ class ReconstructionDemo(Story):
                 points.append(_point(panel, size, times, noise, outcome))
                 tick(1)
         by = {(p["panel"], p["people"], p["questions"], p["noise"]): p for p in points}
-        small, wall, far = (by["people", 4096, 4.0, noise] for noise in (0.2, 0.5, 5.0))
+        small, middle, far = (by["people", 4096, 4.0, noise] for noise in (0.2, 0.5, 5.0))
         say(
-            '\n[bold]1. A clinic answers "how many of these people have it?"[/bold] for any group one can name, and '
-            "blurs each answer by up to E, drawn anew. 4,096 patients, 16,384 random groups, least squares."
+            "\n[bold]1. A clinic counts the patients with a disease[/bold] in any group an analyst names, and adds "
+            "fresh noise of at most E to each count. The table has n = 4,096 patients; the attack solves a "
+            "least-squares problem over 16,384 random groups."
         )
         say(
-            f"\n[bold]2. E = 0.2 √n[/bold] (off by at most {0.2 * 64:.0f} in 2,048): "
-            f"[bold red]{small['share']:.1%}[/bold red] of all patients' bits are right.\n"
-            f"   [bold]E = 0.5 √n[/bold]: still [bold red]{wall['share']:.1%}[/bold red] "
-            f"({wall['low']:.1%} to {wall['high']:.1%}).\n"
-            f"   [bold]E = 5 √n[/bold]: {far['share']:.1%}; blind guessing gets {far['baseline']:.1%}."
+            f"\n[bold]2. E = 0.2 √n[/bold] (the count in a group of about 2,048 is off by at most {0.2 * 64:.0f}): "
+            f"[bold red]{small['share']:.1%}[/bold red] of the patients are inferred correctly.\n"
+            f"   [bold]E = 0.5 √n[/bold]: still [bold red]{middle['share']:.1%}[/bold red] "
+            f"({middle['low']:.1%} to {middle['high']:.1%}).\n"
+            f"   [bold]E = 5 √n[/bold]: {far['share']:.1%}; guessing gets {far['baseline']:.1%}."
         )
         secrets = _secrets(1024, rng)
         private = evaluate_query_attack(
@@ -62,22 +63,22 @@ class ReconstructionDemo(Story):
         )
         low, high = private.interval()
         say(
-            "\n[bold]3. The same attack on private answers[/bold], ε = 1 for all questions together, 1/100 each: the "
-            f"budget ends after {private.asked - private.refused} questions, and "
-            f"[bold green]{private.risk:.1%}[/bold green] ({low:.1%} to {high:.1%}) of the bits are right; blind "
-            f"guessing gets {private.baseline:.1%}."
+            "\n[bold]3. The same attack on differentially private answers[/bold], with a budget of ε = 1 and ε = 1/100 "
+            f"for each query. The budget is spent after {private.asked - private.refused} queries. "
+            f"[bold green]{private.risk:.1%}[/bold green] ({low:.1%} to {high:.1%}) of the patients are inferred "
+            f"correctly; guessing gets {private.baseline:.1%}."
         )
         say(
-            "\n[bold]4. The wall.[/bold] In units of √n the curves of small and large tables fall on one another; more "
-            "questions push the wall outwards, and only a budget stops them from coming."
+            "\n[bold]4. The threshold.[/bold] In units of √n, the curves of small and large tables coincide. More "
+            "queries raise the noise that is needed, so a limit on the number of queries, a budget, is needed too."
         )
-        place = folder / "wall.svg"
-        place.write_text(draw(points), encoding="utf-8")
-        say(f"\nThe picture:  {place.resolve()}\n")
+        picture = folder / "wall.svg"
+        picture.write_text(draw(points), encoding="utf-8")
+        say(f"\nThe chart:  {picture.resolve()}\n")
         return {
             "points": points,
             "private": private.to_dict(),
-            "picture": str(place),
+            "picture": str(picture),
         }
 
 
@@ -99,18 +100,22 @@ def _point(panel: str, size: int, times: float, noise: float, outcome: QueryOutc
 
 
 def draw(points: list[dict[str, Any]]) -> str:
-    """The two panels as SVG: curves by table size, and curves by number of questions."""
+    """Draw two panels as SVG: curves by table size, and curves by number of queries."""
     import vl_convert
 
-    def panel(name: str, field: str, title: str, words: dict[float, str]) -> dict[str, Any]:
-        rows = [{**p, "line": words[p[field]]} for p in points if p["panel"] == name]
+    def panel(name: str, field: str, title: str, labels: dict[float, str]) -> dict[str, Any]:
+        rows = [{**p, "line": labels[p[field]]} for p in points if p["panel"] == name]
         x = {
             "field": "noise", "type": "quantitative", "scale": {"type": "log", "domain": [0.045, 9], "nice": False},
             "axis": {"values": [0.05, 0.1, 0.2, 0.5, 1, 2, 5], "title": "largest error of an answer, in √n"},
         }  # fmt: skip
-        y = {"type": "quantitative", "scale": {"domain": [0.4, 1]}, "axis": {"format": ".0%", "title": "bits right"}}
+        y = {
+            "type": "quantitative",
+            "scale": {"domain": [0.4, 1]},
+            "axis": {"format": ".0%", "title": "inferred correctly"},
+        }
         colour = {
-            "field": "line", "type": "nominal", "sort": list(words.values()), "title": None,
+            "field": "line", "type": "nominal", "sort": list(labels.values()), "title": None,
             "scale": {"range": list(_COLOURS)},
             "legend": {"orient": "bottom-left", "symbolOpacity": 1, "fillColor": "white"},
         }  # fmt: skip
@@ -130,10 +135,8 @@ def draw(points: list[dict[str, Any]]) -> str:
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "background": "white",
         "hconcat": [
-            panel("people", "people", "4 questions per person", {size: f"{size:,} people" for size in SIZES}),
-            panel(
-                "questions", "questions", "1,024 people", {float(t): f"{t:g} questions per person" for t in QUESTIONS}
-            ),
+            panel("people", "people", "4 queries per person", {size: f"{size:,} people" for size in SIZES}),
+            panel("questions", "questions", "1,024 people", {float(t): f"{t:g} queries per person" for t in QUESTIONS}),
         ],
         "resolve": {"scale": {"color": "independent"}},
         "config": {"aria": False, "font": "sans-serif", "view": {"stroke": None}},

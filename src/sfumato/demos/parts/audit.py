@@ -1,0 +1,132 @@
+"""Demo: query auditing. An auditor refuses exact answers that would disclose a sensitive value."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+
+from sfumato.data import write
+from sfumato.data.table import Table
+from sfumato.demos.base import Demo, Say
+from sfumato.progress import SILENT, Progress
+from sfumato.query.auditing.auditor import Auditor, Decision
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.rules import AuditRules
+from sfumato.query.auditing.simulatable import SimulatableAuditor
+
+__all__ = ["AuditDemo"]
+
+PATIENTS = pl.DataFrame(
+    {
+        "name": ["Alison", "Ben", "Clark", "Debra", "Elaine", "Fiona", "Gary"],
+        "zip": [10000, 11000, 12000, 12000, 12000, 12000, 14000],
+        "age": [18, 19, 20, 21, 22, 23, 24],
+        "sex": ["F", "M", "M", "F", "F", "F", "M"],
+        "disease": ["Asthma", "Bronchitis", "Cold", "Diabetes", "Earache", "Flu", "Earache"],
+    }
+)
+FIRST = "SELECT disease FROM patients WHERE zip = 12000"
+SECOND = "SELECT disease FROM patients WHERE age >= 22"
+THIRD = "SELECT disease FROM patients WHERE zip = 12000 AND sex = 'F'"
+
+
+class AuditDemo(Demo):
+    """Query auditing: overlapping lists of diseases without names disclose who has which.
+
+    All people in this demo are synthetic.
+    """
+
+    reference = "Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.1065183"
+
+    def run(self, folder: Path, say: Say, progress: Progress = SILENT) -> dict[str, object]:
+        write(Table(frame=PATIENTS), folder / "patients.csv", force=True)
+        (folder / "log.sql").write_text("\n".join([FIRST, SECOND, THIRD]) + "\n", encoding="utf-8")
+        auditor = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2))
+        say(
+            "\n[bold]1. A clinic answers queries exactly, as lists of diseases without names.[/bold] The names, ZIP "
+            "codes, ages and sexes of its seven patients are public. The rule (k = 2): after every answer, each "
+            "patient must still have at least [bold]2 possible diseases[/bold]."
+        )
+        first = auditor.ask(FIRST)
+        say(
+            f"\n[bold]2.[/bold] {_decision_text(first)}\n   The list is about Clark, Debra, Elaine and Fiona. Each of "
+            "them may have any of the four diseases."
+        )
+        second = auditor.ask(SECOND)
+        say(
+            f"\n[bold]3.[/bold] {_decision_text(second)}\n   The exact answer lists Earache, Earache and Flu for "
+            "Elaine, Fiona and Gary. Elaine and Fiona are in both lists, and the first list has only one Earache, so "
+            "Gary has the other one."
+        )
+        names = ", ".join(PATIENTS["name"].gather(list(second.exposed)).to_list())
+        say(f"   [dim]For the owner only: the exact answer would have exposed {names}.[/dim]")
+        third = auditor.ask(THIRD)
+        say(
+            f"\n[bold]4.[/bold] {_decision_text(third)}\n   Clark is the only man in ZIP 12000. "
+            "The difference from the first list is Clark's disease: Cold."
+        )
+        counterfeiting = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2, counterfeits=2))
+        counterfeiting.ask(FIRST)
+        fake = counterfeiting.ask(THIRD)
+        say(
+            f"\n[bold]5. Counterfeit values instead of a refusal.[/bold] {_decision_text(fake)}\n   "
+            f"{len(fake.answer)} diseases for {fake.people} people. Counterfeits: {len(fake.fakes)}, the smallest "
+            "number that suffices. The analyst cannot tell which values are false."
+        )
+        looks, simulates = _leak()
+        say(
+            "\n[bold]6. Refusals disclose information, too.[/bold] A query asks about two people with the same "
+            "disease. The auditor sees the answer and refuses. An analyst who knows the rule concludes [bold]that both "
+            "have the same disease[/bold]. The next query asks about them and a third person: Flu, Flu, Cold. "
+            f"[bold red]Possible worlds left: {looks}[/bold red]; all three diseases are known. A "
+            "[italic]simulatable[/italic] auditor decides without seeing the answer and refuses the pair whatever "
+            f"their diseases are. [bold green]Possible worlds left: {simulates}[/bold green]; everyone has at least "
+            "two possible diseases."
+        )
+        say(
+            f"\nTry it:  sfumato audit {folder / 'log.sql'} --data {folder / 'patients.csv'} --secret disease --k 2\n"
+            "         and the same with --counterfeits 2\n"
+        )
+        return {
+            "decisions": [first.verdict, second.verdict, third.verdict],
+            "exposed": [len(decision.exposed) for decision in (first, second, third)],
+            "counterfeits": len(fake.fakes),
+            "worlds_left": {"looks": looks, "simulates": simulates},
+        }
+
+
+def _decision_text(decision: Decision) -> str:
+    colour = "red" if decision.verdict == "refused" else "green"
+    detail = f": {', '.join(decision.answer)}" if decision.answer else f" ({decision.reason})"
+    return f"{decision.query}\n   → [{colour}]{decision.verdict}[/{colour}]{detail}"
+
+
+def _leak() -> tuple[int, int]:
+    """Possible worlds left after a query about two people with Flu and a query about them and a third with Cold.
+
+    The first count is for an auditor that sees the answers, the second for a simulatable auditor. A world is possible
+    if both queries give the same decisions and answers in it as in the true one.
+    """
+    truth = (1, 1, 0)
+
+    def transcript(world: tuple[int, ...], simulates: bool) -> tuple[object, ...]:
+        auditor = AssignAuditor(world, values=3, k=2)
+        public = SimulatableAuditor(people=3, values=3, k=2, allow=0.3)
+        responses: list[object] = []
+        for people in ((0, 1), (0, 1, 2)):
+            judgement = auditor.judge(people)
+            if public.allows(people) if simulates else judgement.safe:
+                auditor.accept(judgement)
+                public.learn(people, judgement.answer)
+                responses.append(tuple(judgement.answer.counts))
+            else:
+                responses.append(None)
+        return tuple(responses)
+
+    def left(simulates: bool) -> int:
+        true = transcript(truth, simulates)
+        return sum(transcript(world, simulates) == true for world in product(range(3), repeat=3))
+
+    return left(False), left(True)
