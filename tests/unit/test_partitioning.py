@@ -12,7 +12,7 @@ import pytest
 
 from sfumato.attacks.value_parser import Known, reader
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter, NotApplicable, Unmet
+from sfumato.errors import BadParameter, NotApplicable, Unmet, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.methods.local_recode import LocalRecode
@@ -27,7 +27,7 @@ from sfumato.masking.models.t_closeness import TCloseness
 from sfumato.masking.search.cell_suppression import sets_by_cost
 from sfumato.release import Change
 from sfumato.rng import Rng
-from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.schema import Column, Dataset, Kind, Role, Schema
 from sfumato.schema.hierarchies.intervals import IntervalsHierarchy
 from sfumato.schema.hierarchies.taxonomy import TaxonomyHierarchy
 
@@ -69,6 +69,19 @@ def crowd(rows: int = 400, seed: int = 5) -> Dataset:
 def test_mondrian_cuts_at_the_median() -> None:
     ages = data(pl.DataFrame({"age": [20, 21, 22, 40, 41, 42]}))
     assert run(Mondrian(), ages, KAnonymity(k=3)).table.frame["age"].to_list() == ["20-22"] * 3 + ["40-42"] * 3
+
+
+@pytest.mark.parametrize("cuts", ["strict", "relaxed"])
+def test_mondrian_refuses_labels_of_an_earlier_step_without_quoting_them(cuts: Any) -> None:
+    age = Column(role=Role.QUASI, kind=Kind.INTEGER, hierarchy=IntervalsHierarchy.build([10, 20]))
+    ages = data(pl.DataFrame({"age": [20, 21, 22, 40, 41, 42]}), age=age)
+    labelled = ages.with_frame(run(Generalize(lowest={"age": 1}), ages, KAnonymity(k=3)).table.frame)
+    labels = labelled.table.column("age").unique().to_list()
+    assert len(labels) == 2
+    with pytest.raises(WrongKind, match="`age` is declared integer but holds text") as refusal:
+        run(Mondrian(cuts=cuts), labelled, KAnonymity(k=3))
+    assert not any(label in str(refusal.value) for label in labels)
+    assert "run mondrian before it" in refusal.value.fix
 
 
 def test_mondrian_cuts_along_the_hierarchy() -> None:

@@ -28,6 +28,7 @@ from sfumato.errors import (
 from sfumato.masking.base import Step
 from sfumato.masking.methods.add_counterfeits import AddCounterfeits
 from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.methods.mondrian import Mondrian
 from sfumato.masking.methods.pseudonymize import Pseudonymize
 from sfumato.masking.methods.remove import Remove
 from sfumato.masking.methods.synthesize import Synthesize
@@ -109,6 +110,17 @@ def test_duckdb_writes_the_release_that_memory_gives(tmp_path: Path, settings: d
     assert done.private[0]["suppressed_whole"] == expected.steps[0].change.private["suppressed_whole"]
     assert [v.to_dict() for v in done.verdicts] == [v.to_dict() for v in expected.verdicts]
     assert done.holds
+
+
+@pytest.mark.parametrize("cuts", ["strict", "relaxed"])
+def test_mondrian_refuses_labels_of_an_earlier_step_without_quoting_them(tmp_path: Path, cuts: Any) -> None:
+    first = Generalize(lowest={"age": 1}, suppression=0.1)
+    labels = in_memory(people(), first).data.table.frame["age"].unique().to_list()
+    with pytest.raises(WrongKind, match="`age` is declared integer but holds text") as refusal:
+        at_scale(tmp_path, people(), first, Mondrian(cuts=cuts))
+    assert labels
+    assert not any(label in str(refusal.value) for label in labels)
+    assert not (tmp_path / "out.parquet").exists()
 
 
 def test_a_csv_file_gives_the_same_release(tmp_path: Path) -> None:

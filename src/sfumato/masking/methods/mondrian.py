@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
-from sfumato.errors import BadParameter, NotApplicable
+from sfumato.errors import BadParameter, NotApplicable, WrongKind
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.search.mondrian.axes import Axes, Axis, axes_of
@@ -111,6 +111,14 @@ class Mondrian(Step):
                 f"mondrian takes at most {_MOST_COLUMNS} quasi-identifiers, not {len(data.quasi)}.",
                 fix="Use `local-recode`, or give some columns another role.",
             )
+        for name in data.quasi:
+            if data.kind(name) in _ORDERED and Kind.of(data.table.column(name).dtype) not in _ORDERED:
+                raise WrongKind(
+                    f"mondrian: column `{name}` is declared {data.kind(name)} but holds text: an earlier step replaced "
+                    "its values by labels.",
+                    fix="Leave out that step, or run mondrian before it: mondrian alone meets the models.",
+                    column=name,
+                )
 
     def _cut(
         self, table: EquivalenceClasses, kinds: tuple[Kind, ...], context: Context

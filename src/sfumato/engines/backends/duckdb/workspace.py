@@ -133,7 +133,7 @@ def _translated(failure: duckdb.Error, title: str) -> DatabaseFailed | WriteFail
         )
     if kind == "IOException":
         return WriteFailed(f"DuckDB could not read or write while {title}.", fix="Check free space and permissions.")
-    return DatabaseFailed(f"DuckDB failed while {title} ({kind}).", fix="Check the file with `sfumato profile`.")
+    return DatabaseFailed(f"DuckDB failed while {title} ({kind}).", fix="Check that `sfumato init` reads the file.")
 
 
 @contextmanager
