@@ -26,7 +26,7 @@ from sfumato.engines.engine import Running
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.sql.bind import Binder
-from sfumato.query.sql.parse import parse_statement
+from sfumato.query.sql.statement import parse_statement
 from sfumato.schema import Column, Kind, Role, Schema
 from sfumato.secret import Permit
 

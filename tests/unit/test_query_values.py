@@ -9,7 +9,8 @@ import pytest
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.sql.bind import Binder
-from sfumato.query.sql.parse import parse_query, parse_statement
+from sfumato.query.sql.parse import parse_query
+from sfumato.query.sql.statement import parse_statement
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
 COLUMNS = {

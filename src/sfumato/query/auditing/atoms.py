@@ -87,9 +87,6 @@ class Atoms:
     def atoms(self) -> int:
         return len(self.truth)
 
-    def atom_of(self, person: int) -> int:
-        return int(self._atom[person])
-
     def persons(self, atom: int) -> Ints:
         """Row numbers of the people in an atom."""
         return np.flatnonzero(self._atom == atom)

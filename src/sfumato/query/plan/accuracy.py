@@ -17,7 +17,8 @@ from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.sql.parse import ErrorTarget, Query
+from sfumato.query.sql.parse import Query
+from sfumato.query.sql.statement import ErrorTarget
 
 __all__ = ["doubling_plans", "error_reached", "plan_for_error"]
 

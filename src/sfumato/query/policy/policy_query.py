@@ -16,8 +16,8 @@ from sfumato.query.plan.aggregates import present
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, Scan, walk
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.bind import Binder
-from sfumato.query.sql.parse import parse_statement
 from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.statement import parse_statement
 
 __all__ = ["ROW", "Condition", "PolicyQuery", "parse_policy_query"]
 

@@ -1,45 +1,29 @@
-"""A query: which rows, which groups, what is measured of each, and what is shown of it."""
+"""Parse a SELECT query into its rows, group keys, aggregates and outputs."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
-from sfumato.query.plan.aggregates import (
-    Aggregate,
-    Count,
-    DistinctCount,
-    bin_counts_aggregate,
-    bounds_problem,
-    moments_aggregate,
-    present,
-    sum_aggregate,
-    value_counts_aggregate,
-)
+from sfumato.query.plan.aggregates import Aggregate
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.results.postprocess import OutputExpr, family
-from sfumato.query.sql.allowed_forms import check_forms
-from sfumato.query.sql.bind import Binder, BoundRelation, ContributionLimits
+from sfumato.query.sql.aggregate_calls import AggregateCompiler
+from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.postprocess_rules import POST_RULES
 from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.relation import BoundRelation, ContributionLimits
+from sfumato.query.sql.statement import ErrorTarget, parse_statement
 
-__all__ = ["ErrorTarget", "GroupKey", "Query", "parse_query", "parse_statement"]
+__all__ = ["GroupKey", "Query", "parse_query"]
 
-_LONGEST = 20_000
-_MOST_GROUPS = 100_000
-_MOST_PARTS = 4_000
-_MOST_CANDIDATES = 1_000
-_TAIL = re.compile(
-    r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
-    r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
-    re.IGNORECASE,
-)
+_MAX_GROUPS = 100_000
+_MAX_OUTPUT_NODES = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +35,8 @@ class GroupKey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorTarget:
-    """The error an analyst can live with, written behind the query: ``ERROR 50 CONFIDENCE 95%``."""
-
-    size: Fraction
-    relative: bool
-    confidence: Fraction
-
-
-@dataclass(frozen=True, kw_only=True)
 class Query:
-    """A query that was understood. Everything in it follows from the query and the public catalog."""
+    """A parsed query. It depends only on the text of the query and on the public catalog, never on private data."""
 
     rows: PlanNode
     keys: tuple[GroupKey, ...]
@@ -80,7 +55,7 @@ class Query:
 
     @property
     def groups(self) -> int | None:
-        """How many groups the answer has, where that is public."""
+        """Number of groups in the answer; None where the keys are private."""
         count = 1
         for key in self.keys:
             if key.values is None:
@@ -89,14 +64,14 @@ class Query:
         return count
 
     def fingerprint(self) -> str:
-        """The same for queries that measure the same of the same rows, however they are phrased or shown."""
+        """Hash of what is measured. Queries with the same rows, keys and aggregates have the same fingerprint."""
         parts = [self.rows.sql(), *(key.scalar.sql for key in self.keys), repr(self.aggregates), repr(self.limits)]
         parts += [repr(key.values) for key in self.keys]
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 def parse_query(sql: str, catalog: Catalog) -> Query:
-    """Read a query; what is outside the language is refused with place, reason and suggestion, at no cost."""
+    """Parse a query. Unsupported SQL is refused with its position, the reason and a fix, at no cost."""
     sql, tree, target = parse_statement(sql)
     try:
         return _Builder(catalog, sql).query(tree, target)
@@ -104,52 +79,13 @@ def parse_query(sql: str, catalog: Catalog) -> Query:
         raise QueryRefused("The query is nested too deeply.") from None
 
 
-def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
-    """The query without its ERROR clause, its syntax tree, and that clause."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    if len(sql) > _LONGEST:
-        raise QueryRefused(f"A query has at most {_LONGEST} characters.")
-    sql, target = _target(sql)
-    try:
-        trees = sqlglot.parse(sql, dialect="duckdb")
-    except SqlglotError as failure:
-        found = (getattr(failure, "errors", None) or [{}])[0]
-        raise QueryRefused(
-            "The SQL cannot be parsed" + (f", near `{found['highlight']}`." if found.get("highlight") else "."),
-            line=found.get("line"), column=found.get("col"),
-        ) from None  # fmt: skip
-    except RecursionError:
-        raise QueryRefused("The query is nested too deeply.") from None
-    except Exception:
-        raise QueryRefused("The SQL cannot be parsed.") from None
-    statements = [tree for tree in trees if tree is not None]
-    if len(statements) != 1:
-        raise QueryRefused("A query is exactly one SELECT statement.")
-    check_forms(statements[0], sql)
-    return sql, statements[0], target
-
-
-def _target(sql: str) -> tuple[str, ErrorTarget | None]:
-    found = _TAIL.search(sql)
-    if found is None:
-        return sql, None
-    relative, size = found["unit"] == "%", Fraction(found["size"])
-    level = Fraction(found["level"] or "95") / 100
-    if size <= 0 or not 0 < level < 1:
-        raise QueryRefused("ERROR must be above 0 and CONFIDENCE between 0% and 100%.")
-    return sql[: found.start()], ErrorTarget(size=size / 100 if relative else size, relative=relative, confidence=level)
-
-
 @dataclass
 class _Builder:
     catalog: Catalog
     text: str
-    aggregates: list[Aggregate] = field(default_factory=list)
     grouped: list[Scalar] = field(default_factory=list)
     aliases: dict[str, Any] = field(default_factory=dict)
-    parts: int = 0
+    nodes: int = 0
 
     def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
@@ -169,6 +105,7 @@ class _Builder:
                 )
         relation, _ = sources.select_rows(tree, {})
         self.relation, self.reader = relation, sources.reader(relation)
+        self.calls = AggregateCompiler(self.reader)
         for item in tree.expressions:
             if item.alias:
                 self.aliases[item.alias.lower()] = item.unalias()
@@ -183,17 +120,17 @@ class _Builder:
             having=self._condition(having.this) if having is not None else None,
             order=tuple(self._ordered(item, outputs) for item in order.expressions) if order is not None else (),
             limit=self._limit(limit) if limit is not None else None,
-            aggregates=tuple(self.aggregates),
+            aggregates=tuple(self.calls.aggregates),
             limits=_limits(relation),
             target=target,
         )
         if not query.aggregates:
             raise self.refuse(tree, "The query has no aggregate.", "Use COUNT(*), SUM(column), AVG(column), ...")
         groups = query.groups
-        if groups is not None and not 1 <= groups <= _MOST_GROUPS:
+        if groups is not None and not 1 <= groups <= _MAX_GROUPS:
             raise self.refuse(
                 tree.args["group"],
-                f"There would be {groups} groups; at most {_MOST_GROUPS} are answered.",
+                f"There would be {groups} groups; at most {_MAX_GROUPS} are answered.",
                 "Group by fewer or coarser keys.",
             )
         return query
@@ -227,7 +164,7 @@ class _Builder:
         return tuple(keys)
 
     def _named(self, node: Any, tree: Any) -> Any:
-        """GROUP BY 2 and GROUP BY alias stand for the item of SELECT."""
+        """Replace a position or alias in GROUP BY by the SELECT item it refers to."""
         kind = type(node).__name__
         if kind == "Literal" and not node.is_string:
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
@@ -253,8 +190,8 @@ class _Builder:
 
     def output(self, node: Any) -> OutputExpr:
         kind = type(node).__name__
-        self.parts += 1
-        if self.parts > _MOST_PARTS:
+        self.nodes += 1
+        if self.nodes > _MAX_OUTPUT_NODES:
             raise self.refuse(
                 node, "The output expressions are too large.", "An alias counts as the expression it stands for."
             )
@@ -264,17 +201,17 @@ class _Builder:
             inner = self.aliases[node.name.lower()]
             if inner is not node and not (type(inner).__name__ == "Column" and inner.name.lower() == node.name.lower()):
                 return self.output(inner)
-        aggregate = _AGGREGATES.get(kind)
-        if aggregate is not None or kind in ("Filter", "WithinGroup"):
-            return self._aggregate(node)
+        aggregate = self.calls.compile(node)
+        if aggregate is not None:
+            return aggregate
         if kind in ("Literal", "Boolean"):
             constant = self.reader.read(node).constant
             if isinstance(constant, Fraction):
                 constant = int(constant) if constant.denominator == 1 and abs(constant) < 1 << 53 else float(constant)
             return OutputExpr(op="constant", value=constant)
-        found = self._as_key(node)
-        if found is not None:
-            return found
+        key = self._as_key(node)
+        if key is not None:
+            return key
         rule = POST_RULES.get(kind)
         if rule is None:
             if kind == "Column":
@@ -284,25 +221,25 @@ class _Builder:
                     f"`{node.name}` is neither an aggregate nor in GROUP BY.",
                     "Use an aggregate, or add it to GROUP BY.",
                 )
-            if any(type(child).__name__ in _AGGREGATES for child in node.walk()):
+            if any(AggregateCompiler.is_aggregate(child) for child in node.walk()):
                 raise self.refuse(
                     node,
                     f"{kind.upper()} cannot be applied to aggregates.",
                     "Supported: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.",
                 )
             raise self.refuse(node, "This expression is neither an aggregate nor in GROUP BY.")
-        made: OutputExpr = rule(self, node)
+        output: OutputExpr = rule(self, node)
         try:
-            family(made, [key.family for key in self.grouped])
+            family(output, [key.family for key in self.grouped])
         except TypeError as clash:
             raise self.refuse(node, f"Values of different kinds are combined here: {clash}.") from None
-        return made
+        return output
 
     def _condition(self, node: Any) -> OutputExpr:
-        made = self.output(node)
-        if family(made, [key.family for key in self.grouped]) not in ("boolean", ""):
+        condition = self.output(node)
+        if family(condition, [key.family for key in self.grouped]) not in ("boolean", ""):
             raise self.refuse(node, "A condition is required here.")
-        return made
+        return condition
 
     def _as_key(self, node: Any) -> OutputExpr | None:
         try:
@@ -314,109 +251,6 @@ class _Builder:
                 return OutputExpr(op="key", value=i)
         return None
 
-    def _add_aggregate(self, aggregate: Aggregate) -> int:
-        if aggregate not in self.aggregates:
-            if len(self.aggregates) >= 20:
-                raise QueryRefused("A query has at most 20 aggregates.", fix="Use two queries.")
-            self.aggregates.append(aggregate)
-        return self.aggregates.index(aggregate)
-
-    def _aggregate(self, node: Any) -> OutputExpr:
-        condition = "TRUE"
-        if type(node).__name__ == "Filter":
-            condition = self.reader.condition(node.expression.this).sql
-            node = node.this
-        kind = type(node).__name__
-        if kind == "WithinGroup":
-            inner = node.this
-            ordered = node.expression.expressions
-            if type(inner).__name__ not in ("PercentileCont", "PercentileDisc") or len(ordered) != 1:
-                raise self.refuse(node, "WITHIN GROUP is supported for PERCENTILE_CONT(rank) ... (ORDER BY column).")
-            if ordered[0].args.get("desc"):
-                raise self.refuse(node, "WITHIN GROUP supports ascending order only.", "Use 1 - rank instead.")
-            return self._quantile(node, ordered[0].this, self._rank(inner.this), condition)
-        if kind not in _AGGREGATES:
-            raise self.refuse(node, "FILTER is supported for aggregates only.")
-        made: OutputExpr = _AGGREGATES[kind](self, node, condition)
-        return made
-
-    def _rank(self, node: Any) -> Fraction:
-        constant = self.reader.read(node).constant
-        if not isinstance(constant, Fraction) or not 0 <= constant <= 1 or constant.denominator > 10**6:
-            raise self.refuse(node, "The rank must be a constant from 0 to 1, such as 0.9.")
-        return constant
-
-    def _bounded(self, node: Any) -> Scalar:
-        scalar = self.reader.number(node)
-        reason = bounds_problem(scalar)
-        if reason:
-            raise self.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
-        return scalar
-
-    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> OutputExpr:
-        return OutputExpr(
-            op="quantile", value=self._add_aggregate(bin_counts_aggregate(self._bounded(inner), condition, rank))
-        )
-
-    def sum(self, node: Any, condition: str) -> OutputExpr:
-        measured = sum_aggregate(self._bounded(_one(self, node)), condition)
-        return OutputExpr(op="sum", value=self._add_aggregate(measured))
-
-    def mode(self, node: Any, condition: str) -> OutputExpr:
-        scalar = self.reader.read(_one(self, node))
-        candidates = _sorted(scalar.keys())
-        if not candidates:
-            raise self.refuse(
-                node,
-                "MODE needs a column whose values are publicly known.",
-                "Declare `domain: {values: [...]}` for the column, or use CASE WHEN ... END.",
-            )
-        if len(candidates) > _MOST_CANDIDATES or len(scalar.sql) * len(candidates) > 100_000:
-            raise self.refuse(
-                node,
-                f"MODE chooses among at most {_MOST_CANDIDATES:,} values of a short expression.",
-                "Use fewer or coarser values.",
-            )
-        aggregate = value_counts_aggregate(scalar, condition, candidates)
-        return OutputExpr(op="mode", value=self._add_aggregate(aggregate), kind=scalar.family)
-
-    def count(self, node: Any, condition: str) -> OutputExpr:
-        inner = node.this
-        if type(inner).__name__ == "Star" or inner is None:
-            return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition)))
-        if type(inner).__name__ == "Distinct":
-            if len(inner.expressions) != 1:
-                raise self.refuse(node, "COUNT(DISTINCT ...) accepts one column.")
-            scalar = self.reader.read(inner.expressions[0])
-            if scalar.unit:
-                return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition, once=True)))
-            filled = f"({condition} AND {present(scalar)})"
-            return OutputExpr(
-                op="distinct", value=self._add_aggregate(DistinctCount(value=scalar.sql, condition=filled))
-            )
-        if node.args.get("expressions"):
-            raise self.refuse(node, "COUNT accepts one column.")
-        scalar = self.reader.read(inner)
-        filled = condition if scalar.unit else f"({condition} AND {present(scalar)})"
-        return OutputExpr(op="count", value=self._add_aggregate(Count(condition=filled)))
-
-    def mean(self, node: Any, condition: str) -> OutputExpr:
-        scalar = self._bounded(_one(self, node))
-        ends = (float(scalar.low or 0), float(scalar.high or 0))
-        return OutputExpr(op="mean", value=(self._add_aggregate(moments_aggregate(scalar, condition, 1)), ends))
-
-    def spread(self, node: Any, condition: str, *, root: bool, sample: bool) -> OutputExpr:
-        scalar = self._bounded(_one(self, node))
-        span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
-        index = self._add_aggregate(moments_aggregate(scalar, condition, 2))
-        return OutputExpr(op="deviation" if root else "variance", value=(index, (span, sample)))
-
-
-def _one(builder: _Builder, node: Any) -> Any:
-    if type(node.this).__name__ == "Distinct":
-        raise builder.refuse(node, "DISTINCT is supported for COUNT only.")
-    return node.this
-
 
 def _sorted(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(sorted(values))
@@ -424,26 +258,3 @@ def _sorted(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
 
 def _limits(relation: BoundRelation) -> ContributionLimits:
     return (relation.rows.copies, 1, 1) if relation.rows.by_row else relation.limits
-
-
-def _extreme(rank: int) -> Any:
-    return lambda b, n, c: b._quantile(n, _one(b, n), Fraction(rank), c)
-
-
-_AGGREGATES: dict[str, Any] = {
-    "Count": _Builder.count,
-    "Sum": _Builder.sum,
-    "Avg": _Builder.mean,
-    "Variance": lambda b, n, c: b.spread(n, c, root=False, sample=True),
-    "VariancePop": lambda b, n, c: b.spread(n, c, root=False, sample=False),
-    "Stddev": lambda b, n, c: b.spread(n, c, root=True, sample=True),
-    "StddevSamp": lambda b, n, c: b.spread(n, c, root=True, sample=True),
-    "StddevPop": lambda b, n, c: b.spread(n, c, root=True, sample=False),
-    "Mode": _Builder.mode,
-    "Min": _extreme(0),
-    "Max": _extreme(1),
-    "Median": lambda b, n, c: b._quantile(n, _one(b, n), Fraction(1, 2), c),
-    "PercentileCont": lambda b, n, c: b._quantile(n, _one(b, n), b._rank(n.expression), c),
-    "PercentileDisc": lambda b, n, c: b._quantile(n, _one(b, n), b._rank(n.expression), c),
-    "Quantile": lambda b, n, c: b._quantile(n, _one(b, n), b._rank(n.args["quantile"]), c),
-}

@@ -1,0 +1,176 @@
+"""Aggregate functions of SELECT, HAVING and ORDER BY: from syntax nodes to the aggregates that are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import QueryRefused
+from sfumato.query.plan.aggregates import (
+    Aggregate,
+    Count,
+    DistinctCount,
+    bin_counts_aggregate,
+    bounds_problem,
+    moments_aggregate,
+    present,
+    sum_aggregate,
+    value_counts_aggregate,
+)
+from sfumato.query.plan.scalar import Scalar
+from sfumato.query.results.postprocess import OutputExpr
+from sfumato.query.sql.expressions import ExpressionCompiler
+
+__all__ = ["AggregateCompiler"]
+
+_MAX_AGGREGATES = 20
+_MAX_CANDIDATES = 1_000
+
+
+class AggregateCompiler:
+    """Compiles calls of aggregate functions. Equal calls share one measured aggregate."""
+
+    def __init__(self, reader: ExpressionCompiler) -> None:
+        self.aggregates: list[Aggregate] = []
+        self._reader = reader
+
+    @staticmethod
+    def is_aggregate(node: Any) -> bool:
+        """Whether a syntax node is the call of an aggregate function, without FILTER or WITHIN GROUP around it."""
+        return type(node).__name__ in _AGGREGATES
+
+    def compile(self, node: Any) -> OutputExpr | None:
+        """The output expression of an aggregate call; None if the node is not one."""
+        if not self.is_aggregate(node) and type(node).__name__ not in ("Filter", "WithinGroup"):
+            return None
+        return self._aggregate(node)
+
+    def _aggregate(self, node: Any) -> OutputExpr:
+        condition = "TRUE"
+        if type(node).__name__ == "Filter":
+            condition = self._reader.condition(node.expression.this).sql
+            node = node.this
+        kind = type(node).__name__
+        if kind == "WithinGroup":
+            inner = node.this
+            ordered = node.expression.expressions
+            if type(inner).__name__ not in ("PercentileCont", "PercentileDisc") or len(ordered) != 1:
+                raise self._reader.refuse(
+                    node, "WITHIN GROUP is supported for PERCENTILE_CONT(rank) ... (ORDER BY column)."
+                )
+            if ordered[0].args.get("desc"):
+                raise self._reader.refuse(node, "WITHIN GROUP supports ascending order only.", "Use 1 - rank instead.")
+            return self._quantile(node, ordered[0].this, self._rank(inner.this), condition)
+        if kind not in _AGGREGATES:
+            raise self._reader.refuse(node, "FILTER is supported for aggregates only.")
+        return _AGGREGATES[kind](self, node, condition)
+
+    def _add_aggregate(self, aggregate: Aggregate) -> int:
+        if aggregate not in self.aggregates:
+            if len(self.aggregates) >= _MAX_AGGREGATES:
+                raise QueryRefused(f"A query has at most {_MAX_AGGREGATES} aggregates.", fix="Use two queries.")
+            self.aggregates.append(aggregate)
+        return self.aggregates.index(aggregate)
+
+    def _rank(self, node: Any) -> Fraction:
+        constant = self._reader.read(node).constant
+        if not isinstance(constant, Fraction) or not 0 <= constant <= 1 or constant.denominator > 10**6:
+            raise self._reader.refuse(node, "The rank must be a constant from 0 to 1, such as 0.9.")
+        return constant
+
+    def _bounded(self, node: Any) -> Scalar:
+        scalar = self._reader.number(node)
+        reason = bounds_problem(scalar)
+        if reason:
+            raise self._reader.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
+        return scalar
+
+    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> OutputExpr:
+        return OutputExpr(
+            op="quantile", value=self._add_aggregate(bin_counts_aggregate(self._bounded(inner), condition, rank))
+        )
+
+    def _sum(self, node: Any, condition: str) -> OutputExpr:
+        measured = sum_aggregate(self._bounded(self._argument(node)), condition)
+        return OutputExpr(op="sum", value=self._add_aggregate(measured))
+
+    def _mode(self, node: Any, condition: str) -> OutputExpr:
+        scalar = self._reader.read(self._argument(node))
+        candidates = tuple(sorted(scalar.keys() or ()))
+        if not candidates:
+            raise self._reader.refuse(
+                node,
+                "MODE needs a column whose values are publicly known.",
+                "Declare `domain: {values: [...]}` for the column, or use CASE WHEN ... END.",
+            )
+        if len(candidates) > _MAX_CANDIDATES or len(scalar.sql) * len(candidates) > 100_000:
+            raise self._reader.refuse(
+                node,
+                f"MODE chooses among at most {_MAX_CANDIDATES:,} values of a short expression.",
+                "Use fewer or coarser values.",
+            )
+        aggregate = value_counts_aggregate(scalar, condition, candidates)
+        return OutputExpr(op="mode", value=self._add_aggregate(aggregate), kind=scalar.family)
+
+    def _count(self, node: Any, condition: str) -> OutputExpr:
+        inner = node.this
+        if type(inner).__name__ == "Star" or inner is None:
+            return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition)))
+        if type(inner).__name__ == "Distinct":
+            if len(inner.expressions) != 1:
+                raise self._reader.refuse(node, "COUNT(DISTINCT ...) accepts one column.")
+            scalar = self._reader.read(inner.expressions[0])
+            if scalar.unit:
+                return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition, once=True)))
+            filled = f"({condition} AND {present(scalar)})"
+            return OutputExpr(
+                op="distinct", value=self._add_aggregate(DistinctCount(value=scalar.sql, condition=filled))
+            )
+        if node.args.get("expressions"):
+            raise self._reader.refuse(node, "COUNT accepts one column.")
+        scalar = self._reader.read(inner)
+        filled = condition if scalar.unit else f"({condition} AND {present(scalar)})"
+        return OutputExpr(op="count", value=self._add_aggregate(Count(condition=filled)))
+
+    def _mean(self, node: Any, condition: str) -> OutputExpr:
+        scalar = self._bounded(self._argument(node))
+        ends = (float(scalar.low or 0), float(scalar.high or 0))
+        return OutputExpr(op="mean", value=(self._add_aggregate(moments_aggregate(scalar, condition, 1)), ends))
+
+    def _spread(self, node: Any, condition: str, *, root: bool, sample: bool) -> OutputExpr:
+        scalar = self._bounded(self._argument(node))
+        span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
+        index = self._add_aggregate(moments_aggregate(scalar, condition, 2))
+        return OutputExpr(op="deviation" if root else "variance", value=(index, (span, sample)))
+
+    def _argument(self, node: Any) -> Any:
+        if type(node.this).__name__ == "Distinct":
+            raise self._reader.refuse(node, "DISTINCT is supported for COUNT only.")
+        return node.this
+
+
+_Rule = Callable[[AggregateCompiler, Any, str], OutputExpr]
+
+
+def _extreme(rank: int) -> _Rule:
+    return lambda c, node, where: c._quantile(node, c._argument(node), Fraction(rank), where)
+
+
+_AGGREGATES: dict[str, _Rule] = {
+    "Count": AggregateCompiler._count,
+    "Sum": AggregateCompiler._sum,
+    "Avg": AggregateCompiler._mean,
+    "Variance": lambda c, node, where: c._spread(node, where, root=False, sample=True),
+    "VariancePop": lambda c, node, where: c._spread(node, where, root=False, sample=False),
+    "Stddev": lambda c, node, where: c._spread(node, where, root=True, sample=True),
+    "StddevSamp": lambda c, node, where: c._spread(node, where, root=True, sample=True),
+    "StddevPop": lambda c, node, where: c._spread(node, where, root=True, sample=False),
+    "Mode": AggregateCompiler._mode,
+    "Min": _extreme(0),
+    "Max": _extreme(1),
+    "Median": lambda c, node, where: c._quantile(node, c._argument(node), Fraction(1, 2), where),
+    "PercentileCont": lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
+    "PercentileDisc": lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
+    "Quantile": lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.args["quantile"]), where),
+}

@@ -1,0 +1,186 @@
+"""JOIN of private tables with public tables and with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin
+from sfumato.query.plan.scalar import Scalar
+from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
+from sfumato.query.sql.functions import TYPES
+from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
+from sfumato.rationals import rational
+from sfumato.schema import Kind
+
+__all__ = ["JoinBinder"]
+
+
+class JoinBinder:
+    """Binds joins: a private table with a public one on its key, or two private tables on the unit."""
+
+    def __init__(self, text: str, fresh_name: Callable[[], str]) -> None:
+        self._text = text
+        self._fresh_name = fresh_name
+
+    def _refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
+        return refuse(node, self._text, reason, fix)
+
+    def _reader(self, columns: ColumnScope) -> ExpressionCompiler:
+        return ExpressionCompiler(columns, self._text)
+
+    def check(self, join: Any) -> None:
+        """Refuse a kind of join that is not supported, before its tables are bound."""
+        if join.method or _side(join) not in ("", "LEFT") or (join.kind or "").upper() not in ("", "INNER", "OUTER"):
+            raise self._refuse(join, "Only JOIN and LEFT JOIN are supported.")
+        if join.args.get("on") is None and not join.args.get("using"):
+            raise self._refuse(
+                join, "A join requires ON or USING.", "Use JOIN ... ON key columns; cross joins are not supported."
+            )
+
+    def bind(
+        self, left: BoundRelation | PublicTable, alias: str, right: BoundRelation | PublicTable, join: Any
+    ) -> BoundRelation:
+        """The rows of a join. ``alias`` names the left table."""
+        side, right_alias = _side(join), join.this.alias_or_name
+        if isinstance(left, PublicTable):
+            if side or isinstance(right, PublicTable):
+                raise self._refuse(join, "The private table comes first in a LEFT JOIN, and one table must be private.")
+            left, right, right_alias = right, left, alias
+        if isinstance(right, PublicTable):
+            return self._join_public(left, right, right_alias, join, outer=side == "LEFT")
+        if side:
+            raise self._refuse(join, "Two private tables are joined by JOIN.", "LEFT JOIN is for public tables.")
+        return self._join_units(left, right, join)
+
+    def _join_public(
+        self, left: BoundRelation, table: PublicTable, alias: str, join: Any, *, outer: bool
+    ) -> BoundRelation:
+        public = ColumnScope(
+            (alias, column, Scalar(sql=f"public:{column}", kind=table.kind(column))) for column in table.frame.columns
+        )
+        seen, both = self._reader(left.columns), self._reader(left.columns + public)
+        on: list[tuple[Scalar, str, str]] = []
+        for one, other in self._equalities(join):
+            if isinstance(one, str):
+                matches = left.columns.find("", one)
+                if len(matches) != 1 or not public.find("", one):
+                    raise self._refuse(join, f"USING needs the column `{one}` on both sides.")
+                scalar, column = matches[0], next(n for n in table.frame.columns if n.lower() == one.lower())
+            else:
+                scalar, column = self._sides(both, seen, one, other, join)
+            theirs = Scalar(sql="", kind=table.kind(column))
+            if scalar.family != theirs.family:
+                raise self._refuse(
+                    join, f"A {scalar.family} cannot be joined with a {theirs.family}.", "Use CAST on the first."
+                )
+            if scalar.kind is Kind.NUMBER and theirs.kind is Kind.INTEGER:
+                scalar = _as_integer(scalar)
+            on.append((scalar, column, TYPES[theirs.kind]))
+        if {column for _, column, _ in on} != set(table.key) or len(on) != len(table.key):
+            raise self._refuse(
+                join,
+                f"`{table.name}` is joined on its key: {', '.join(table.key)}.",
+                "Use WHERE for further conditions.",
+            )
+        names, items = [], []
+        for column in table.frame.columns:
+            kind = table.kind(column)
+            name = self._fresh_name()
+            names.append((name, column, TYPES[kind]))
+            values = table.values(column)
+            ends = [value for value in values if value == value] if kind in (Kind.INTEGER, Kind.NUMBER) else []
+            bounded = ends and isfinite(ends[0]) and isfinite(ends[-1])
+            low, high = (rational(ends[0]), rational(ends[-1])) if bounded else (None, None)
+            known = None if kind is Kind.NUMBER else values
+            items.append((alias, column, Scalar(sql=name, kind=kind, low=low, high=high, values=known)))
+        rows = PublicJoin(child=left.rows, table=table.name, on=tuple(on), names=tuple(names), outer=outer)
+        shared = {str(node.name).lower() for node in join.args.get("using") or ()}
+        keep = ColumnScope(item for item in items if item[1].lower() not in shared)
+        # After USING the shared name is one column, with the public values of the public table.
+        same = {} if outer else {column.lower(): scalar for _, column, scalar in items if column.lower() in shared}
+        mine = ColumnScope((a, n, s if s.unit else same.get(n.lower(), s)) for a, n, s in left.columns.items)
+        return replace(left, rows=rows, columns=mine + keep)
+
+    def _sides(
+        self, both: ExpressionCompiler, seen: ExpressionCompiler, one: Any, other: Any, join: Any
+    ) -> tuple[Scalar, str]:
+        a, b = both.read(one), both.read(other)
+        public = [s for s in (a, b) if s.sql.startswith("public:")]
+        if len(public) != 1:
+            raise self._refuse(
+                join, "Each join condition must equate a column of one table with a column of the other."
+            )
+        mine = one if public[0] is b else other
+        return seen.read(mine), public[0].sql.removeprefix("public:")
+
+    def _equalities(self, join: Any) -> list[tuple[Any, Any]]:
+        using = join.args.get("using")
+        if using:
+            return [(str(node.name), None) for node in using]
+        equalities, pending = [], [join.args["on"]]
+        while pending:
+            node = pending.pop(0)
+            kind = type(node).__name__
+            if kind == "And":
+                pending = [node.this, node.expression, *pending]
+            elif kind == "Paren":
+                pending = [node.this, *pending]
+            elif kind == "EQ":
+                equalities.append((node.this, node.expression))
+            else:
+                raise self._refuse(
+                    node, "ON supports equalities of columns joined by AND.", "Use WHERE for other conditions."
+                )
+        return equalities
+
+    def _join_units(self, left: BoundRelation, right: BoundRelation, join: Any) -> BoundRelation:
+        if left.rows.by_row or right.rows.by_row:
+            raise self._refuse(
+                join,
+                "A private table whose rows are all different people cannot be joined with itself.",
+                "Joins of private tables need a unit column in both.",
+            )
+        both = BoundRelation(rows=UnitJoin(left=left.rows, right=right.rows), columns=left.columns + right.columns,
+                        limits=wider_limits(left.limits, right.limits))  # fmt: skip
+        by_unit, rest = False, []
+        for one, other in self._equalities(join):
+            if isinstance(one, str):
+                pairs = (left.columns.find("", one), right.columns.find("", one))
+                if len(pairs[0]) != 1 or len(pairs[1]) != 1:
+                    raise self._refuse(join, f"USING needs the column `{one}` on both sides.")
+                a, b = pairs[0][0], pairs[1][0]
+            else:
+                a, b = self._reader(both.columns).pair(join, one, other)
+            if a.unit and b.unit:
+                by_unit = True
+            else:
+                rest.append(Scalar(sql=f"({a.sql} = {b.sql})", kind=Kind.BOOLEAN))
+        check_row_repetition(both.rows, join, self._text)
+        if not by_unit:
+            raise self._refuse(
+                join,
+                "Private tables must be joined on their privacy unit.",
+                "Use `AND a.unit = b.unit`.",
+            )
+        rows: PlanNode = both.rows
+        for condition in rest:
+            rows = Filter(child=rows, condition=condition)
+        return replace(both, rows=rows)
+
+
+def _side(join: Any) -> str:
+    return (join.side or "").upper()
+
+
+def _as_integer(scalar: Scalar) -> Scalar:
+    """A float key converted to an integer, NULL where it is not whole.
+
+    Compared as floats, neighbouring integers above 2**53 are equal, and one row would match several.
+    """
+    x = scalar.sql
+    return Scalar(sql=f"(CASE WHEN {x} = floor({x}) THEN TRY_CAST({x} AS BIGINT) END)", kind=Kind.INTEGER)

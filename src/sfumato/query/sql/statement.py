@@ -1,0 +1,69 @@
+"""Parse the text of a query: one SELECT statement, and the ERROR clause behind it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import QueryRefused
+from sfumato.query.sql.allowed_forms import check_forms
+
+__all__ = ["ErrorTarget", "parse_statement"]
+
+_MAX_CHARACTERS = 20_000
+_ERROR_CLAUSE = re.compile(
+    r"\s+ERROR\s*(?:±|\+-|\+/-)?\s*(?P<size>\d{1,15}(?:\.\d{1,15})?)\s*(?P<unit>%?)"
+    r"(?:\s+CONFIDENCE\s+(?P<level>\d{1,3}(?:\.\d{1,6})?)\s*%)?\s*;?\s*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorTarget:
+    """The largest acceptable error, requested behind the query: ``ERROR 50 CONFIDENCE 95%``."""
+
+    size: Fraction
+    relative: bool
+    confidence: Fraction
+
+
+def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
+    """Parse one SELECT statement. Return its text without the ERROR clause, its syntax tree and the error target."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    if len(sql) > _MAX_CHARACTERS:
+        raise QueryRefused(f"A query has at most {_MAX_CHARACTERS} characters.")
+    sql, target = _split_error_clause(sql)
+    try:
+        trees = sqlglot.parse(sql, dialect="duckdb")
+    except SqlglotError as failure:
+        first = (getattr(failure, "errors", None) or [{}])[0]
+        raise QueryRefused(
+            "The SQL cannot be parsed" + (f", near `{first['highlight']}`." if first.get("highlight") else "."),
+            line=first.get("line"), column=first.get("col"),
+        ) from None  # fmt: skip
+    except RecursionError:
+        raise QueryRefused("The query is nested too deeply.") from None
+    except Exception:
+        raise QueryRefused("The SQL cannot be parsed.") from None
+    statements = [tree for tree in trees if tree is not None]
+    if len(statements) != 1:
+        raise QueryRefused("A query is exactly one SELECT statement.")
+    check_forms(statements[0], sql)
+    return sql, statements[0], target
+
+
+def _split_error_clause(sql: str) -> tuple[str, ErrorTarget | None]:
+    clause = _ERROR_CLAUSE.search(sql)
+    if clause is None:
+        return sql, None
+    relative, size = clause["unit"] == "%", Fraction(clause["size"])
+    level = Fraction(clause["level"] or "95") / 100
+    if size <= 0 or not 0 < level < 1:
+        raise QueryRefused("ERROR must be above 0 and CONFIDENCE between 0% and 100%.")
+    return sql[: clause.start()], ErrorTarget(
+        size=size / 100 if relative else size, relative=relative, confidence=level
+    )
