@@ -205,7 +205,7 @@ def test_an_spss_file_with_open_ranges_goes_through(tmp_path, monkeypatch, capsy
     )
     assert main(["init", "people.sav", "--k", "2"]) == 0
     shown = capsys.readouterr().out
-    assert "no answer" in shown
+    assert "stand for missing values" in shown
     assert "-inf" in shown
     columns = Recipe.load("sfumato.yaml").schema.columns
     assert columns["age"].missing_codes == ((-math.inf, -1),)
@@ -249,7 +249,7 @@ class TestPartOfATable:
         monkeypatch.chdir(tmp_path)
         write(Table(frame=self.rows), Path("people.csv"))
         assert main(["init", "people.csv", "--rows", "1000"]) == 0
-        assert "of 5000 rows are looked at" in capsys.readouterr().err
+        assert "Reading 1000 of 5000 rows" in capsys.readouterr().err
         assert "of the rows were examined" in Path("sfumato.yaml").read_text().replace("\n# ", " ")
         assert main(["init", "people.csv", "--rows", "1000", "--json", "--force"]) == 0
         document = json.loads(capsys.readouterr().out)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sfumato.cli import main
-from sfumato.cli.init import _askable, _name
+from sfumato.cli.init import _name, _table_location
 from sfumato.demos.private_hospital import flu
 from sfumato.errors import UnknownFormat
 from sfumato.query.results.explain import digits
@@ -30,7 +30,7 @@ def test_the_printed_commands_run(
         assert main([*words, "--explain"] if words[0] == "query" else words) == 0
     shown = capsys.readouterr()
     assert re.search(r"\d+  \(\d", shown.out)
-    assert "A new ledger: people_2025-ledger.db" in shown.err
+    assert "New ledger: people_2025-ledger.db" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_whom_a_row_is_about_is_not_guessed(
 
 
 def test_a_table_of_a_server_is_named_as_metadata_name_it() -> None:
-    found = _askable("postgresql://me:secret@db.example/clinic?table=public.Visits", Path("q.yaml"))
+    found = _table_location("postgresql://me:secret@db.example/clinic?table=public.Visits", Path("q.yaml"))
     assert found == ("postgresql://me@db.example/clinic#public.Visits", "visits")
-    with pytest.raises(UnknownFormat, match="table, not of a query"):
-        _askable("postgresql://db.example/clinic?query=SELECT 1", Path("q.yaml"))
+    with pytest.raises(UnknownFormat, match="table, not a query"):
+        _table_location("postgresql://db.example/clinic?query=SELECT 1", Path("q.yaml"))
 
 
 def test_an_answer_prints_as_its_numbers_and_what_they_cost() -> None:
@@ -109,7 +109,7 @@ def test_names_and_numbers() -> None:
         (["ledger", "show", "{}/none.db"], "There is no file"),
         (["ledger", "verify", "{}/none.db"], "There is no file"),
         (["ledger", "export", "{}/none.db"], "There is no file"),
-        (["ledger", "cap", "{}/none.db", "--epsilon", "1"], "Say for whom"),
+        (["ledger", "cap", "{}/none.db", "--epsilon", "1"], "--dataset, --analyst, or both"),
         (["ledger", "cap", "{}/none.db", "--epsilon", "two", "--dataset", "d"], "--epsilon"),
         (["query", "{}/none.yaml", "SELECT 1", "--delta", "x"], "--delta"),
     ],

@@ -1,4 +1,4 @@
-"""Replay a log of questions and say which exact answers would give somebody away."""
+"""Audit a query log: replay it and report which exact answers would disclose a sensitive value."""
 
 from __future__ import annotations
 
@@ -14,37 +14,38 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
 @click.command("audit")
 @click.argument("log", type=click.Path(allow_dash=True, path_type=Path))
 @click.option(
-    "--data", default=None, help="The table asked about: a file or a database URL; the recipe's when left out."
+    "--data", default=None, help="Table that the log queries: a file or a database URL. The recipe's data if left out."
 )
-@click.option("--recipe", type=typed_path, default=None, help="Recipe that says which columns are sensitive.")
+@click.option("--recipe", type=typed_path, default=None, help="Recipe with the roles of the columns.")
+@click.option("--secret", "secrets", multiple=True, help="A sensitive column, if there is no recipe. May be repeated.")
 @click.option(
-    "--secret", "secrets", multiple=True, help="A sensitive column, where there is no recipe; may be repeated."
+    "--k",
+    type=click.IntRange(min=2),
+    required=True,
+    help="Smallest number of possible values that each person must keep.",
 )
-@click.option("--k", type=click.IntRange(min=2), required=True, help="Fewest possible values everyone must keep.")
 @click.option(
     "--counterfeits", type=click.IntRange(min=0), default=0, show_default=True,
-    help="Most false values added to an answer instead of refusing it.",
+    help="Largest number of false values added to an answer instead of refusing it.",
 )  # fmt: skip
-@click.option(
-    "--simulatable", is_flag=True, help="Decide before looking at the answer, so that a refusal tells nothing."
-)
+@click.option("--simulatable", is_flag=True, help="Decide without the true answer, so that refusals disclose nothing.")
 @click.option(
     "--allow", type=click.FloatRange(0, 1, max_open=True), default=0.05, show_default=True,
-    help="Simulatable: share of possible answers that may break the rule.",
+    help="Simulatable: largest share of possible answers that may violate k.",
 )  # fmt: skip
 @click.option(
     "--every-answer", is_flag=True,
-    help="Simulatable: check every possible answer instead of a sample; refuse if any breaks the rule.",
+    help="Simulatable: check all possible answers instead of a sample, and refuse if any violates k.",
 )  # fmt: skip
 @click.option(
     "--auditor", type=click.Choice(["exact", "delta2"]), default="exact", show_default=True,
-    help="How lists of values are decided: exact search, or the polynomial delta-2 approximation, which refuses more.",
+    help="Algorithm for lists of values: exact search, or the polynomial delta-2 approximation, which refuses more.",
 )  # fmt: skip
 @click.option(
     "--effort", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
-    help="Bound on the search of one decision, in the solver's own seconds; running out is a no.",
+    help="Solver time limit of one decision in deterministic seconds. The query is refused when it runs out.",
 )  # fmt: skip
-@click.option("--ledger", type=typed_path, default=None, help="Database that keeps the decisions, across runs.")
+@click.option("--ledger", type=typed_path, default=None, help="SQLite file that keeps the decisions across runs.")
 @json_option
 def command(
     log: Path,
@@ -61,13 +62,13 @@ def command(
     ledger: Path | None,
     as_json: bool,
 ) -> int:
-    """Replay the questions of LOG (one SELECT per line, - for standard input) against a table, in order.
+    """Replay the queries of LOG (one SELECT per line, `-` for standard input) against a table, in order.
 
-    For each: answered, answered with so many counterfeits, or refused, and the rows of the people whom the plain answer
-    would have exposed (row 1 is the first after the header). The output is for the owner of the data only; it shows no
-    values. Exit code 1 if a question was refused.
+    Each query is answered, answered with counterfeits, or refused. The output also lists the rows that the exact answer
+    would have exposed (row 1 is the first after the header). It shows no values and is for the owner of the data only.
+    The exit code is 1 if a query was refused.
 
-    A question is SELECT of a sensitive column, of SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE.
+    A query selects a sensitive column, SUM, AVG, MAX or MIN of one, or COUNT(*), with a WHERE clause.
     """
     from pydantic import ValidationError
 
@@ -80,15 +81,17 @@ def command(
     from sfumato.query.auditing.rules import AuditRules
     from sfumato.recipe import Recipe
 
-    made = Recipe.load(recipe) if recipe is not None else None
-    source = data or (made.source.location if made and made.source else None)
+    loaded = Recipe.load(recipe) if recipe is not None else None
+    source = data or (loaded.source.location if loaded and loaded.source else None)
     if source is None:
-        raise FileMissing("No data is named.", fix="Use --data, or a recipe with `data:`.")
-    if made is not None and not secrets:
-        secrets = tuple(name for name, column in made.schema.columns.items() if str(column.role) == "sensitive")
+        raise FileMissing("`data` is required.", fix="Use --data, or a recipe with `data:`.")
+    if loaded is not None and not secrets:
+        secrets = tuple(name for name, column in loaded.schema.columns.items() if str(column.role) == "sensitive")
     if not secrets:
-        raise BadParameter("no column is sensitive.", fix="Name one with --secret, or give it that role in the recipe.")
-    table = read(source, **(made.source.options if made and made.source and data is None else {}))
+        raise BadParameter(
+            "a sensitive column is required.", fix="Use --secret, or set the role `sensitive` in the recipe."
+        )
+    table = read(source, **(loaded.source.options if loaded and loaded.source and data is None else {}))
     table.require(list(secrets))
     try:
         rules = AuditRules(
@@ -103,18 +106,18 @@ def command(
 
         assert isinstance(session, Auditor)
         session = DurableAuditor(session, SqliteStore(ledger), dataset=str(source))
-    questions = list(read_log(_text(log)))
+    queries = list(read_log(_text(log)))
     decisions = []
-    with progress(quiet=as_json).task("auditing", len(questions)) as tick:
-        for question in questions:
-            decisions.append(session.ask(question).to_dict())
+    with progress(quiet=as_json).task("auditing", len(queries)) as tick:
+        for query in queries:
+            decisions.append(session.ask(query).to_dict())
             tick(1)
     refused = sum(decision["decision"] == "refused" for decision in decisions)
     if as_json:
         emit_json({"k": k, "questions": len(decisions), "refused": refused, "decisions": decisions})
     else:
         _print(decisions)
-        note(f"{len(decisions)} questions, {refused} refused. This list is for the owner of the data only.")
+        note(f"{len(decisions)} queries, {refused} refused. This list is for the owner of the data only.")
     return 1 if refused else 0
 
 
@@ -130,15 +133,17 @@ def _print(decisions: list[dict[str, object]]) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("", "question", "decision", "exposed rows"):
+    for column in ("", "query", "decision", "exposed rows"):
         table.add_column(column)
     colours = {"answered": "green", "counterfeits": "yellow", "refused": "red"}
     for number, decision in enumerate(decisions, start=1):
         verdict, rows = str(decision["decision"]), decision["exposed"]
         count = decision["counterfeits"]
-        words = f"answered with {count} counterfeit{'s' if count != 1 else ''}" if count else verdict
+        outcome = f"answered with {count} counterfeit{'s' if count != 1 else ''}" if count else verdict
         assert isinstance(rows, list)
-        shown = ", ".join(map(str, rows[:12])) + (f" and {len(rows) - 12} more" if len(rows) > 12 else "")
+        exposed = ", ".join(map(str, rows[:12])) + (f" and {len(rows) - 12} more" if len(rows) > 12 else "")
         reason = f"\n[dim]{escape(str(decision['reason']))}[/dim]" if verdict == "refused" else ""
-        table.add_row(str(number), escape(str(decision["question"])), f"[{colours[verdict]}]{words}[/]{reason}", shown)
+        table.add_row(
+            str(number), escape(str(decision["question"])), f"[{colours[verdict]}]{outcome}[/]{reason}", exposed
+        )
     Console().print(table)

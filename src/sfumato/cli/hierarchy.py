@@ -1,4 +1,4 @@
-"""Write, check and show the hierarchies of a recipe."""
+"""Write, check and show the generalization hierarchies of a recipe."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ if TYPE_CHECKING:
     from sfumato.schema import Dataset
 
 _DATA = click.option("--data", default=None, help="File or database URL to use instead of the recipe's own data.")
-_VALUES = click.option("--show-values", is_flag=True, help="Print values of the data. For the owner's eyes only.")
+_VALUES = click.option("--show-values", is_flag=True, help="Print values of the data. For the owner only.")
 
 
 @click.group("hierarchy")
 def command() -> None:
-    """Hierarchies say how values become coarser: write one to a file, check them against the data, look at one."""
+    """Generalization hierarchies of a recipe: write one to a file, check them against the data, show one."""
 
 
 @command.command("write")
 @click.argument("recipe", type=typed_path)
 @click.argument("column")
-@click.option("--out", type=typed_path, default=None, help="The file; COLUMN.hierarchy.csv when left out.")
+@click.option("--out", type=typed_path, default=None, help="File to write; COLUMN.hierarchy.csv if left out.")
 @_DATA
 @force_option
 @json_option
 def write(recipe: Path, column: str, out: Path | None, data: str | None, force: bool, as_json: bool) -> None:
-    """Write the hierarchy of COLUMN as a file, to be edited and used again with {file: ...}.
+    """Write the hierarchy of COLUMN to a CSV file, to be edited and used with {file: ...}.
 
-    The file lists every value of the column (one line each): keep it as safe as the data. A release publishes the lines
-    of the files it was made with, so first add the values that could occur too, or take a rule instead of the file.
+    The file lists every value of the column, one per line: protect it like the data. A release publishes the lines of
+    its hierarchy files. Add all values that could occur before you use the file, or use a rule instead.
     """
     from sfumato.data import replacing
 
-    place = out if out is not None else Path(f"{column}.hierarchy.csv")
+    path = out if out is not None else Path(f"{column}.hierarchy.csv")
     hierarchy = _dataset(recipe, data, [column]).bound_hierarchy(column)
-    with replacing(place, force=force) as temporary:
+    with replacing(path, force=force) as temporary:
         hierarchy.to_csv(temporary)
     if as_json:
         emit_json(
-            {"hierarchy": str(place), "column": column, "values": len(hierarchy.leaves), "height": hierarchy.height}
+            {"hierarchy": str(path), "column": column, "values": len(hierarchy.leaves), "height": hierarchy.height}
         )
     else:
         note(
-            f"Written: {place} ({len(hierarchy.leaves)} values, {hierarchy.height} levels). "
-            f"Use it: {{file: {place.name}}}"
+            f"Written: {path} ({len(hierarchy.leaves)} values, {hierarchy.height} levels). "
+            f"Use it: {{file: {path.name}}}"
         )
         note(
-            "It lists the values that occur, and a release publishes its lines: add all values that could occur before "
-            "you use it."
+            "The file lists the values that occur, and a release publishes its lines. Add all values that could occur "
+            "before you use it."
         )
 
 
@@ -61,11 +61,11 @@ def write(recipe: Path, column: str, out: Path | None, data: str | None, force: 
 @_VALUES
 @json_option
 def check(recipe: Path, data: str | None, show_values: bool, as_json: bool) -> int:
-    """Check that every value of every column with a hierarchy has its place in it. Exit code 1 if one has not."""
+    """Check that the hierarchies contain all values of their columns. The exit code is 1 if a value is missing."""
     from sfumato.errors import SfumatoError
 
     dataset = _dataset(recipe, data, None)
-    found: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     for name, column in dataset.schema.columns.items():
         if column.hierarchy is None:
             continue
@@ -78,15 +78,15 @@ def check(recipe: Path, data: str | None, show_values: bool, as_json: bool) -> i
                 line["values"] = [str(value) for value in gaps.sort()]
         except SfumatoError as refusal:
             line |= {"state": "refused", "missing": None, "reason": str(refusal)}
-        found.append(line)
+        results.append(line)
     if as_json:
-        emit_json({"hierarchies": found})
+        emit_json({"hierarchies": results})
     else:
-        for line in found:
+        for line in results:
             click.echo(_sentence(line))
-        if not found:
+        if not results:
             note("No column of the recipe has a hierarchy.")
-    return 1 if any(line["state"] != "complete" for line in found) else 0
+    return 1 if any(line["state"] != "complete" for line in results) else 0
 
 
 @command.command("show")
@@ -96,7 +96,7 @@ def check(recipe: Path, data: str | None, show_values: bool, as_json: bool) -> i
 @_VALUES
 @json_option
 def show(recipe: Path, column: str, data: str | None, show_values: bool, as_json: bool) -> None:
-    """Show the levels of COLUMN's hierarchy: how many groups each has and how large they are."""
+    """Show the levels of the hierarchy of COLUMN, with the number of groups and the size of the largest."""
     hierarchy = _dataset(recipe, data, [column]).bound_hierarchy(column)
     levels = [
         {"level": number, "groups": level.size, "largest": int(level.leaves_under.max(initial=0))}
@@ -114,36 +114,37 @@ def show(recipe: Path, column: str, data: str | None, show_values: bool, as_json
 
 
 def _dataset(recipe: Path, data: str | None, columns: list[str] | None) -> Dataset:
-    """The data of the recipe with its schema; only these columns need to be there."""
+    """The data of the recipe with its schema, restricted to ``columns`` unless None."""
     from sfumato.data import read
     from sfumato.errors import FileMissing, UnknownColumn, did_you_mean
     from sfumato.recipe import Recipe
     from sfumato.schema import Dataset, Schema
 
-    made = Recipe.load(recipe)
-    wanted = dict(made.schema.columns)
+    loaded = Recipe.load(recipe)
+    selected = dict(loaded.schema.columns)
     if columns is not None:
         for name in columns:
-            if name not in wanted:
+            if name not in selected:
                 raise UnknownColumn(
-                    f"The recipe has no column `{name}`.", fix=did_you_mean(name, wanted), columns=(name,)
+                    f"The recipe has no column `{name}`.", fix=did_you_mean(name, selected), columns=(name,)
                 )
-        wanted = {name: wanted[name] for name in columns}
-    source = data or (made.source.location if made.source else None)
+        selected = {name: selected[name] for name in columns}
+    source = data or (loaded.source.location if loaded.source else None)
     if source is None:
-        raise FileMissing("The recipe names no data.", fix="Add `data:` to it, or use --data.")
-    options = dict(made.source.options) if made.source and data is None else {}
-    return Dataset.of(read(source, **options), Schema(columns=wanted))
+        raise FileMissing("The recipe has no `data:`.", fix="Add it, or use --data.")
+    options = dict(loaded.source.options) if loaded.source and data is None else {}
+    return Dataset.of(read(source, **options), Schema(columns=selected))
 
 
 def _sentence(line: dict[str, object]) -> str:
+    """One line of text about the hierarchy of a column."""
     match line["state"]:
         case "complete":
             return f"{line['column']}: complete"
         case "incomplete":
             values = line.get("values")
-            shown = f": {', '.join(values)}" if isinstance(values, list) else "; --show-values lists them"
+            listed = f": {', '.join(values)}" if isinstance(values, list) else "; --show-values lists them"
             have = "value has" if line["missing"] == 1 else "values have"
-            return f"{line['column']}: {line['missing']} {have} no line{shown}"
+            return f"{line['column']}: {line['missing']} {have} no line in the hierarchy{listed}"
         case _:
             return f"{line['column']}: {line['reason']}"

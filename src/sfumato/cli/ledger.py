@@ -1,4 +1,4 @@
-"""Set budgets, see who spent them, and check that nobody changed the book."""
+"""Set privacy budgets, show balances, and verify the hash chain of a ledger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sfumato.cli._console import NUMBER, emit_json, force_option, json_option, n
 
 @click.group("ledger")
 def command() -> None:
-    """The ledger of privacy budgets: LEDGER is a SQLite file or a postgresql:// address."""
+    """Privacy budgets: set, show, verify, export. LEDGER is a SQLite file or a postgresql:// address."""
 
 
 def _is_file(ledger: str) -> bool:
@@ -19,7 +19,7 @@ def _is_file(ledger: str) -> bool:
 
 
 def _existing(ledger: str) -> str:
-    """A ledger that is there: only `cap` makes one."""
+    """Require an existing ledger. Only `cap` creates one."""
     from sfumato.data.read_write import require_file
 
     if _is_file(ledger):
@@ -29,48 +29,53 @@ def _existing(ledger: str) -> str:
 
 @command.command("cap")
 @click.argument("ledger")
-@click.option("--dataset", default="", help="The data set; with --analyst, that analyst's share of it.")
-@click.option("--analyst", default="", help="The analyst; without --dataset, over all data sets.")
-@click.option("--epsilon", type=NUMBER, default=None, help="The cap in epsilon.")
-@click.option("--rho", type=NUMBER, default=None, help="The cap in rho (zero-concentrated privacy) instead.")
-@click.option("--delta", type=NUMBER, default="0", show_default=True, help="The cap on the sum of all deltas.")
-@click.option("--by", default="owner", show_default=True, help="Who sets it.")
+@click.option(
+    "--dataset", default="", help="Data set that the budget is for. With --analyst: that analyst's budget for it."
+)
+@click.option("--analyst", default="", help="Analyst that the budget is for. Without --dataset: over all data sets.")
+@click.option("--epsilon", type=NUMBER, default=None, help="Budget as epsilon.")
+@click.option("--rho", type=NUMBER, default=None, help="Budget as rho (zero-concentrated differential privacy).")
+@click.option("--delta", type=NUMBER, default="0", show_default=True, help="Budget for the sum of all deltas.")
+@click.option("--by", default="owner", show_default=True, help="Name recorded as the one who set the budget.")
 @json_option
 def cap(
     ledger: str, dataset: str, analyst: str, epsilon: str | None, rho: str | None, delta: str, by: str, as_json: bool
 ) -> None:
-    """Set a budget. Data sets without one cannot be asked about; what was spent before still counts."""
+    """Set a budget. Data sets without a budget cannot be queried. Earlier spending still counts."""
     from sfumato.dp.ledger import Ledger
     from sfumato.dp.loss import approximate, concentrated
 
     if (epsilon is None) == (rho is None):
-        raise click.UsageError("Give either --epsilon or --rho.")
+        raise click.UsageError("Use either --epsilon or --rho.")
     loss = concentrated(rho, delta) if rho is not None else approximate(epsilon or 0, delta)
     if not (dataset or analyst):
-        raise click.UsageError("Say for whom: --dataset, --analyst, or both.")
+        raise click.UsageError("Use --dataset, --analyst, or both.")
     if _is_file(ledger) and not Path(ledger).exists():
-        note(f"A new ledger: {ledger}")
+        note(f"New ledger: {ledger}")
     entry = Ledger.open(ledger).set_cap(loss, dataset=dataset, analyst=analyst, by=by)
     if as_json:
         emit_json(entry.to_dict())
     else:
-        click.echo(f"Entry {entry.number}: {dataset or 'all data sets'}, {analyst or 'everybody'} may lose {loss}.")
+        click.echo(f"Entry {entry.number}: {dataset or 'all data sets'}, {analyst or 'all analysts'}: budget {loss}.")
 
 
 @command.command("show")
 @click.argument("ledger")
 @json_option
 def show(ledger: str, as_json: bool) -> None:
-    """Show every budget: its cap, what is spent and what is left."""
+    """Show every budget: the cap, the amount spent and the amount left."""
     from sfumato.dp.ledger import Ledger
 
-    book = Ledger.open(_existing(ledger))
+    accounting = Ledger.open(_existing(ledger))
     accounts: dict[tuple[str, str], None] = {}
-    for entry in book.entries():
+    for entry in accounting.entries():
         accounts[(entry.dataset, entry.analyst)] = None
         if entry.kind == "spend":
             accounts[(entry.dataset, "")] = None
-    rows = [(dataset, analyst, book.balance(dataset=dataset, analyst=analyst)) for dataset, analyst in sorted(accounts)]
+    rows = [
+        (dataset, analyst, accounting.balance(dataset=dataset, analyst=analyst))
+        for dataset, analyst in sorted(accounts)
+    ]
     if as_json:
         emit_json({"accounts": [
             {"dataset": dataset, "analyst": analyst, "cap": None if b.cap is None else b.cap.to_dict(),
@@ -83,35 +88,33 @@ def show(ledger: str, as_json: bool) -> None:
 
     table = Table("data set", "analyst", "cap", "spent", "left", box=None, pad_edge=False)
     for dataset, analyst, balance in rows:
-        table.add_row(dataset or "(all)", analyst or "(everybody)", str(balance.cap or "none set"), str(balance.spent),
+        table.add_row(dataset or "(all)", analyst or "(all)", str(balance.cap or "none set"), str(balance.spent),
                       str(balance.left if balance.left is not None else ""))  # fmt: skip
     Console(highlight=False).print(table)
 
 
 @command.command("verify")
 @click.argument("ledger")
-@click.option("--last", default=None, help="A hash noted down earlier, which must still be in the chain.")
+@click.option("--last", default=None, help="A hash printed by an earlier `verify`, which must still be in the chain.")
 @json_option
 def verify(ledger: str, last: str | None, as_json: bool) -> None:
-    """Check the chain of hashes and every total; print the last hash, to be noted down elsewhere."""
+    """Verify the hash chain and every total, and print the last hash."""
     from sfumato.dp.ledger import Ledger
 
-    found = Ledger.open(_existing(ledger)).verify(last=last)
+    last_hash = Ledger.open(_existing(ledger)).verify(last=last)
     if as_json:
-        emit_json({"verified": True, "last": found})
+        emit_json({"verified": True, "last": last_hash})
     else:
-        click.echo(found)
-        note("The chain holds. Keep this hash elsewhere: with --last it shows whether entries were cut off.")
+        click.echo(last_hash)
+        note("The hash chain is valid. Keep this hash elsewhere: `verify --last HASH` then detects removed entries.")
 
 
 @command.command("export")
 @click.argument("ledger")
-@click.option(
-    "--out", type=typed_path, default=None, help="A file for one JSON entry per line; standard output if left out."
-)
+@click.option("--out", type=typed_path, default=None, help="File to write; standard output if left out.")
 @force_option
 def export(ledger: str, out: Path | None, force: bool) -> None:
-    """Write all entries, one JSON object per line. Queries appear as fingerprints only."""
+    """Export all entries as JSON lines. Queries appear as fingerprints only."""
     import json
 
     from sfumato.dp.ledger import Ledger

@@ -1,4 +1,4 @@
-"""List methods, models, attacks, measures and formats, or show the page of one."""
+"""List methods, models, attacks, measures and formats, or show the reference page of one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sfumato.cli._console import emit_json, json_option, typed_path
 
 @click.command("methods")
 @click.argument("name", required=False)
-@click.option("--kind", default=None, help="Only this kind, for example method, model, attack or measure.")
-@click.option("--write", type=typed_path, default=None, help="Write all reference pages below this folder.")
+@click.option("--kind", default=None, help="List only this kind: method, model, attack, measure, ...")
+@click.option("--write", type=typed_path, default=None, help="Write all reference pages to this folder.")
 @json_option
 @click.pass_context
 def command(context: click.Context, name: str | None, kind: str | None, write: Path | None, as_json: bool) -> None:
@@ -26,14 +26,14 @@ def command(context: click.Context, name: str | None, kind: str | None, write: P
         return
     kinds = [kind] if kind else list(KINDS)
     if name is not None:
-        found = [(k, registry(k).get(name)) for k in kinds if name in registry(k)]
-        if not found:
+        matches = [(k, registry(k).get(name)) for k in kinds if name in registry(k)]
+        if not matches:
             known = [n for k in kinds for n in registry(k).names()]
-            raise UnknownPart(f"No part is called `{name}`.", fix=did_you_mean(name, known))
+            raise UnknownPart(f"There is no part `{name}`.", fix=did_you_mean(name, known))
         if as_json:
-            emit_json({"parts": [{"kind": k, "name": name, "schema": c.model_json_schema()} for k, c in found]})
+            emit_json({"parts": [{"kind": k, "name": name, "schema": c.model_json_schema()} for k, c in matches]})
         else:
-            click.echo("\n".join(page(k, c) for k, c in found))
+            click.echo("\n".join(page(k, c) for k, c in matches))
         return
     listed = [(k, cls.part_name(), cls.summary()) for k in kinds for cls in registry(k)]
     if as_json:

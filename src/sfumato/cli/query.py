@@ -1,4 +1,4 @@
-"""Ask a question in SQL and get a private answer with error bars."""
+"""Answer an SQL query with differential privacy, or under another policy of the metadata."""
 
 from __future__ import annotations
 
@@ -19,32 +19,53 @@ if TYPE_CHECKING:
 @click.argument("metadata", type=typed_path)
 @click.argument("sql")
 @click.option(
-    "--epsilon", type=NUMBER, default=None, help="What the answer may cost. Smaller is more private and less exact."
+    "--epsilon",
+    type=NUMBER,
+    default=None,
+    help="Privacy loss of the answer. Smaller is more private and less accurate.",
 )
 @click.option(
-    "--delta", type=NUMBER, default="0", show_default=True, help="Needed for Gaussian noise and for private keys."
+    "--delta",
+    type=NUMBER,
+    default="0",
+    show_default=True,
+    help="Required for Gaussian noise and for private group keys.",
 )
-@click.option("--rho", type=NUMBER, default=None, help="The cost in zero-concentrated privacy instead of epsilon.")
-@click.option("--rows", type=click.IntRange(min=1), default=None, help="Rows of one unit that count within a group.")
-@click.option("--groups", type=click.IntRange(min=1), default=None, help="Groups in which one unit counts.")
-@click.option("--bounding", type=click.Choice(["sample", "clip"]), default=None, help="How that is enforced.")
-@click.option("--analyst", default=None, help="Whose budget is charged; the user's name when left out.")
-@click.option("--explain", is_flag=True, help="Tell the cost and the expected error, and spend nothing.")
 @click.option(
-    "--pace", type=click.FloatRange(min=0), default=None, help="Answer at whole multiples of so many seconds."
+    "--rho",
+    type=NUMBER,
+    default=None,
+    help="Privacy loss as rho (zero-concentrated differential privacy) instead of epsilon.",
 )
-@click.option("--engine", default=None, help="duckdb, postgres or spark; chosen by where the data is when left out.")
+@click.option(
+    "--rows", type=click.IntRange(min=1), default=None, help="Contribution bound: rows of one unit per group."
+)
+@click.option("--groups", type=click.IntRange(min=1), default=None, help="Contribution bound: groups of one unit.")
+@click.option(
+    "--bounding", type=click.Choice(["sample", "clip"]), default=None, help="How contribution bounds are enforced."
+)
+@click.option("--analyst", default=None, help="Analyst whose budget is charged. The user name if left out.")
+@click.option("--explain", is_flag=True, help="Show the cost and the expected error; spend nothing.")
+@click.option(
+    "--pace",
+    type=click.FloatRange(min=0),
+    default=None,
+    help="Quantize the response time to multiples of this many seconds.",
+)
+@click.option(
+    "--engine", default=None, help="duckdb, postgres or spark. Chosen by the location of the data if left out."
+)
 @json_option
 def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: Any) -> None:
-    """Ask SQL about the data set that METADATA describes; `-` reads the query from standard input.
+    """Answer the query SQL on the data set that METADATA describes; `-` reads the query from standard input.
 
-    `sfumato init FILE --query` writes a first METADATA for its owner to complete.
+    `sfumato init FILE --query` writes the METADATA for the owner to complete.
 
-    Write EXPLAIN in front of the query (or use --explain) to see the cost and the expected error before anything is
-    spent, or ERROR 50 CONFIDENCE 95% behind it to let the error decide the cost. The same question again is free.
+    EXPLAIN before the query (or --explain) shows the cost and the expected error and spends nothing.
+    ERROR 50 CONFIDENCE 95% after the query derives the cost from the error. A repeated query is free.
 
-    Where METADATA names another `policy:` than differential privacy, that policy answers or says no (exit code 1).
-    There is no budget then, and options of cost are refused.
+    If METADATA names another `policy:` than differential privacy, that policy answers or refuses (exit code 1).
+    It has no budget, so --epsilon, --delta and --rho are refused.
     """
     from sfumato.errors import InvalidRecipe, NotThatFormat
     from sfumato.query.metadata import load
@@ -58,7 +79,7 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     except InvalidRecipe as refusal:
         if {"tables", "dataset", "ledger"} <= {problem.where for problem in refusal.problems}:
             raise NotThatFormat(
-                f"{metadata} describes no data set that can be asked about.",
+                f"{metadata} is not a metadata file.",
                 fix="`sfumato init FILE --query` writes the metadata; a recipe is for `sfumato protect`.",
             ) from None
         raise
@@ -83,7 +104,7 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
 
 
 def _print_table(answer: Answer) -> None:
-    """Noisy numbers with their intervals, the cost and what is left."""
+    """Print noisy values with their intervals, the cost and the remaining budget."""
     from rich.console import Console
     from rich.table import Table
 
@@ -94,12 +115,12 @@ def _print_table(answer: Answer) -> None:
         table.add_row(*(_cell(cell.value, cell.low, cell.high) for cell in row))
     Console(highlight=False, markup=False).print(table)
     left = "" if answer.remaining is None else f" Left: {answer.remaining}."
-    note(("Answered before, so it is free." if answer.cached else f"Cost {answer.loss}.") + left)
+    note(("Answered before: free." if answer.cached else f"Cost {answer.loss}.") + left)
     note(str(answer.explanation).split("\n", 1)[1])
 
 
 def _print_values(answer: Answer) -> None:
-    """The single column that a policy without differential privacy answers, one value a line."""
+    """Print the answer of a policy without differential privacy: a single column, one value per line."""
     click.echo(answer.columns[0])
     for value in answer.values:
         text = f"{value:,.12g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
@@ -113,5 +134,5 @@ def _cell(value: Any, low: float | None, high: float | None) -> str:
 
     if value is None:
         return "no answer"
-    shown = digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-    return shown if low is None or high is None else f"{shown}  ({digits(low, 4)} to {digits(high, 4)})"
+    text = digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+    return text if low is None or high is None else f"{text}  ({digits(low, 4)} to {digits(high, 4)})"

@@ -1,4 +1,4 @@
-"""Print the JSON Schema of the recipe language, for editors and other programs."""
+"""Print the JSON Schema of recipes, for editors and other programs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 @click.command("schema")
 def command() -> None:
-    """Print the JSON Schema of ``sfumato.yaml``, with every part that is registered."""
+    """Print the JSON Schema of recipes (sfumato.yaml), including all registered parts."""
     from sfumato.recipe.json_schema import json_schema
 
     click.echo(json.dumps(json_schema(), indent=1, ensure_ascii=False))
