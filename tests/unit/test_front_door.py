@@ -74,7 +74,7 @@ study: sfumato.Study = sfumato.study("study.yaml", frame, out="study")
 WRONG = {
     "sfumato.protect(1, 2, nonsense=3)": "call-arg",
     "sfumato.doesnotexist": "attr-defined",
-    "sfumato.protect('x', engine='oracle')": "arg-type",
+    "sfumato.protect('x', engine=3)": "arg-type",
     "sfumato.attack('x', n_targets='many')": "arg-type",
     "sfumato.report('x', audience='everybody')": "arg-type",
     "sfumato.attack('x').nothing": "attr-defined",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from sfumato.api.protection import InMemoryProtection, Protection
 from sfumato.attacks import AttackScenario
@@ -19,9 +19,7 @@ from sfumato.reports import build_report
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
-__all__ = ["EngineName", "protect"]
-
-EngineName = Literal["auto", "memory", "duckdb", "spark"]
+__all__ = ["protect"]
 
 
 def protect(
@@ -30,7 +28,7 @@ def protect(
     *,
     seed: int | None = None,
     n_targets: int = 5000,
-    engine: EngineName = "auto",
+    engine: str = "auto",
     memory: str = "4GB",
     suffix: str = ".parquet",
     workspace: Path | None = None,
@@ -50,9 +48,10 @@ def protect(
     n_targets
         The number of targets per attack.
     engine
-        ``auto`` (memory if the file fits, DuckDB otherwise), ``memory``, ``duckdb`` or ``spark``.
+        ``auto`` (memory if the file fits, DuckDB otherwise), ``memory``, or an engine that masks files: ``duckdb``,
+        ``spark``, or one that another distribution registers.
     memory, suffix, workspace
-        For DuckDB and Spark: the memory limit, the format of the masked file, and the folder in which it is written
+        For an engine: the memory limit, the format of the masked file, and the folder in which it is written
         before ``save`` moves it (a temporary folder if left out).
 
     Returns

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from sfumato.api.protect import EngineName
-
 from sfumato.cli._console import emit_json, force_option, json_option, note, progress, seed_option, typed_path
+from sfumato.engines.choice import engine_options
 
 
 @click.command("protect")
@@ -20,12 +18,12 @@ from sfumato.cli._console import emit_json, force_option, json_option, note, pro
 @click.option("--format", "suffix", default=None, help="Format of the released file, for example csv or parquet.")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "memory", "duckdb", "spark"]),
+    type=click.Choice(engine_options()),
     default="auto",
     show_default=True,
     help="Where the data is processed; auto: memory if the file fits, otherwise DuckDB.",
 )
-@click.option("--memory", default="4GB", show_default=True, help="Memory limit of DuckDB or Spark.")
+@click.option("--memory", default="4GB", show_default=True, help="Memory limit of an engine, such as DuckDB.")
 @click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="Targets per attack.")
 @click.option("--unmet", is_flag=True, help="Write the release even if a model or a limit is not met.")
 @seed_option
@@ -36,7 +34,7 @@ def command(
     data: str | None,
     out: Path,
     suffix: str | None,
-    engine: EngineName,
+    engine: str,
     memory: str,
     tries: int,
     unmet: bool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit, urlunsplit
 
@@ -10,7 +11,7 @@ from sfumato.engines.engine import Engine
 from sfumato.errors import BadParameter, did_you_mean
 from sfumato.registry import registry
 
-__all__ = ["choose_engine", "is_address", "masking_engine", "without_password"]
+__all__ = ["choose_engine", "engine_options", "is_address", "masking_engine", "masking_engines", "without_password"]
 
 
 def is_address(source: Any) -> TypeGuard[str]:
@@ -44,14 +45,37 @@ def choose_engine(wanted: Engine | str | None, sources: Iterable[Any]) -> Engine
     return engine
 
 
+def masking_engines() -> tuple[str, ...]:
+    """Names of the engines that can mask files, from the source tree and from other distributions.
+
+    An engine of another distribution that cannot be imported is left out; it must not disable the others.
+    """
+    names: list[str] = []
+    for name in registry("engine").names():
+        with suppress(ImportError):
+            cls = registry("engine").get(name)
+            if issubclass(cls, Engine) and cls.writes:
+                names.append(name)
+    return tuple(names)
+
+
+def engine_options() -> tuple[str, ...]:
+    """Values of the option ``engine`` of ``protect``: by size, in memory, or by an engine that can mask files.
+
+    >>> engine_options()[:2]
+    ('auto', 'memory')
+    """
+    return ("auto", "memory", *masking_engines())
+
+
 def masking_engine(wanted: Engine | str, *, memory: str, threads: int | None = None) -> Engine:
     """The engine for masking out of core: the one given, or the one of that name within a memory limit."""
     if isinstance(wanted, Engine):
         return wanted
-    engines = registry("engine")
-    able = [cls.part_name() for cls in engines if issubclass(cls, Engine) and cls.writes]
-    if wanted not in able:
-        raise BadParameter(f"No engine for large files is called `{wanted}`.", fix=did_you_mean(wanted, able))
-    engine = engines.get(wanted).build({"memory": memory, **({"threads": threads} if threads is not None else {})})
+    names = masking_engines()
+    if wanted not in names:
+        raise BadParameter(f"No engine for large files is called `{wanted}`.", fix=did_you_mean(wanted, names))
+    parameters = {"memory": memory, **({"threads": threads} if threads is not None else {})}
+    engine = registry("engine").get(wanted).build(parameters)
     assert isinstance(engine, Engine)
     return engine

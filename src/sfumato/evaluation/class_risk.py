@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.attacks import Arm, Discloses, Outcome
+from sfumato.attacks import Arm, AttributeLinkage, Discloses, Linkage, Outcome
 from sfumato.data import scan
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import NotApplicable
+from sfumato.measures import ClassSizes, Prosecutor, Uniqueness
 from sfumato.measures.base import MeasureResult
 from sfumato.schema import Role, Schema
 
@@ -101,9 +102,9 @@ def class_measures(path: Path, schema: Schema) -> tuple[MeasureResult, ...]:
     quasi = [name for name in schema.names(Role.QUASI) if name in released]
     classes = count_file_classes(path, quasi) if quasi else FileClasses()
     values = {
-        "class-sizes": float(classes.smallest),
-        "uniqueness": classes.unique / max(classes.rows, 1),
-        "prosecutor": classes.count / max(classes.rows, 1),
+        ClassSizes.part_name(): float(classes.smallest),
+        Uniqueness.part_name(): classes.unique / max(classes.rows, 1),
+        Prosecutor.part_name(): classes.count / max(classes.rows, 1),
     }
     reason = "" if classes.rows else _EMPTY if quasi else "The release has no quasi-identifier column."
     return tuple(
@@ -113,13 +114,13 @@ def class_measures(path: Path, schema: Schema) -> tuple[MeasureResult, ...]:
 
 def _linkage(classes: FileClasses, quasi: tuple[str, ...], altered: frozenset[str] | None) -> Outcome | NotApplicable:
     if not quasi:
-        return _refused("linkage", Discloses.IDENTITY, "The release has no quasi-identifier column.")
+        return _refused(Linkage.part_name(), Discloses.IDENTITY, "The release has no quasi-identifier column.")
     if not classes.rows:
-        return _refused("linkage", Discloses.IDENTITY, _EMPTY)
+        return _refused(Linkage.part_name(), Discloses.IDENTITY, _EMPTY)
     if altered is None or altered & set(quasi):
-        return _refused("linkage", Discloses.IDENTITY, _needs_sample("quasi-identifiers"))
+        return _refused(Linkage.part_name(), Discloses.IDENTITY, _needs_sample("quasi-identifiers"))
     return Outcome(
-        attack="linkage",
+        attack=Linkage.part_name(),
         discloses=Discloses.IDENTITY,
         main=Arm(hits=classes.count, trials=classes.rows),
         baseline=Arm(hits=1, trials=classes.rows),
@@ -134,13 +135,14 @@ def _linkage(classes: FileClasses, quasi: tuple[str, ...], altered: frozenset[st
 def _attribute_linkage(
     path: Path, quasi: tuple[str, ...], secret: str, altered: frozenset[str] | None
 ) -> Outcome | NotApplicable:
+    name = AttributeLinkage.part_name()
     if altered is None or altered & {*quasi, secret}:
-        return _refused("attribute-linkage", Discloses.ATTRIBUTE, _needs_sample(f"`{secret}` or quasi-identifiers"))
+        return _refused(name, Discloses.ATTRIBUTE, _needs_sample(f"`{secret}` or quasi-identifiers"))
     counts = count_file_secret(path, quasi, secret)
     if not counts.rows:
-        return _refused("attribute-linkage", Discloses.ATTRIBUTE, f"Column `{secret}` has no value.")
+        return _refused(name, Discloses.ATTRIBUTE, f"Column `{secret}` has no value.")
     return Outcome(
-        attack="attribute-linkage",
+        attack=name,
         discloses=Discloses.ATTRIBUTE,
         main=Arm(hits=counts.common_in_class, trials=counts.rows),
         baseline=Arm(hits=counts.common, trials=counts.rows),
