@@ -13,6 +13,7 @@ from sfumato.engines.backends.duckdb import Duckdb
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Step
 from sfumato.masking.methods.generalize import Generalize
+from sfumato.masking.methods.microaggregate import Microaggregate
 from sfumato.masking.methods.noise import Noise
 from sfumato.masking.methods.rank_swap import RankSwap
 from sfumato.masking.methods.sample import Sample
@@ -134,3 +135,17 @@ def test_a_step_that_needs_more_than_the_limit_is_refused(tmp_path: Path, monkey
     assert "--memory" in str(refusal.value)
     assert not (tmp_path / "out.parquet").exists()
     assert not (tmp_path / "lineage.parquet").exists()
+
+
+@pytest.mark.parametrize("algorithm", ["mdav", "v-mdav"])
+def test_an_algorithm_of_quadratic_time_is_refused_above_its_limit_of_rows(
+    algorithm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.masking.methods.microaggregate._MOST_ROWS", 239)
+    step = Microaggregate(k=3, algorithm=algorithm, columns=("income", "rent"))
+    with pytest.raises(NotApplicable, match=rf"`{algorithm}` .* 240 rows \(at most 239\)") as refusal:
+        out_of_core(tmp_path, step)
+    assert "`algorithm: projection`" in refusal.value.fix
+    assert not (tmp_path / "out.parquet").exists()
+    assert_same(tmp_path, step.model_copy(update={"algorithm": "projection"}))
+    assert_same(tmp_path, step.model_copy(update={"strata": ("stratum",)}))

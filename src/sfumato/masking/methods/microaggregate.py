@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
-from sfumato.errors import BadParameter, TooFewRows
+from sfumato.errors import BadParameter, NotApplicable, TooFewRows
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._grouping import (
     NUMBER_LIKE,
@@ -25,9 +25,16 @@ from sfumato.masking.methods._masking import Masking, Rows, fitting, refuse_not_
 from sfumato.release import Change
 from sfumato.schema import Dataset, Kind, Role
 
+if TYPE_CHECKING:
+    from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
+
 __all__ = ["Microaggregate"]
 
 _UNIVARIATE = frozenset({"individual", "optimal"})
+_QUADRATIC = frozenset({"mdav", "v-mdav"})
+"""Algorithms whose time grows with the square of the rows."""
+_MOST_ROWS = 3_000_000
+"""Rows that these algorithms take on in a file larger than memory: about an hour of CPU time for ten columns."""
 
 
 class Microaggregate(Masking):
@@ -126,6 +133,16 @@ class Microaggregate(Masking):
             (self.model_copy(update={"groups": (), "columns": names, "k": k}), tuple(dict.fromkeys((*names, *beside))))
             for names, k in tasks
         )
+
+    def apply_stored(self, table: StoredTable, context: Context) -> StoredChange:
+        if self.algorithm in _QUADRATIC and not self.strata and table.rows > _MOST_ROWS:
+            raise NotApplicable(
+                f"microaggregate: `{self.algorithm}` takes time that grows with the square of the rows and can run "
+                f"for hours on {table.rows:,} rows (at most {_MOST_ROWS:,}).",
+                fix="Use `algorithm: projection`, or group within `strata`.",
+                step=self.part_name(),
+            )
+        return super().apply_stored(table, context)
 
     def apply(self, data: Dataset, context: Context) -> Change:
         frame, strata, tasks = data.table.frame, self.parts(data), self._tasks(data)
