@@ -1,7 +1,7 @@
-"""People sorted into atoms: those who lie in exactly the same answered queries are exchangeable.
+"""Atoms: groups of people who are in exactly the same answered queries and are therefore exchangeable.
 
-An auditor never looks at people one by one. Atom 0 holds everybody who is in no query yet; each query splits some
-atoms in two, which costs time in the size of the query and not of the table.
+Auditors work on atoms instead of single people. Atom 0 contains everybody who is in no query yet. Each query splits
+some atoms in two; this takes time proportional to the size of the query, not of the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerConstraint:
-    """One answer as the adversary sees it: so many of each group of values, over people they can name."""
+    """One answer as the adversary sees it: a count per group of values, over a known set of people."""
 
     counts: Ints
     """Per group, how often it was returned, counterfeits included."""
@@ -33,25 +33,25 @@ class AnswerConstraint:
 
     @property
     def fine(self) -> bool:
-        """Whether every value was told as itself."""
+        """Whether every value is its own group."""
         return bool(np.array_equal(self.groups, np.arange(len(self.counts))))
 
     @classmethod
     def plain(cls, counts: Ints, fakes: Sequence[int] = ()) -> AnswerConstraint:
-        """Every value as it is, with counterfeit values added."""
+        """An answer with exact values, plus counterfeit values."""
         total = counts + np.bincount(np.asarray(fakes, np.int64), minlength=len(counts))
         return cls(counts=total, groups=np.arange(len(counts)), slack=len(fakes) > 0)
 
     @classmethod
     def grouped(cls, counts: Ints, groups: Sequence[int]) -> AnswerConstraint:
-        """Values told only up to their group."""
+        """An answer that reveals only the group of each value."""
         mapping = np.asarray(groups, np.int64)
         return cls(counts=np.bincount(mapping, weights=counts).astype(np.int64), groups=mapping, slack=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtomSplit:
-    """What the partition would be after one more query."""
+    """The partition into atoms after one more query."""
 
     people: Ints
     truth: Ints
@@ -59,13 +59,13 @@ class AtomSplit:
     member: Flags
     """Queries by atoms; the new query is the last row."""
     parent: Ints
-    """Per atom, the atom it came out of."""
+    """Per atom, the atom it was split from."""
     moved: dict[int, int]
-    """Old atom to the new atom that takes its people inside the query."""
+    """Per split atom, the new atom with its people inside the query."""
 
 
 class Atoms:
-    """Everybody in the table, their secret values as codes, and the atoms that the answered queries make."""
+    """The people of a table, their secret values as codes, and the atoms of the answered queries."""
 
     def __init__(self, secrets: npt.ArrayLike, values: int) -> None:
         codes = np.asarray(secrets)
@@ -92,13 +92,13 @@ class Atoms:
         return np.flatnonzero(self._atom == atom)
 
     def select(self, people: npt.ArrayLike) -> Ints:
-        """Distinct row numbers from row numbers or a mask; what is outside the table is refused."""
-        given = np.asarray(people)
-        if given.dtype == np.bool_:
-            if given.shape != self._atom.shape:
+        """Distinct row numbers from row numbers or a mask. Rows outside the table raise an error."""
+        selection = np.asarray(people)
+        if selection.dtype == np.bool_:
+            if selection.shape != self._atom.shape:
                 raise BadParameter(f"a mask has one entry for each of the {self.people} people.")
-            return np.flatnonzero(given)
-        rows = np.unique(given.astype(np.int64)) if given.size else np.empty(0, np.int64)
+            return np.flatnonzero(selection)
+        rows = np.unique(selection.astype(np.int64)) if selection.size else np.empty(0, np.int64)
         if rows.size and (rows[0] < 0 or rows[-1] >= self.people):
             raise BadParameter(f"people are rows 0 to {self.people - 1}.")
         return rows
@@ -108,12 +108,12 @@ class Atoms:
         return np.bincount(self._secrets[people], minlength=self.values).astype(np.int64)
 
     def split(self, people: Ints) -> AtomSplit:
-        """The partition after a query about these people; nothing is changed yet."""
+        """The partition after a query about these people. The state does not change."""
         atoms, wide = self.atoms, self.values
         key = self._atom[people].astype(np.int64) * wide + self._secrets[people]
         inside = np.bincount(key, minlength=atoms * wide).reshape(atoms, wide).astype(np.int64)
         size, part = self.truth.sum(axis=1), inside.sum(axis=1)
-        # Atom 0 stays the unasked people even when none are left, so that its number never changes its meaning.
+        # Atom 0 stays the atom of people in no query, even when it is empty.
         broken = np.flatnonzero((part > 0) & ((part < size) | (np.arange(atoms) == 0)))
         whole = (part > 0) & (part == size)
         whole[0] = False
@@ -126,7 +126,7 @@ class Atoms:
         return AtomSplit(people=people, truth=truth, member=np.vstack([old, new]), parent=parent, moved=moved)
 
     def commit(self, split: AtomSplit) -> None:
-        """Make a split the state."""
+        """Apply a split."""
         target = np.arange(self.atoms, dtype=np.int32)
         for old, new in split.moved.items():
             target[old] = new

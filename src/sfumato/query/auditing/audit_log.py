@@ -1,9 +1,9 @@
-"""The auditor's memory on disk: every decision is written before its answer is given, in the ledger's own database.
+"""Audit log: every decision is stored in the ledger's database before its answer is given.
 
-A decision is made and written inside one exclusive transaction. A process that is killed before the commit has answered
-nothing and left nothing; one that is killed after it finds its decision again. Decisions depend on the queries, the
-data and the rules alone (searches are bounded by counted work, not by the clock), so a restarted auditor goes on
-exactly as one that was never stopped.
+A decision is made and stored inside one exclusive transaction. A process that is killed before the commit has answered
+nothing and stored nothing; after the commit, a new process finds the decision. Decisions depend on the queries, the
+data and the rules only (searches are bounded by deterministic work, not by the clock), so a restarted auditor continues
+exactly where it stopped.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _ALWAYS = {"k", "counterfeits", "simulatable", "allow", "effort"}
 
 
 class DurableAuditor:
-    """An auditor whose decisions outlive the process; several processes may share one database.
+    """An auditor with stored decisions; several processes may share one database.
 
-    ``dataset`` names the table in the database. The decisions of another table or under other rules are not mixed: the
-    table's fingerprint and the rules are part of each entry, and an entry that does not fit is an error.
+    ``dataset`` names the table in the database. Each entry contains the table's fingerprint and the rules; an entry
+    with another table or other rules is an error.
     """
 
     def __init__(self, auditor: Auditor, store: Store, *, dataset: str) -> None:
         self._auditor, self._store, self._dataset = auditor, store, dataset
-        seen = hashlib.sha256()
+        fingerprint = hashlib.sha256()
         for name in auditor.frame.columns:
-            seen.update(json.dumps([name, *map(str, auditor.frame.get_column(name).to_list())]).encode())
-        seen.update(auditor.beside.encode())
+            fingerprint.update(json.dumps([name, *map(str, auditor.frame.get_column(name).to_list())]).encode())
+        fingerprint.update(auditor.beside.encode())
         self._rules = json.dumps(
-            {**_recorded(auditor.rules), "secrets": auditor.secrets, "data": seen.hexdigest()}, sort_keys=True
+            {**_recorded(auditor.rules), "secrets": auditor.secrets, "data": fingerprint.hexdigest()}, sort_keys=True
         )
         self._stopped = False
         self._last = 0
@@ -46,27 +46,35 @@ class DurableAuditor:
             self._catch_up(transaction)
 
     def ask(self, query: str) -> Decision:
-        """Decide, write, commit; only then is there an answer."""
+        """Decide a query and store the decision before returning it."""
         if self._stopped:
             raise LedgerBroken(
                 "An earlier decision of this process was interrupted before it was written.",
                 fix="Open the audit again; it goes on from what is on disk.",
             )
-        # Until the commit the auditor in memory may be ahead of the disk; if it fails, this auditor must not go on.
+        # Until the commit the auditor in memory may be ahead of the database; if the commit fails, do not use it again.
         self._stopped = True
         with self._store.write() as transaction:
             self._catch_up(transaction)
-            made = self._auditor.ask(query)
+            decision = self._auditor.ask(query)
             number = transaction.query("SELECT coalesce(max(number), 0) FROM sfumato_audit")[0][0] + 1
-            body = [number, self._dataset, self._rules, query, made.verdict, json.dumps(made.fakes), self._previous]
+            body = [
+                number,
+                self._dataset,
+                self._rules,
+                query,
+                decision.verdict,
+                json.dumps(decision.fakes),
+                self._previous,
+            ]
             digest = _digest(body)
             transaction.query("INSERT INTO sfumato_audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *body, digest)
         self._last, self._previous = number, digest
         self._stopped = False
-        return made
+        return decision
 
     def _catch_up(self, transaction: Transaction) -> None:
-        """Take in what other processes, or this one before it died, have decided."""
+        """Replay the stored decisions of other processes and of earlier runs."""
         rows: list[tuple[Any, ...]] = transaction.query(
             "SELECT number, dataset, rules, question, verdict, fakes, previous, hash FROM sfumato_audit "
             "WHERE number > ? ORDER BY number",
@@ -95,5 +103,6 @@ def _digest(body: list[Any]) -> str:
 
 
 def _recorded(rules: AuditRules) -> dict[str, Any]:
-    """The rules as stored with each decision: the five of version 0.1 always, later ones where they are not default."""
+    """The rules stored with each decision: the five of version 0.1 always, later ones where they differ from the
+    default."""
     return {**rules.model_dump(exclude_defaults=True), **rules.model_dump(include=_ALWAYS)}

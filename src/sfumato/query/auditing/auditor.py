@@ -1,8 +1,8 @@
-"""The auditor at the desk: queries in SQL, each answered, repaired or refused, with a memory that survives.
+"""Auditor of SQL queries: each query is answered exactly, answered with counterfeits, or refused.
 
-Every secret column is audited by one family of queries: its values (and counts of them), its sums, or its extremes. A
-column that has been asked about in one family is closed to the others, because their answers together are not audited.
-Sums take values for real numbers without bounds; a column of 0 and 1 is not that, and its sums are audited as counts.
+Every secret column is audited by one family of queries: its values (and counts of them), its sums, or its extremes.
+Queries of another family are then refused for this column, because the families are not audited together. Sums treat
+values as unbounded real numbers; sums of a column of 0 and 1 are therefore audited as counts.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ __all__ = ["Auditor", "Decision"]
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What became of a query."""
+    """The decision about one query."""
 
     query: str
     verdict: str
     """"answered", "counterfeits" (answered with some) or "refused"."""
     reason: str
     people: int
-    """How many people the query is about."""
+    """Number of people selected by the query."""
     fakes: tuple[int, ...] = ()
     """Codes of the counterfeit values."""
     exposed: tuple[int, ...] = field(default=(), repr=False)
-    """Rows of those whom the plain answer would have exposed. For the owner's eyes only."""
+    """Rows of the people whom the exact answer would expose. Only the owner may see them."""
     answer: Any = field(default=None, repr=False)
-    """What the analyst gets: a list of values, a number, or None."""
+    """The answer for the analyst: a list of values, a number, or None."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For the owner: no value of the data."""
+        """The decision as plain data for the owner, without data values."""
         return {
             "question": self.query, "decision": self.verdict, "counterfeits": len(self.fakes), "people": self.people,
             "reason": self.reason, "exposed": [row + 1 for row in self.exposed],
@@ -55,10 +55,10 @@ class Decision:
 
 
 class Auditor:
-    """Answers queries about a table, exactly or not at all."""
+    """Decides and answers queries about the secret columns of a table."""
 
     beside: str = ""
-    """A fingerprint of what else decides who is asked about; a memory of decisions belongs to it as to the table."""
+    """Fingerprint of other data that selects people, such as public tables; stored with each decision."""
 
     def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules) -> None:
         from sfumato.engines.backends.duckdb.engine import Duckdb
@@ -80,37 +80,37 @@ class Auditor:
         self._sums: dict[str, SumAuditor] = {}
         self._extremes: dict[str, ExtremeAuditor] = {}
         self._totals: dict[str, list[float]] = {}
-        self._given: dict[tuple[Any, ...], Decision] = {}
+        self._decisions: dict[tuple[Any, ...], Decision] = {}
 
     def ask(self, query: str) -> Decision:
         """Decide one query and remember it."""
         try:
-            asked = self.read(query)
-            rows = self._people(asked.public)
-            return self._decide(query, asked, rows)
+            parsed = self.read(query)
+            rows = self._people(parsed.public)
+            return self._decide(query, parsed, rows)
         except QueryRefused as refusal:
             return Decision(query=query, verdict="refused", reason=str(refusal), people=0)
         except AnswerFailed:
             return Decision(query=query, verdict="refused", reason="The condition cannot be computed.", people=0)
 
     def read(self, query: str) -> AuditQuery:
-        """What a query asks for; refused from its text alone if that is outside the language."""
+        """Parse a query. Unsupported SQL is refused; the decision depends on the text only."""
         return parse_audit_query(query, columns=self.frame.columns, secrets=self.secrets)
 
     def _people(self, condition: str) -> Ints:
         secret = self._engine.run(f'SELECT "sfumato row" FROM asked WHERE {condition} ORDER BY 1')
         return np.array([row[0] for row in secret.open(Permit("auditing"))], np.int64)
 
-    def _decide(self, query: str, asked: AuditQuery, rows: Ints) -> Decision:
-        column = asked.column or asked.secret_column
+    def _decide(self, query: str, parsed: AuditQuery, rows: Ints) -> Decision:
+        column = parsed.column or parsed.secret_column
         if column not in self.secrets:
             return Decision(
                 query=query, verdict="answered", reason="asks for nothing secret", people=len(rows),
-                answer=len(rows) if asked.kind == "count" else None,
+                answer=len(rows) if parsed.kind == "count" else None,
             )  # fmt: skip
-        key = (asked.kind, column, asked.secret, rows.tobytes())
-        if key in self._given:
-            return self._given[key]
+        key = (parsed.kind, column, parsed.secret, rows.tobytes())
+        if key in self._decisions:
+            return self._decisions[key]
         families = {
             "values": "values",
             "count": "values",
@@ -119,7 +119,7 @@ class Auditor:
             "max": "extremes",
             "min": "extremes",
         }
-        family = families[asked.kind]
+        family = families[parsed.kind]
         if family != "values" and not len(rows):
             raise QueryRefused("The condition selects no rows.")
         if family != "values" and self._yes_or_no(column):
@@ -131,41 +131,41 @@ class Auditor:
             raise QueryRefused(
                 f"`{column}` was queried by {self._family[column]}; other kinds are not audited together with it."
             )
-        made = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
-            query, asked, column, rows
+        decision = {"values": self._ask_values, "sums": self._ask_sum, "extremes": self._ask_extreme}[family](
+            query, parsed, column, rows
         )
-        self._given[key] = made
-        if made.verdict != "refused":
+        self._decisions[key] = decision
+        if decision.verdict != "refused":
             self._family[column] = family
-        return made
+        return decision
 
-    def _ask_values(self, query: str, asked: AuditQuery, column: str, rows: Ints) -> Decision:
+    def _ask_values(self, query: str, parsed: AuditQuery, column: str, rows: Ints) -> Decision:
         auditor = self._values.get(column) or self._open_values(column)
         labels, rules = self._labels[column], self.rules
-        groups = self._groups(asked, column)
+        groups = self._groups(parsed, column)
         assessment = auditor.judge(rows, groups=groups)
         safe, public, delta2 = assessment.safe, self._public.get(column), self._delta2.get(column)
         reason = f"everyone keeps {rules.k} values"
-        # In both cases the assessment above is for the owner's list only; the decision does not depend on it.
+        # With these auditors the assessment above only tells the owner who is exposed; the decision does not use it.
         if public is not None:
             decide = public.every_answer if rules.every_answer else public.allows
             safe = groups is None and decide(rows)
             reason = f"{'all' if rules.every_answer else 'most'} possible answers keep the rule"
         elif delta2 is not None:
-            if asked.kind != "values":
+            if parsed.kind != "values":
                 raise QueryRefused("The delta2 auditor decides lists of values.", fix=f"Use SELECT {column}.")
             safe = delta2.safe(rows.tolist(), rules.k)
         exposed = assessment.exposed
         if not assessment.safe and assessment.certain:
             exposed = auditor.judge(rows, groups=groups, full=True).exposed
-        listed = asked.kind == "values"
+        listed = parsed.kind == "values"
         if not safe and public is None and listed and rules.counterfeits and assessment.certain:
             repair = counterfeits(auditor, rows, most=rules.counterfeits)
             if repair is not None:
                 auditor.accept(repair.assessment)
                 return Decision(
                     query=query, verdict="counterfeits", reason=reason, people=len(rows), fakes=repair.fakes,
-                    exposed=tuple(exposed.tolist()), answer=_told(labels, repair.assessment.answer.counts),
+                    exposed=tuple(exposed.tolist()), answer=_multiset(labels, repair.assessment.answer.counts),
                 )  # fmt: skip
         if not safe:
             reason = f"somebody would keep fewer than {rules.k} values"
@@ -185,9 +185,9 @@ class Auditor:
         if delta2 is not None:
             delta2.accept(rows.tolist())
         counts = assessment.answer.counts
-        answer: Any = _told(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
-        if asked.kind in ("sum", "avg"):
-            answer = int(counts[1]) if asked.kind == "sum" else int(counts[1]) / len(rows)
+        answer: Any = _multiset(labels, counts) if groups is None else int(counts[1]) if len(counts) > 1 else 0
+        if parsed.kind in ("sum", "avg"):
+            answer = int(counts[1]) if parsed.kind == "sum" else int(counts[1]) / len(rows)
         return Decision(
             query=query, verdict="answered", reason=reason, people=len(rows), answer=answer,
             exposed=tuple(exposed.tolist()) if public is not None else (),
@@ -215,16 +215,16 @@ class Auditor:
         numbers = series.dtype.is_numeric() and not series.null_count()
         return numbers and bool(((series == 0) | (series == 1)).all())
 
-    def _groups(self, asked: AuditQuery, column: str) -> list[int] | None:
-        """For a count with a condition on the secret column: which of its values meet it."""
-        if asked.kind != "count":
+    def _groups(self, parsed: AuditQuery, column: str) -> list[int] | None:
+        """For a count with a condition on the secret column: 1 for each value that meets it, otherwise 0."""
+        if parsed.kind != "count":
             return None
-        hits = self._people(asked.secret or "TRUE")
+        hits = self._people(parsed.secret or "TRUE")
         series = self.frame.get_column(column)
         met = set(series.gather(hits.tolist()).to_list())
         return [int(label in met) for label in self._labels[column]]
 
-    def _ask_sum(self, query: str, asked: AuditQuery, column: str, rows: Ints) -> Decision:
+    def _ask_sum(self, query: str, parsed: AuditQuery, column: str, rows: Ints) -> Decision:
         numbers = self._numbers(column, rows)
         auditor = self._sums.setdefault(column, SumAuditor(self.frame.height))
         safe, exposed, state = auditor.judge(rows)
@@ -234,9 +234,9 @@ class Auditor:
                 people=len(rows), exposed=tuple(exposed.tolist()),
             )  # fmt: skip
         total = numbers.sum()
-        ends, told = self.bounds(column), self._totals.setdefault(column, [])
+        ends, totals = self.bounds(column), self._totals.setdefault(column, [])
         if ends is not None and not self.rules.simulatable:
-            known = pinned(state[0], [*told, float(total)], low=ends[0], high=ends[1])
+            known = pinned(state[0], [*totals, float(total)], low=ends[0], high=ends[1])
             if len(known):
                 return Decision(
                     query=query, verdict="refused", people=len(rows),
@@ -244,26 +244,28 @@ class Auditor:
                     exposed=tuple(auditor.persons(state[0], known).tolist()),
                 )  # fmt: skip
         auditor.accept(state)
-        told.append(float(total))
-        answer = total if asked.kind == "sum" else total / len(rows)
+        totals.append(float(total))
+        answer = total if parsed.kind == "sum" else total / len(rows)
         return Decision(query=query, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=answer)
 
-    def _ask_extreme(self, query: str, asked: AuditQuery, column: str, rows: Ints) -> Decision:
+    def _ask_extreme(self, query: str, parsed: AuditQuery, column: str, rows: Ints) -> Decision:
         numbers = self._numbers(column, rows)
         auditor = self._extremes.get(column) or self._open_extremes(column)
-        kind: Any = asked.kind
+        kind: Any = parsed.kind
         people = tuple(rows.tolist())
-        told = ExtremeAnswer(kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min()))
-        exposed = auditor.exposed(told)
+        extreme = ExtremeAnswer(
+            kind=kind, people=people, value=float(numbers.max() if kind == "max" else numbers.min())
+        )
+        exposed = auditor.exposed(extreme)
         safe = auditor.simulatable(kind, people) if self.rules.simulatable else exposed is not None and not len(exposed)
         if not safe:
             return Decision(
                 query=query, verdict="refused", reason="it would fix somebody's value", people=len(rows),
                 exposed=tuple(exposed.tolist()) if exposed is not None else (),
             )  # fmt: skip
-        auditor.accept(told)
+        auditor.accept(extreme)
         return Decision(
-            query=query, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=told.value
+            query=query, verdict="answered", reason="fixes nobody's value", people=len(rows), answer=extreme.value
         )
 
     def _open_extremes(self, column: str) -> ExtremeAuditor:
@@ -273,7 +275,7 @@ class Auditor:
         return self._extremes[column]
 
     def bounds(self, column: str) -> tuple[float, float] | None:
-        """Between which values everybody knows a secret number to lie, where that is declared."""
+        """Publicly known bounds of a secret column, if declared."""
         return None
 
     def _numbers(self, column: str, rows: Ints) -> Any:
@@ -283,6 +285,6 @@ class Auditor:
         return series.to_numpy()[rows]
 
 
-def _told(labels: Sequence[Any], counts: Ints) -> list[Any]:
-    """The multiset in the order of the values, which says nothing about who has which."""
+def _multiset(labels: Sequence[Any], counts: Ints) -> list[Any]:
+    """The multiset of values, sorted, so that the order does not reveal who has which value."""
     return [label for label, count in zip(labels, counts.tolist(), strict=True) for _ in range(count)]

@@ -1,12 +1,12 @@
-"""Δ2-matchings: the polynomial approximation, of worlds in which each answer differs from the truth by a swap.
+"""Δ2-matchings: a polynomial approximation of k-assign auditing, limited to one swap of values per answer.
 
-A matching is the set of people whose value differs from their true one. A new query is met case by case: a matching
-that changes nobody in it stays; one that changes two people who exchange their values stays; one that changes a single
-person is extended by every partner in the query who holds the value taken (or by a counterfeit of that value); all
-others are deleted. A partner whom earlier queries touch brings a stored matching of their own along.
+A matching is the set of people whose value differs from their true one. For a new query there are four cases. A
+matching that changes nobody in the query is kept. One that changes two people of the query is kept if they exchange
+their values. One that changes a single person is extended by every partner in the query who has the value taken, or by
+a counterfeit of that value. All others are deleted. A partner who is in earlier queries brings a stored matching along.
 
-Every matching that is kept is a world that agrees with all answers, so a value it shows is truly possible: this auditor
-may refuse needlessly, and never says yes where the exact one says no.
+Every matching is an assignment that agrees with all answers, so the values in it are possible. The auditor may refuse
+more than necessary, but never answers a query that the exact auditor refuses.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ Matching = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Question:
+class _AnsweredQuery:
     people: frozenset[int]
     fakes: Mapping[int, int]
 
 
 class Delta2Auditor:
-    """k-assign anonymity by Δ2-matchings. For tables of hundreds of people; ``most`` bounds what is stored.
+    """k-assign auditor by Δ2-matchings, for tables of hundreds of people.
 
-    Matchings beyond ``most`` for one pair of person and value are not kept, which can only make it refuse more.
+    At most ``most`` matchings are stored per pair of person and value. A smaller number can only cause more refusals.
     """
 
     def __init__(self, secrets: npt.ArrayLike, *, values: int, most: int = 200) -> None:
         self.secrets = np.asarray(secrets).tolist()
         self.values = values
         self.most = most
-        self._questions: list[_Question] = []
+        self._queries: list[_AnsweredQuery] = []
         self._touched: set[int] = set()
         self._matchings: set[Matching] = set()
 
     def after(self, people: Sequence[int], fakes: Sequence[int] = ()) -> set[Matching]:
-        """The matchings that one more answer would leave; nothing is changed."""
-        query = _Question(people=frozenset(people), fakes=Counter(fakes))
+        """The matchings after one more answer. The state does not change."""
+        query = _AnsweredQuery(people=frozenset(people), fakes=Counter(fakes))
         by_pair: dict[tuple[int, int], list[Matching]] = defaultdict(list)
         for matching in self._matchings:
             for pair in matching:
@@ -69,30 +69,30 @@ class Delta2Auditor:
         return self._trim(kept)
 
     def accept(self, people: Sequence[int], fakes: Sequence[int] = ()) -> None:
-        """Take the answer as given."""
+        """Record an answer that was given."""
         self._matchings = self.after(people, fakes)
-        self._questions.append(_Question(people=frozenset(people), fakes=Counter(fakes)))
+        self._queries.append(_AnsweredQuery(people=frozenset(people), fakes=Counter(fakes)))
         self._touched.update(people)
 
     def table(self, matchings: set[Matching] | None = None, people: Sequence[int] = ()) -> npt.NDArray[np.bool_]:
-        """People by values: what the matchings show to be possible; untouched people may have any value."""
-        shown = np.ones((len(self.secrets), self.values), np.bool_)
+        """People by values: the values that the matchings prove possible. People in no query may have any value."""
+        possible = np.ones((len(self.secrets), self.values), np.bool_)
         touched = sorted(self._touched | set(people))
-        shown[touched] = False
-        shown[touched, [self.secrets[person] for person in touched]] = True
+        possible[touched] = False
+        possible[touched, [self.secrets[person] for person in touched]] = True
         for matching in self._matchings if matchings is None else matchings:
             for person, value in matching:
-                shown[person, value] = True
-        return shown
+                possible[person, value] = True
+        return possible
 
     def safe(self, people: Sequence[int], k: int, fakes: Sequence[int] = ()) -> bool:
-        """Whether everyone would surely keep k values after this answer."""
+        """Whether the matchings prove that everyone keeps k values after this answer."""
         return bool((self.table(self.after(people, fakes), people).sum(axis=1) >= k).all())
 
     def _meet(
         self,
         matching: Matching,
-        query: _Question,
+        query: _AnsweredQuery,
         holders: Mapping[int, Sequence[int]],
         by_pair: Mapping[tuple[int, int], Sequence[Matching]],
     ) -> list[Matching]:
@@ -107,23 +107,23 @@ class Delta2Auditor:
             return []
         person, value = inside[0]
         gone = self.secrets[person]
-        made = [matching] if query.fakes.get(value) else []
+        extended = [matching] if query.fakes.get(value) else []
         for partner in holders.get(value, ()):
             if partner in changed:
                 continue
             if partner not in self._touched:
-                made.append(matching | {(partner, gone)})
+                extended.append(matching | {(partner, gone)})
                 continue
             for other in by_pair.get((partner, gone), ()):
                 joined = matching | other
                 apart = not changed & {p for p, _ in other}
                 alone = sum(p in query.people for p, _ in other) == 1
-                if apart and alone and all(self._agrees(joined, old) for old in self._questions):
-                    made.append(joined)
-        return made
+                if apart and alone and all(self._agrees(joined, old) for old in self._queries):
+                    extended.append(joined)
+        return extended
 
-    def _agrees(self, matching: Matching, query: _Question) -> bool:
-        """Whether an earlier answer differs by one swap at most."""
+    def _agrees(self, matching: Matching, query: _AnsweredQuery) -> bool:
+        """Whether an earlier answer differs by at most one swap."""
         inside = [(person, value) for person, value in matching if person in query.people]
         if len(inside) > 2:
             return False
@@ -134,7 +134,7 @@ class Delta2Auditor:
         return all(count <= query.fakes.get(value, 0) for value, count in change.items())
 
     def _trim(self, matchings: set[Matching]) -> set[Matching]:
-        """Short matchings first, so many for each pair."""
+        """Keep at most ``most`` matchings per pair, the shortest first."""
         count: Counter[tuple[int, int]] = Counter()
         kept = set()
         for matching in sorted(matchings, key=lambda m: (len(m), sorted(m))):

@@ -1,9 +1,8 @@
-"""The shortest ways to another solution: four atoms exchange two values and no answer notices.
+"""Rectangle moves: the shortest ways to another solution, where four atoms exchange two values.
 
 If the queries of atoms a and d together are those of b and c together (each counted as often), one person in a and
-one in d may take value s for value v while one in b and one in c take v for s: every query keeps its counts. People
-in no query count as an atom that can take part with any value. Such rectangles are found by hashing and then
-checked.
+one in d may take value s for value v while one in b and one in c take v for s: every query keeps its counts. People in
+no query count as an atom that can take part with any value. Rectangles are found by hashing and then checked.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from sfumato.query.auditing.possibilities import Possibilities
 __all__ = ["rectangle_moves"]
 
 _CHUNKS = ((24, 400), (256, None), (2048, None))
-"""How many atoms are tried as b and as d, nearest first; further ones only if these do not suffice."""
+"""Numbers of atoms tried as b and as d, nearest first; later entries are used only if earlier ones do not suffice."""
 
 
 class _Atoms:
-    """The queries of each atom, the atom of no query last, with a hash that adds up as they do."""
+    """The queries of each atom, with an additive hash. The last atom is that of people in no query."""
 
     def __init__(self, member: Flags) -> None:
         self.count = member.shape[1] + 1
@@ -33,13 +32,13 @@ class _Atoms:
         self.ranked = self.mark[self.order]
 
     def near(self, atom: int) -> Ints:
-        """The other atoms, those that differ in the fewest queries first."""
+        """The other atoms, sorted by the number of queries in which they differ."""
         apart = (self.columns != self.columns[atom]).sum(axis=1)
         return np.argsort(apart, kind="stable")[1:]
 
     def corners(self, atom: int, others: Ints, partners: Ints) -> Ints:
         """All (b, c, d), b among ``others``, d among ``partners``: queries of ``atom`` + d = queries of b + c."""
-        # In the order of their hashes, so that the look-ups below walk through the table instead of jumping about.
+        # Sorted by hash, so that the look-ups below access the table in order.
         ordered = partners[np.argsort(self.mark[partners])]
         b, d = np.repeat(others, len(ordered)), np.tile(ordered, len(others))
         target = self.mark[atom] + self.mark[d] - self.mark[b]
@@ -54,35 +53,35 @@ class _Atoms:
         return np.stack([b[true], c[true], d[true]], axis=1)
 
 
-def rectangle_moves(system: CountSystem, found: Possibilities, wanted: Flags, need: int | None) -> None:
-    """Prove wanted pairs by rectangles; what they do not prove stays open."""
+def rectangle_moves(system: CountSystem, possible: Possibilities, targets: Flags, need: int | None) -> None:
+    """Prove target pairs possible by rectangle moves. Other pairs stay open."""
     wide = system.known.shape[1]
     # People in no query may have any value; a rectangle takes two of them at most.
     stock = np.vstack([system.known, np.full((1, wide), 2, np.int64)])
     atoms = _Atoms(system.member)
-    for atom in np.flatnonzero(wanted.any(axis=1)):
+    for atom in np.flatnonzero(targets.any(axis=1)):
         near, tried = atoms.near(int(atom)), 0
         for chunk, reach in _CHUNKS:
-            open_ = np.flatnonzero(wanted[atom] & ~found.yes[atom])
-            if not len(open_) or (need is not None and found.yes[atom].sum() >= need) or tried >= len(near):
+            open_ = np.flatnonzero(targets[atom] & ~possible.yes[atom])
+            if not len(open_) or (need is not None and possible.yes[atom].sum() >= need) or tried >= len(near):
                 break
             corners = atoms.corners(int(atom), near[tried:chunk], near[:reach])
             tried = chunk if reach is None or reach >= len(near) else 0
             for value in open_:
-                _prove(system, found, stock, int(atom), int(value), corners)
+                _prove(system, possible, stock, int(atom), int(value), corners)
 
 
-def _prove(system: CountSystem, found: Possibilities, stock: Ints, atom: int, value: int, corners: Ints) -> None:
-    if found.yes[atom, value] or not len(corners):
+def _prove(system: CountSystem, possible: Possibilities, stock: Ints, atom: int, value: int, corners: Ints) -> None:
+    if possible.yes[atom, value] or not len(corners):
         return
     b, c, d = corners.T
     gives = np.minimum(stock[b, value], stock[c, value]) >= 1 + (b == c)
-    for held in np.flatnonzero(system.known[atom]):
-        fit = np.flatnonzero(gives & (stock[d, held] >= 1))
+    for current in np.flatnonzero(system.known[atom]):
+        fit = np.flatnonzero(gives & (stock[d, current] >= 1))
         if len(fit):
             x = stock.copy()
             for place, sign in ((atom, 1), (d[fit[0]], 1), (b[fit[0]], -1), (c[fit[0]], -1)):
                 x[place, value] += sign
-                x[place, held] -= sign
-            found.learn(x[:-1])
+                x[place, current] -= sign
+            possible.learn(x[:-1])
             return

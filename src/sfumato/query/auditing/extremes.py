@@ -1,9 +1,9 @@
-"""Classical auditing of largest and smallest values, exactly, with equal values allowed.
+"""Auditing of MAX and MIN: exact decisions, with equal values allowed.
 
-After "the largest of these is m" everyone asked about has at most m and somebody has exactly m. A person's value is
-known iff it is the same in every world that agrees with all answers. Worlds differ in who attains each answer, so
-that is decided by search over these choices (it is NP-complete with both kinds of query); with only one kind a
-query tells on the single person who can attain it.
+After the answer "the maximum is m", everyone in the query has at most m and somebody has exactly m. A person's value is
+determined iff it is the same in every assignment that agrees with all answers. Assignments differ in who attains each
+answer, which is decided by search; with both kinds of query this is NP-complete. With one kind only, a query exposes a
+person iff nobody else can attain its answer.
 
 Reference: Chin (1986), Security problems on inference control for SUM, MAX, and MIN queries, doi:10.1145/5925.5928;
 Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.1065183
@@ -34,15 +34,14 @@ class ExtremeAnswer:
 
 
 class ExtremeAuditor:
-    """Refuses a largest or smallest value that would fix somebody's value, among values within the known bounds."""
+    """Refuses a MAX or MIN that would determine somebody's value; all values lie within the known bounds."""
 
     def __init__(self, people: int, *, low: float = -np.inf, high: float = np.inf) -> None:
         self.people, self.low, self.high = people, low, high
         self.answers: list[ExtremeAnswer] = []
 
     def exposed(self, *more: ExtremeAnswer) -> Ints | None:
-        """Rows of the people whose value is fixed by the answers so far and these; None if no world agrees with
-        them."""
+        """Rows of the people whose value these and the earlier answers determine; None if the answers contradict."""
         answers = [*self.answers, *more]
         low, high = np.full(self.people, self.low), np.full(self.people, self.high)
         for answer in answers:
@@ -65,29 +64,29 @@ class ExtremeAuditor:
         return _pinned_both(answers, attain, low, high)
 
     def safe(self, answer: ExtremeAnswer) -> bool:
-        """Whether telling this fixes nobody. It looks at the answer: a refusal tells something."""
-        found = self.exposed(answer)
-        return found is not None and len(found) == 0
+        """Whether the answer exposes nobody. The decision depends on the answer, so a refusal reveals something."""
+        exposed = self.exposed(answer)
+        return exposed is not None and len(exposed) == 0
 
     def simulatable(self, kind: Literal["max", "min"], people: tuple[int, ...]) -> bool:
-        """Whether no answer that agrees with the earlier ones would fix anybody, decided without the true answer.
+        """Whether no answer that agrees with the earlier ones would expose anybody, decided without the true answer.
 
-        Only where the answer lies among the earlier ones matters, so one candidate of each gap is enough.
+        Only the position among the earlier answers matters, so one candidate per gap is enough.
         """
-        told = sorted({answer.value for answer in self.answers})
-        if not told:
+        values = sorted({answer.value for answer in self.answers})
+        if not values:
             candidates = [0.0]
         else:
-            between = [(a + b) / 2 for a, b in pairwise(told)]
-            candidates = [told[0] - 1, *told, *between, told[-1] + 1]
+            between = [(a + b) / 2 for a, b in pairwise(values)]
+            candidates = [values[0] - 1, *values, *between, values[-1] + 1]
         for value in candidates:
-            found = self.exposed(ExtremeAnswer(kind=kind, people=people, value=value))
-            if found is not None and len(found):
+            exposed = self.exposed(ExtremeAnswer(kind=kind, people=people, value=value))
+            if exposed is not None and len(exposed):
                 return False
         return True
 
     def accept(self, answer: ExtremeAnswer) -> None:
-        """Take the answer as told."""
+        """Record an answer that was given."""
         self.answers.append(answer)
 
 
@@ -101,7 +100,7 @@ def _attainers(answer: ExtremeAnswer, low: npt.NDArray[np.float64], high: npt.ND
 def _pinned_both(
     answers: list[ExtremeAnswer], attain: list[Ints], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
 ) -> Ints | None:
-    """Each person sits at the top, at the bottom or in between; every answer needs somebody who attains it."""
+    """Exposed rows with both MAX and MIN. Each person is at the upper bound, at the lower bound or in between."""
     try:
         from ortools.sat.python import cp_model
     except ImportError:
@@ -127,7 +126,7 @@ def _pinned_both(
         if low[i] == high[i]:
             fixed.append(i)
             continue
-        # Known iff always at the top or always at the bottom: not being there must be impossible.
+        # Determined iff always at the upper or always at the lower bound.
         for variable in (top[i], bottom[i]):
             other = model.clone()
             other.add(other.get_bool_var_from_proto_index(variable.index) == 0)

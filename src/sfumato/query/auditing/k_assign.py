@@ -1,9 +1,8 @@
-"""k-assign anonymity: after all answers together, every person still has at least k possible secret values.
+"""k-assign anonymity: after all answers together, every person has at least k possible secret values.
 
-The adversary knows who is in each query's result and sees the multiset of secret values returned. A value is
-possible for a person if *one* assignment of values to people agrees with *all* answers at once; looking at each
-answer alone would allow combinations that no assignment has. People whom no query has touched are not constrained
-at all.
+The adversary knows who is in each query's result and sees the multiset of secret values returned. A value is possible
+for a person if one assignment of values to people agrees with all answers at once. Checking each answer alone would
+allow combinations that no assignment has. People in no query are not constrained.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ __all__ = ["Assessment", "AssignAuditor"]
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """What one more answer would do. For the owner's eyes only: it depends on the true answer."""
+    """The effect of one more answer. It depends on the true answer, so only the owner may see it."""
 
     safe: bool
     certain: bool
-    """False when the effort ran out: then it is not safe to say yes, and the answer is no."""
+    """False if the effort ran out; the query is then not safe."""
     worst: int
-    """The fewest values that a person is certain to keep."""
+    """The smallest number of values that a person provably keeps."""
     exposed: Ints
-    """Rows of people who would surely keep fewer than k values (all of them with ``full``); where the effort ran out,
-    of those for whom k values could not be proved."""
+    """Rows of people who would keep fewer than k values (all of them with ``full``). If the effort ran out, rows of
+    people for whom k values could not be proved."""
     how: str
     split: AtomSplit = field(repr=False)
     answer: AnswerConstraint = field(repr=False)
     rows: Flags = field(repr=False)
     atoms: Flags = field(repr=False)
-    found: Possibilities = field(repr=False)
+    possible: Possibilities = field(repr=False)
 
 
 class AssignAuditor:
-    """Decides query after query, exactly, whether the true answer may be given.
+    """Decides exactly whether the true answer to each query may be given.
 
-    ``secrets`` are codes 0..values-1, one per person. ``effort`` bounds the search of one decision in the solver's own
-    deterministic seconds; a decision that it cannot finish is a no.
+    ``secrets`` are codes 0..values-1, one per person. ``effort`` bounds the search of one decision in the solver's
+    deterministic seconds; if it runs out, the query is refused.
     """
 
     def __init__(self, secrets: npt.ArrayLike, *, values: int, k: int, effort: float = 30.0) -> None:
@@ -70,9 +69,9 @@ class AssignAuditor:
         groups: Sequence[int] | None = None,
         full: bool = False,
     ) -> Assessment:
-        """What answering about these people would leave; ``full`` settles every pair, not only what k needs.
+        """Assess an answer about these people; with ``full``, decide every pair instead of only those that k needs.
 
-        ``fakes`` are counterfeit values added to the answer; ``groups`` maps each value to the coarser one told.
+        ``fakes`` are counterfeit values added to the answer; ``groups`` maps each value to its group in the answer.
         """
         if fakes and groups is not None:
             raise BadParameter("an answer has counterfeits or coarser values, not both.")
@@ -89,43 +88,43 @@ class AssignAuditor:
             sizes=split.truth[atoms].sum(axis=1),
             known=split.truth[atoms],
         )
-        made = (_extend(old, split, answer, atoms) for old in self._witnesses)
-        examples = (x for x in made if x is not None)
-        found = search(
+        extended = (_extend(old, split, answer, atoms) for old in self._witnesses)
+        examples = (x for x in extended if x is not None)
+        possible = search(
             system, need=None if full else self.k, effort=self.effort,
             impossible=self._no[split.parent[atoms]], examples=examples,
         )  # fmt: skip
-        sure = found.yes.sum(axis=1)
-        doomed = (~found.no).sum(axis=1) < self.k
+        sure = possible.yes.sum(axis=1)
+        doomed = (~possible.no).sum(axis=1) < self.k
         few = doomed if doomed.any() else sure < self.k
         safe = not few.any()
         certain = safe or bool(doomed.any())
         worst = int(sure.min()) if len(sure) else self.partition.values
         exposed = _people(self.partition, split, np.flatnonzero(atoms)[few])
         return Assessment(
-            safe=safe, certain=certain, worst=worst, exposed=exposed, how=found.how, split=split, answer=answer,
-            rows=near, atoms=atoms, found=found,
+            safe=safe, certain=certain, worst=worst, exposed=exposed, how=possible.how, split=split, answer=answer,
+            rows=near, atoms=atoms, possible=possible,
         )  # fmt: skip
 
     def accept(self, assessment: Assessment) -> None:
-        """Take the answer as given. A judgement is good for the state it was made in only."""
+        """Record the assessed answer as given. The assessment must belong to the current state."""
         split, atoms = assessment.split, assessment.atoms
         if len(split.member) != len(self.answers) + 1:
             raise BadParameter("this assessment is out of date; judge again.")
         yes, no = self._yes[split.parent].copy(), self._no[split.parent].copy()
-        yes[atoms], no[atoms] = assessment.found.yes, assessment.found.no
-        self._witnesses = _whole(assessment, split)
+        yes[atoms], no[atoms] = assessment.possible.yes, assessment.possible.no
+        self._witnesses = _full_solutions(assessment, split)
         self.partition.commit(split)
         self.answers.append(assessment.answer)
         self._yes, self._no = yes, no
 
     def possible(self) -> Flags:
-        """People by values: what is possible for each, exactly. Untouched people may have any value."""
+        """People by values: the exact possible values of each person. People in no query may have any value."""
         table = np.ones((self.partition.atoms, self.partition.values), np.bool_)
-        open_ = np.ones(len(self.answers), np.bool_)
-        while open_.any():
-            start = np.zeros_like(open_)
-            start[np.argmax(open_)] = True
+        pending = np.ones(len(self.answers), np.bool_)
+        while pending.any():
+            start = np.zeros_like(pending)
+            start[np.argmax(pending)] = True
             near, atoms = connected(self.partition.member, start)
             near |= start
             system = CountSystem(
@@ -134,14 +133,14 @@ class AssignAuditor:
                 sizes=self.partition.truth[atoms].sum(axis=1),
                 known=self.partition.truth[atoms],
             )
-            found = search(system, need=None, effort=self.effort, impossible=self._no[atoms])
-            table[atoms] = found.yes
-            open_ &= ~near
+            possible = search(system, need=None, effort=self.effort, impossible=self._no[atoms])
+            table[atoms] = possible.yes
+            pending &= ~near
         return table[self.partition._atom]
 
 
 def _people(partition: Atoms, split: AtomSplit, atoms: Ints) -> Ints:
-    """Rows of the people who would be in these atoms."""
+    """Rows of the people in these atoms after the split."""
     if not len(atoms):
         return np.empty(0, np.int64)
     inside = np.zeros(partition.people, np.bool_)
@@ -159,10 +158,10 @@ def _people(partition: Atoms, split: AtomSplit, atoms: Ints) -> Ints:
 
 
 def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags) -> Ints | None:
-    """An earlier solution divided between inside and outside of the new query, by a flow; None if it cannot be.
+    """Extend an earlier solution to the new query by a maximum flow; None if that is impossible.
 
-    The columns of each atom's old numbers are split so that the inside part has the right size and all inside parts
-    together give the new answer: a transportation problem.
+    Each atom's counts are divided between inside and outside of the query, so that the inside parts have the right
+    sizes and together give the new answer. This is a transportation problem.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import maximum_flow
@@ -198,11 +197,11 @@ def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags)
     return x[atoms]
 
 
-def _whole(assessment: Assessment, split: AtomSplit, keep: int = 12) -> list[Ints]:
-    """The solutions worth keeping, over all atoms: those of this decision, the true numbers elsewhere."""
-    made = []
-    for x in assessment.found.witnesses[-keep:]:
+def _full_solutions(assessment: Assessment, split: AtomSplit, keep: int = 12) -> list[Ints]:
+    """The last solutions of this decision, over all atoms, with the true counts in the other atoms."""
+    solutions = []
+    for x in assessment.possible.witnesses[-keep:]:
         full = split.truth.copy()
         full[assessment.atoms] = x
-        made.append(full)
-    return made
+        solutions.append(full)
+    return solutions

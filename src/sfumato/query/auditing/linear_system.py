@@ -1,4 +1,4 @@
-"""What the answers say together: whole numbers x[atom, value] with given sums, and the tests that need no search.
+"""Linear system of the answers: integers x[atom, value] with known sums, and tests that need no search.
 
 x[atom, value] is how many people of the atom have the value. Each atom's numbers sum to its size; for each answered
 query and each group of values, the numbers of its atoms sum to the count returned (or to no more, where counterfeits
@@ -20,7 +20,7 @@ __all__ = ["CountSystem", "closed", "connected", "upper_bounds"]
 
 @dataclass(frozen=True, kw_only=True)
 class CountSystem:
-    """Atoms of one connected set of queries, the answers, and one solution that is known (the true one)."""
+    """Atoms of a connected set of queries, the answers, and one known solution (the true one)."""
 
     member: Flags
     """Queries by atoms."""
@@ -30,21 +30,21 @@ class CountSystem:
     """Atoms by values: a solution, by construction consistent with every answer."""
 
     def fits(self, x: Ints) -> bool:
-        """Whether whole numbers solve the system; exact, so a proof by example can never be wrong."""
+        """Whether integers solve the system. The check is exact."""
         if (x < 0).any() or (x.sum(axis=1) != self.sizes).any():
             return False
-        # Counts of people are far below 2**53, so sums in floating point are exact, and one matrix product does all.
+        # Counts of people are far below 2**53, so floating-point sums are exact.
         sums = self.member.astype(np.float64) @ x.astype(np.float64)
         for total, answer in zip(sums, self.answers, strict=True):
-            found = np.bincount(answer.groups, weights=total, minlength=len(answer.counts))
-            over = found > answer.counts if answer.slack else found != answer.counts
+            counts = np.bincount(answer.groups, weights=total, minlength=len(answer.counts))
+            over = counts > answer.counts if answer.slack else counts != answer.counts
             if over.any():
                 return False
         return True
 
 
 def connected(member: Flags, start: Flags) -> tuple[Flags, Flags]:
-    """Queries and atoms that hang together with the queries marked in ``start``."""
+    """Connected component: queries and atoms linked to the queries marked in ``start``."""
     rows = start.copy()
     while True:
         atoms = np.asarray(member[rows].any(axis=0))
@@ -55,7 +55,7 @@ def connected(member: Flags, start: Flags) -> tuple[Flags, Flags]:
 
 
 def upper_bounds(system: CountSystem) -> Ints:
-    """For each atom and value, more than which it cannot be by any single answer."""
+    """Upper bound of each x[atom, value] from single answers."""
     bounds = np.repeat(system.sizes[:, None], system.known.shape[1], axis=1)
     for row, answer in zip(system.member, system.answers, strict=True):
         bounds[row] = np.minimum(bounds[row], answer.counts[answer.groups][None, :])
@@ -63,11 +63,11 @@ def upper_bounds(system: CountSystem) -> Ints:
 
 
 def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
-    """All possible pairs at once where the queries are nested or disjoint; None where some overlap.
+    """All possible pairs where the queries are nested or disjoint; None where some overlap.
 
-    Nested queries make a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is
-    possible iff the known solution uses it or it lies on a cycle of the residual graph, that is, iff both of its ends
-    are in one strongly connected component: one pass decides every pair (the rule for edges of perfect matchings).
+    Nested queries form a tree, and the system is a flow from atoms up the tree, one lane per value. A pair is possible
+    iff the known solution uses it or it lies on a cycle of the residual graph, that is, both of its ends are in one
+    strongly connected component. This is the rule for edges of perfect matchings, and it decides all pairs at once.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -95,7 +95,7 @@ def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
     for q, answer in enumerate(system.answers):
         top = node[parent[q]] if parent[q] >= 0 else np.full(wide, sink)
         room = flow[q] < answer.counts
-        # Without counterfeits the count is met exactly, so the lane upwards carries what it carries and no less.
+        # Without counterfeits the count is exact, so the flow of the lane upwards cannot decrease.
         arc(node[q], top, room, (flow[q] > 0) & np.bool_(answer.slack))
     graph = coo_array(
         (np.ones(sum(map(len, tails)), np.int8), (np.concatenate(tails), np.concatenate(heads))),
@@ -107,7 +107,7 @@ def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
 
 
 def _tree(member: Flags) -> Ints | None:
-    """For each query the smallest one around it (-1: none), or None unless all are nested or disjoint."""
+    """For each query the smallest query that contains it (-1: none); None unless all are nested or disjoint."""
     narrow = member.astype(np.float32)
     common = narrow @ narrow.T
     size = common.diagonal()

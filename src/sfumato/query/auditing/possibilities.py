@@ -1,4 +1,4 @@
-"""What is known of each pair of atom and value while a decision is being made."""
+"""Which pairs of atom and value are proved possible or impossible so far."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Possibilities"]
 
 @dataclass(kw_only=True)
 class Possibilities:
-    """What is known of each pair of atom and value."""
+    """Pairs proved possible (``yes``) and impossible (``no``); the others are open."""
 
     yes: Flags
     no: Flags
@@ -20,14 +20,14 @@ class Possibilities:
     spent: float = 0.0
     """Deterministic seconds that the last integer search took."""
     how: str = "examples"
-    """Which tool settled it: examples, flow, relaxation, search; "time ran out" where pairs stayed open."""
+    """The last method used: examples, flow, relaxation, search; "time ran out" where pairs stayed open."""
 
     @property
     def open(self) -> Flags:
         return ~(self.yes | self.no)
 
     def learn(self, x: Ints) -> bool:
-        """Take in a solution; whether it proved a new pair."""
+        """Record a solution. Return whether it proved a new pair possible."""
         fresh = (x > 0) & ~self.yes
         if not fresh.any():
             return False
@@ -37,7 +37,7 @@ class Possibilities:
         return True
 
     def decided(self, need: int | None) -> bool:
-        """Whether every atom has ``need`` values for certain, or some atom cannot have them; None: every pair."""
+        """Whether every atom provably has ``need`` values, or one cannot have them. None: whether no pair is open."""
         if need is None:
             return not bool(self.open.any())
         return bool((self.yes.sum(axis=1) >= need).all() or ((~self.no).sum(axis=1) < need).any())

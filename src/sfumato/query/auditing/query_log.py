@@ -1,4 +1,4 @@
-"""Queries of a log: one SELECT of a secret column or of an aggregate, about people chosen by public columns."""
+"""Parse the queries of a log: SELECT of a secret column or an aggregate, with conditions on public columns."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ _CONDITIONS = frozenset(
         "TryCast", "DataType", "DataTypeParam",
     }
 )  # fmt: skip
-"""All that a condition consists of. What is not here is refused: an expression that names columns in another way than
-by name (`COLUMNS('...')`, `#3`) would get past the check for secret ones."""
+"""Syntax nodes allowed in conditions. Others are refused: an expression that refers to columns other than by name
+(`COLUMNS('...')`, `#3`) would bypass the check for secret columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditQuery:
-    """What a query asks for."""
+    """A parsed query of an audit."""
 
     kind: str
     """"values" of a secret column, or sum, avg, max, min, count."""
     column: str | None
-    """The column asked for; None for a count."""
+    """The selected or aggregated column; None for a count."""
     public: str
-    """Condition on public columns, in DuckDB's dialect: who is asked about."""
+    """Condition on public columns that selects the people, in DuckDB's dialect."""
     secret: str | None
     """Condition on a secret column, for counts only."""
     secret_column: str | None
 
 
 def read_log(text: str) -> Iterator[str]:
-    """The queries of a log: one per line or ended by a semicolon; ``#`` and ``--`` start a remark."""
+    """The queries of a log: one per line or ended by a semicolon; ``#`` and ``--`` start a comment."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(("#", "--"))]
-    # What stands in quotation marks is kept as it is: two blanks in a name are not one, and a semicolon ends nothing.
+    # Quoted text is kept unchanged: its blanks are not collapsed, and a semicolon in it does not end a query.
     pieces, ended = [""], False
     for quoted, other in _PIECES.findall("\n".join(lines)):
         if other == ";":
@@ -54,11 +54,11 @@ def read_log(text: str) -> Iterator[str]:
             pieces[-1] += quoted or other
     for piece in pieces if ended else lines:
         if piece.strip():
-            yield _BLANKS.sub(lambda found: found[1] or " ", piece).strip()
+            yield _BLANKS.sub(lambda match: match[1] or " ", piece).strip()
 
 
 def parse_audit_query(text: str, *, columns: Sequence[str], secrets: Sequence[str]) -> AuditQuery:
-    """Read one query; what is outside the language is refused with the reason, from the query alone."""
+    """Parse one query. Unsupported SQL is refused with the reason; the decision depends on the text only."""
     import sqlglot
     from sqlglot import exp
 
@@ -81,18 +81,18 @@ def parse_audit_query(text: str, *, columns: Sequence[str], secrets: Sequence[st
         column.this.set("quoted", True)
         column.set("table", None)
     where = tree.args.get("where")
-    told: list[str] = []
+    visible: list[str] = []
     hidden: list[str] = []
     hidden_column: set[str] = set()
     for part in where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else []:
         if any(type(node).__name__ not in _CONDITIONS for node in part.walk()):
             raise QueryRefused("Conditions compare columns with constants, without functions or subqueries.")
         used = {column.name for column in part.find_all(exp.Column)} & set(secrets)
-        (hidden if used else told).append(part.sql(dialect="duckdb"))
+        (hidden if used else visible).append(part.sql(dialect="duckdb"))
         if used and {column.name for column in part.find_all(exp.Column)} - used:
             raise QueryRefused("A condition cannot combine a secret column with a public one.")
         hidden_column |= used
-    public = " AND ".join(f"({part})" for part in told) or "TRUE"
+    public = " AND ".join(f"({part})" for part in visible) or "TRUE"
     item = tree.expressions[0].unalias()
     kind = _AGGREGATES.get(type(item).__name__)
     if kind == "count":

@@ -1,7 +1,7 @@
-"""Counterfeits: the fewest false values that make an answer safe which would expose somebody.
+"""Counterfeits: the fewest false values that make an unsafe answer safe.
 
-A repaired answer is chosen by looking at the true one, so the choice itself can tell something; only the simulatable
-mode (:mod:`sfumato.query.auditing.simulatable`) is free of that, and it repairs nothing.
+The choice of counterfeits depends on the true answer, so it can reveal something. The simulatable mode
+(:mod:`sfumato.query.auditing.simulatable`) reveals nothing by its decisions, and adds no counterfeits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Repair", "counterfeits"]
 
 @dataclass(frozen=True, kw_only=True)
 class Repair:
-    """An answer that keeps everybody at k values, and what was done to it."""
+    """A safe answer with its counterfeit values."""
 
     assessment: Assessment
     fakes: tuple[int, ...] = ()
@@ -26,10 +26,10 @@ class Repair:
 
 
 def counterfeits(auditor: AssignAuditor, people: npt.ArrayLike, *, most: int, tries: int = 3000) -> Repair | None:
-    """The fewest extra values that make the answer safe, at most ``most`` of them; None if none were found.
+    """The fewest counterfeits that make the answer safe, at most ``most``; None if there are none.
 
-    Sizes are tried in order and each size completely, so what is found is smallest unless ``tries`` ran out first, in
-    which case the answer is None.
+    Sizes are tried in increasing order, each completely, so the result is smallest. None as well after ``tries``
+    assessments.
     """
     for size in range(1, most + 1):
         for fakes in combinations_with_replacement(range(auditor.partition.values), size):

@@ -1,7 +1,8 @@
-"""Which values are possible for whom: proofs by example first, refutation by one linear program, search for the rest.
+"""Search for the possible values of each atom: examples, then a linear program, then integer search.
 
-A "yes" is always a solution in whole numbers that was checked exactly. A "no" comes from the linear relaxation or
-from a finished search. What neither settles within the effort stays open, and an auditor takes open for no.
+A pair of atom and value is possible if an integer solution with it was found and checked exactly. It is impossible if
+the linear relaxation or a finished search says so. Pairs that are undecided when the effort runs out stay open, and an
+auditor treats open pairs as impossible.
 """
 
 from __future__ import annotations
@@ -28,115 +29,115 @@ def search(
     impossible: Flags | None = None,
     examples: Iterable[Ints] = (),
 ) -> Possibilities:
-    """Settle pairs until every atom surely has ``need`` possible values or one surely has not (None: all pairs).
+    """Decide pairs until every atom provably has ``need`` possible values or one cannot have them (None: all pairs).
 
-    ``impossible`` are pairs refuted earlier (answers only ever take away), ``examples`` are solutions found earlier.
-    ``effort`` is in the solver's deterministic seconds, so that the same query meets the same decision everywhere.
+    ``impossible`` are pairs refuted earlier, which stay impossible. ``examples`` are solutions found earlier.
+    ``effort`` is in the solver's deterministic seconds, so the same query gets the same decision on every machine.
     """
-    found = Possibilities(yes=system.known > 0, no=upper_bounds(system) == 0)
+    possible = Possibilities(yes=system.known > 0, no=upper_bounds(system) == 0)
     if impossible is not None:
-        found.no |= impossible & ~found.yes
-    if found.decided(need):
-        return found
+        possible.no |= impossible & ~possible.yes
+    if possible.decided(need):
+        return possible
     for x in examples:
-        if system.fits(x) and found.learn(x) and found.decided(need):
-            return found
+        if system.fits(x) and possible.learn(x) and possible.decided(need):
+            return possible
     exact = closed(system)
     if exact is not None:
-        found.yes, found.no, found.how = exact, ~exact, "flow"
-        return found
-    rectangle_moves(system, found, _wanted(found, need), need)
-    if found.decided(need):
-        return found
-    found.how = "relaxation"
-    _relax(system, found, need)
-    if found.decided(need):
-        return found
-    _near(system, found, need)
-    if found.decided(need):
-        return found
-    found.how = "search"
-    _program(system, found, need, effort)
-    if not found.decided(need):
-        found.how = "time ran out"
-    return found
+        possible.yes, possible.no, possible.how = exact, ~exact, "flow"
+        return possible
+    rectangle_moves(system, possible, _targets(possible, need), need)
+    if possible.decided(need):
+        return possible
+    possible.how = "relaxation"
+    _relax(system, possible, need)
+    if possible.decided(need):
+        return possible
+    _near(system, possible, need)
+    if possible.decided(need):
+        return possible
+    possible.how = "search"
+    _program(system, possible, need, effort)
+    if not possible.decided(need):
+        possible.how = "time ran out"
+    return possible
 
 
-def _wanted(found: Possibilities, need: int | None) -> Flags:
-    """Open pairs whose answer still matters."""
+def _targets(possible: Possibilities, need: int | None) -> Flags:
+    """Open pairs that can still change the decision."""
     if need is None:
-        return found.open
-    short: Flags = (found.yes.sum(axis=1) < need)[:, None]
-    return found.open & short
+        return possible.open
+    short: Flags = (possible.yes.sum(axis=1) < need)[:, None]
+    return possible.open & short
 
 
-def _relax(system: CountSystem, found: Possibilities, need: int | None) -> None:
-    """Directions in which the known solution can move, in real numbers: a pair no direction raises is impossible.
+def _relax(system: CountSystem, possible: Possibilities, need: int | None) -> None:
+    """Linear relaxation: a pair that no direction from the known solution increases is impossible.
 
     All coefficients are 0 or 1 and all right-hand sides 0, whatever the counts are.
     """
-    wanted = _wanted(found, need)
-    solved = direction(system, found.no, wanted, box=None)
+    targets = _targets(possible, need)
+    solved = direction(system, possible.no, targets, box=None)
     if solved is None:
         return
     move, raised = solved
-    refuted = wanted.copy()
-    refuted[wanted] = ~raised
-    found.no |= refuted
-    _take(system, found, move)
+    refuted = targets.copy()
+    refuted[targets] = ~raised
+    possible.no |= refuted
+    _take(system, possible, move)
 
 
-def _take(system: CountSystem, found: Possibilities, move: npt.NDArray[np.float64]) -> bool:
-    """Learn from a direction that is whole, or becomes so when doubled, trebled and so on."""
+def _take(system: CountSystem, possible: Possibilities, move: npt.NDArray[np.float64]) -> bool:
+    """Record the solution of a direction that is integral after scaling by a small factor."""
     for scale in (1, 2, 3, 4, 6, 12):
         whole = np.rint(move * scale)
         if np.abs(whole - move * scale).max(initial=0.0) < 1e-6 and np.abs(whole).max(initial=0.0) < 2**31:
             x = system.known + whole.astype(np.int64)
-            return system.fits(x) and found.learn(x)
+            return system.fits(x) and possible.learn(x)
     return False
 
 
-def _near(system: CountSystem, found: Possibilities, need: int | None) -> None:
-    """Solutions one step away from the known one: small moves, whole or nearly so, then a search where they are not."""
+def _near(system: CountSystem, possible: Possibilities, need: int | None) -> None:
+    """Find solutions near the known one: small linear moves, then integer search where they are not integral."""
     for box in (1, 3):
-        while not found.decided(need):
-            solved = direction(system, found.no, _wanted(found, need), box=box)
+        while not possible.decided(need):
+            solved = direction(system, possible.no, _targets(possible, need), box=box)
             if solved is None or not solved[1].any():
                 break
-            if _take(system, found, solved[0]):
+            if _take(system, possible, solved[0]):
                 continue
             used = np.abs(solved[0]) > 1e-7
             if (
-                integer_search(system, found, _wanted(found, need), effort=1.0, box=box + 1, cells=used)
+                integer_search(system, possible, _targets(possible, need), effort=1.0, box=box + 1, cells=used)
                 is not SolverStatus.SOLVED
             ):
                 break
 
 
-def _program(system: CountSystem, found: Possibilities, need: int | None, effort: float) -> None:
-    """Integer search: first near the known solution, then everywhere, then pair by pair with what effort is left."""
+def _program(system: CountSystem, possible: Possibilities, need: int | None, effort: float) -> None:
+    """Integer search: near the known solution, then without bounds, then pair by pair with the remaining effort."""
     left = effort
     box: int | None = 4
-    while left > 0 and not found.decided(need):
-        wanted = _wanted(found, need)
+    while left > 0 and not possible.decided(need):
+        targets = _targets(possible, need)
         spend = min(left, max(effort / 10, 1.0))
-        ended = integer_search(system, found, wanted, effort=spend, box=box)
-        left -= found.spent
+        ended = integer_search(system, possible, targets, effort=spend, box=box)
+        left -= possible.spent
         if ended is SolverStatus.SOLVED:
             continue
         if ended is SolverStatus.INFEASIBLE and box is None:
-            found.no |= wanted
+            possible.no |= targets
         elif box is not None:
             box = None
         else:
             break
-    pairs = np.argwhere(_wanted(found, need))
+    pairs = np.argwhere(_targets(possible, need))
     for number, (a, s) in enumerate(pairs):
-        if left <= 0 or found.yes[a, s] or found.decided(need):
+        if left <= 0 or possible.yes[a, s] or possible.decided(need):
             continue
-        one = np.zeros_like(found.yes)
+        one = np.zeros_like(possible.yes)
         one[a, s] = True
-        ended = integer_search(system, found, one, effort=left / (len(pairs) - number), box=None)
-        left -= found.spent
+        ended = integer_search(system, possible, one, effort=left / (len(pairs) - number), box=None)
+        left -= possible.spent
         if ended is SolverStatus.INFEASIBLE:
-            found.no |= one
+            possible.no |= one

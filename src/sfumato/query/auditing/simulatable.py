@@ -1,13 +1,13 @@
-"""Refusing without telling: a decision that anybody could have made from the queries and the earlier answers.
+"""Simulatable auditing: decisions that depend only on the queries and the earlier answers.
 
-An auditor that looks at the true answer and then refuses says, by refusing, that the answer is one of those that would
-give somebody away, and that may be all an adversary needs. A simulatable auditor never looks: it draws worlds that
-agree with the earlier answers, asks of each what the answer would be and whether it would break the promise, and
-refuses if more than an allowed share of them would. Its randomness is derived from the public history, so every
-analyst can repeat the decision and learns nothing from it.
+An auditor that looks at the true answer reveals by a refusal that the answer would expose somebody, which can be enough
+for an adversary. A simulatable auditor does not look at it. It samples assignments that agree with the earlier answers,
+checks for each whether its answer would break k-assign anonymity, and refuses if more than an allowed share of them
+would. Its randomness is derived from the public history, so every analyst can repeat the decision and learns nothing
+from it.
 
-It guarantees that a refusal (or its absence) is a function of public things. It does not guarantee that the true answer
-keeps the promise when some worlds are allowed not to; with ``allow=0`` and :func:`every_answer` it does.
+Decisions are a function of public information. The true answer may still break the rule if some assignments are allowed
+to; it cannot with :meth:`SimulatableAuditor.every_answer`.
 
 Reference: Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.1065183
 """
@@ -31,11 +31,11 @@ __all__ = ["SimulatableAuditor"]
 
 
 class SimulatableAuditor:
-    """Decides from public things alone; the secrets are no argument of anything here.
+    """Decides from public information only, without access to the secret values.
 
-    ``shares`` is what the public believes about people no query has touched: the share of each value. ``draws`` is
-    how many worlds are tried and ``allow`` the share of them that may break k-assign anonymity. Worlds that agree with
-    earlier answers are drawn as solutions of a random linear objective, which favours extreme ones and so errs to no.
+    ``shares`` is the prior distribution of values for people in no query. ``draws`` is the number of sampled
+    assignments and ``allow`` the share of them that may break k-assign anonymity. Assignments are sampled as solutions
+    of a random linear objective, which favours extreme ones and so causes more refusals.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SimulatableAuditor:
         self._history: list[tuple[Ints, AnswerConstraint]] = []
 
     def allows(self, people: npt.ArrayLike) -> bool:
-        """Whether the query may be answered, before anybody has looked at its answer."""
+        """Whether the query may be answered, decided without its true answer."""
         rows = self._atoms.select(people)
         broken = 0
         for world in self._worlds(rows):
@@ -63,7 +63,7 @@ class SimulatableAuditor:
         return True
 
     def every_answer(self, people: npt.ArrayLike, *, most: int = 5000) -> bool:
-        """Whether no answer that agrees with the earlier ones could break the promise; too many to try is a no."""
+        """Whether no answer that agrees with the earlier ones breaks the rule; False if more than ``most`` exist."""
         rows = self._atoms.select(people)
         if comb(len(rows) + self.values - 1, self.values - 1) > most:
             return False
@@ -101,7 +101,7 @@ class SimulatableAuditor:
             yield self._people(solution, rng)
 
     def _world(self, rows: Ints, counts: Ints) -> Ints | None:
-        """Some world that would give this answer, or None if the earlier answers rule it out."""
+        """An assignment with this answer; None if the earlier answers exclude it."""
         atoms = Atoms(np.zeros(self._atoms.people, np.int32), self.values)
         history = [*self._history, (rows, AnswerConstraint.plain(counts))]
         for people, _ in history:
@@ -128,7 +128,7 @@ def _compositions(total: int, parts: int) -> Iterator[Ints]:
 
 
 def _solve(atoms: Atoms, history: Sequence[tuple[Ints, AnswerConstraint]], cost: Ints | None) -> Ints | None:
-    """Numbers of each value in each atom that agree with the history, the cheapest for ``cost``; from public things."""
+    """Count of each value in each atom that agrees with the history and minimizes ``cost``."""
     try:
         from ortools.sat.python import cp_model
     except ImportError:

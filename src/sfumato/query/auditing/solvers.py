@@ -1,6 +1,6 @@
-"""The two solvers behind an exact decision: a linear program (SciPy's HiGHS) and an integer search (OR-tools CP-SAT).
+"""Solvers of exact decisions: a linear program (SciPy's HiGHS) and an integer search (OR-tools CP-SAT).
 
-Both work on moves away from the known solution, so their numbers stay small however many people there are.
+The variables are moves from the known solution, so they stay small for any number of people.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class SolverStatus(Enum):
     SOLVED = auto()
     """A solution was found that proves something new."""
     INFEASIBLE = auto()
-    """There is no solution with any of the wanted pairs (inside the box, where one was set)."""
+    """There is no solution with any of the target pairs (inside the box, if one was set)."""
     GAVE_UP = auto()
 
 
 def direction(
-    system: CountSystem, no: Flags, wanted: Flags, *, box: int | None
+    system: CountSystem, no: Flags, targets: Flags, *, box: int | None
 ) -> tuple[Floats, npt.NDArray[np.bool_]] | None:
-    """The move from the known solution that raises as many wanted pairs as possible, in real numbers.
+    """The real-valued move from the known solution that increases as many target pairs as possible.
 
-    Without a box the move may be of any length: what it does not raise, nothing raises. With a box it stays small and
-    inside the system, and short moves are preferred, so that it is usually whole and a solution itself.
+    Without a box the move may have any length, and a pair it does not increase is impossible. With a box the move is
+    bounded and short moves are preferred, so that it is usually integral and itself a solution.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array, hstack, vstack
@@ -45,13 +45,13 @@ def direction(
     free = ~no
     place = np.full(free.shape, -1, np.int64)
     place[free] = np.arange(free.sum())
-    count, goals = int(free.sum()), int(wanted.sum())
+    count, goals = int(free.sum()), int(targets.sum())
     fixed, limited, room = _sums(system, place, count, box)
     goal = np.arange(goals)
-    up = coo_array((np.ones(goals), (goal, place[wanted])), shape=(goals, count)).tocsr()
+    up = coo_array((np.ones(goals), (goal, place[targets])), shape=(goals, count)).tocsr()
     mark = coo_array((np.ones(goals), (goal, goal)), shape=(goals, goals)).tocsr()
     known = system.known[free].astype(float)
-    # A move is what it adds minus what it takes away: two non-negative parts, so that its length is linear.
+    # A move is the difference of two non-negative parts, so that its length is linear.
     takes = np.full(count, np.inf) if box is None else np.minimum(known, box)
     takes[known == 0] = 0.0
     adds = np.full(count, np.inf if box is None else float(box))
@@ -77,17 +77,17 @@ def direction(
 
 
 def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tuple[Any, Any, Floats]:
-    """Sums that a move leaves alone, sums that it may raise only so far (answers with counterfeits), and how far."""
+    """Sums that a move keeps, sums it may increase up to a bound (answers with counterfeits), and the bounds."""
     from scipy.sparse import coo_array
 
     rows: tuple[list[Ints], list[Ints]] = ([], [])
     columns: tuple[list[Ints], list[Ints]] = ([], [])
-    made, room = [0, 0], []
+    rows_added, room = [0, 0], []
 
     def add(kind: int, cells: Ints) -> None:
-        rows[kind].append(np.full(len(cells), made[kind]))
+        rows[kind].append(np.full(len(cells), rows_added[kind]))
         columns[kind].append(cells)
-        made[kind] += 1
+        rows_added[kind] += 1
 
     for row in place:
         add(0, row[row >= 0])
@@ -106,32 +106,32 @@ def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tupl
 
     def matrix(kind: int) -> Any:
         where = (np.concatenate(rows[kind]), np.concatenate(columns[kind]))
-        return coo_array((np.ones(len(where[0])), where), shape=(made[kind], width)).tocsr()
+        return coo_array((np.ones(len(where[0])), where), shape=(rows_added[kind], width)).tocsr()
 
-    return matrix(0), matrix(1) if made[1] else None, np.asarray(room)
+    return matrix(0), matrix(1) if rows_added[1] else None, np.asarray(room)
 
 
 def integer_search(
     system: CountSystem,
-    found: Possibilities,
-    wanted: Flags,
+    possible: Possibilities,
+    targets: Flags,
     *,
     effort: float,
     box: int | None,
     cells: Flags | None = None,
 ) -> SolverStatus:
-    """Look for a solution with as many wanted pairs as possible; ``found`` learns from it.
+    """Search for a solution with as many target pairs as possible and record it in ``possible``.
 
-    ``box`` bounds how far each number may move from the known solution, ``cells`` restricts which may move at all.
+    ``box`` bounds the change of each number from the known solution; ``cells`` restricts which numbers may change.
     """
     try:
         from ortools.sat.python import cp_model
     except ImportError:
         raise missing_extra("audit", "OR-tools", needed_by="Auditing of overlapping questions") from None
 
-    movable = ~found.no if cells is None else cells & ~found.no
-    wanted = wanted & movable
-    if not wanted.any():
+    movable = ~possible.no if cells is None else cells & ~possible.no
+    targets = targets & movable
+    if not targets.any():
         return SolverStatus.GAVE_UP
     bounds, known = upper_bounds(system), system.known
     model = cp_model.CpModel()
@@ -161,7 +161,7 @@ def integer_search(
             room = int(answer.counts[group] - now[group])
             model.add(total(where) <= room if answer.slack else total(where) == 0)
     marks = []
-    for i in place[wanted]:
+    for i in place[targets]:
         mark = model.new_bool_var("")
         model.add(moves[i] >= mark)
         marks.append(mark)
@@ -173,11 +173,11 @@ def integer_search(
     solver.parameters.random_seed = 1
     solver.parameters.max_deterministic_time = effort
     state = solver.solve(model)
-    found.spent = max(float(solver.response_proto.deterministic_time), 1e-3)
+    possible.spent = max(float(solver.response_proto.deterministic_time), 1e-3)
     if state == cp_model.INFEASIBLE:
         return SolverStatus.INFEASIBLE
     if state not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return SolverStatus.GAVE_UP
     x = known.copy()
     x[movable] += np.array([solver.value(move) for move in moves], np.int64)
-    return SolverStatus.SOLVED if system.fits(x) and found.learn(x) else SolverStatus.GAVE_UP
+    return SolverStatus.SOLVED if system.fits(x) and possible.learn(x) else SolverStatus.GAVE_UP

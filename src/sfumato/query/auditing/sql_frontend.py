@@ -1,4 +1,4 @@
-"""The auditor behind the SQL front: queries are read like those of private answers, and decided by the auditor."""
+"""Audit policy for SQL queries: parsed like queries under other policies, decided by the auditor."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ __all__ = ["AuditTableResponder", "SqlAuditor"]
 
 
 class SqlAuditor(Auditor):
-    """Decides queries in the language of private answers. Who is asked about is chosen by columns that are not
-    sensitive; a count may have conditions on one sensitive column as well."""
+    """An auditor of the SQL language of all policies.
+
+    People are selected by columns that are not sensitive; a count may have conditions on one sensitive column as well.
+    """
 
     def __init__(
         self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules, catalog: Catalog, engine: Running
@@ -39,50 +41,52 @@ class SqlAuditor(Auditor):
         self.beside = hashlib.sha256(repr((kinds, known)).encode()).hexdigest()
 
     def read(self, query: str) -> AuditQuery:
-        asked = parse_policy_query(query, self._catalog)
+        parsed = parse_policy_query(query, self._catalog)
         secrets = {name.lower(): name for name in self.secrets}
-        if asked.joined & set(secrets):
-            raise asked.refuse(asked.node, "The audit does not support joins on a sensitive column.")
-        if asked.attached & set(secrets):
-            raise asked.refuse(
-                asked.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
+        if parsed.joined & set(secrets):
+            raise parsed.refuse(parsed.node, "The audit does not support joins on a sensitive column.")
+        if parsed.attached & set(secrets):
+            raise parsed.refuse(
+                parsed.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
             )
-        hidden = [part for part in asked.conditions if part.columns & set(secrets)]
+        hidden = [part for part in parsed.conditions if part.columns & set(secrets)]
         for part in hidden:
             if len(part.columns & set(secrets)) > 1 or part.columns & self._ordinary():
-                raise asked.refuse(
+                raise parsed.refuse(
                     part.node,
                     "A condition cannot combine a sensitive column with another column.",
                     "Use conditions about one column each, joined by AND.",
                 )
-        told = asked.people(part for part in asked.conditions if part not in hidden)
-        if asked.kind == "count":
-            if asked.value is not None:
-                raise asked.refuse(asked.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*).")
+        people = parsed.people(part for part in parsed.conditions if part not in hidden)
+        if parsed.kind == "count":
+            if parsed.value is not None:
+                raise parsed.refuse(
+                    parsed.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*)."
+                )
             named = {name for part in hidden for name in part.columns & set(secrets)}
             if len(named) > 1:
-                raise asked.refuse(hidden[1].node, "COUNT(*) supports conditions on at most one sensitive column.")
+                raise parsed.refuse(hidden[1].node, "COUNT(*) supports conditions on at most one sensitive column.")
             return AuditQuery(
-                kind="count", column=None, public=told, secret=asked.holders(hidden) if hidden else None,
+                kind="count", column=None, public=people, secret=parsed.holders(hidden) if hidden else None,
                 secret_column=secrets[named.pop()] if named else None,
             )  # fmt: skip
         if hidden:
-            raise asked.refuse(
+            raise parsed.refuse(
                 hidden[0].node,
                 "People must be selected by columns that are not sensitive.",
                 "Use conditions on a sensitive column with COUNT(*) only.",
             )
-        column = secrets.get((asked.column or "").lower())
+        column = secrets.get((parsed.column or "").lower())
         if column is None:
-            raise asked.refuse(
-                asked.node,
+            raise parsed.refuse(
+                parsed.node,
                 "The audit answers COUNT(*) and aggregates or values of a sensitive column.",
                 f"Sensitive here: {', '.join(self.secrets)}.",
             )
-        return AuditQuery(kind=asked.kind, column=column, public=told, secret=None, secret_column=None)
+        return AuditQuery(kind=parsed.kind, column=column, public=people, secret=None, secret_column=None)
 
     def bounds(self, column: str) -> tuple[float, float] | None:
-        """The declared bounds. All values keep to them, or the desk would not have opened."""
+        """The declared bounds. The constructor checked that all values lie within them."""
         [table] = self._catalog.private.values()
         domain = table.schema.columns[column].domain
         if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
@@ -90,7 +94,7 @@ class SqlAuditor(Auditor):
         return float(domain.low), float(domain.high)
 
     def _require_bounds(self, column: str) -> None:
-        """Refuse bounds that are none: leaving them out in silence would audit less than was declared."""
+        """Raise an error if the data exceed their declared bounds: ignoring the bounds would audit too little."""
         ends, series = self.bounds(column), self.frame.get_column(column)
         if ends is not None and series.dtype.is_numeric() and not series.is_between(*ends).all():
             raise MetadataMissing(
@@ -99,13 +103,13 @@ class SqlAuditor(Auditor):
             )  # fmt: skip
 
     def _ordinary(self) -> set[str]:
-        """Columns that are not sensitive, of this table and of the public ones."""
+        """Columns that are not sensitive, of this table and of the public tables."""
         names = {name.lower() for name in self.frame.columns}
         names |= {name.lower() for table in self._catalog.public.values() for name in table.frame.columns}
         return names - {name.lower() for name in self.secrets}
 
     def _people(self, condition: str) -> Ints:
-        """The people whom a statement names."""
+        """Rows of the people whom a statement selects."""
         return np.array([row[0] for row in self._engine.run(condition).open(Permit("auditing"))], np.int64)
 
 

@@ -1,9 +1,9 @@
-"""Classical auditing of sums: is somebody's value fixed by the sums already told?
+"""Auditing of sums: whether the answered sums together determine somebody's value.
 
 A sum, an average (with its known count) or a count of a 0/1 value over a set of people is a row of 0s and 1s.
-Somebody's real value is fixed iff the unit vector of that person lies in the span of the rows. The rows are kept in
-reduced echelon form in whole numbers, so the verdict is exact, and it does not depend on the answers at all: it is
-simulatable.
+The answers determine a person's value iff the unit vector of that person lies in the span of the rows. The rows are
+kept in reduced echelon form with integer entries, so the decision is exact. It does not depend on the answers, so it
+is simulatable.
 
 Reference: Chin, Ozsoyoglu (1982), Auditing and inference control in statistical databases, doi:10.1109/TSE.1982.236161
 """
@@ -21,7 +21,7 @@ from sfumato.query.auditing.atoms import Atoms, AtomSplit, Ints
 __all__ = ["SumAuditor", "pinned"]
 
 Row = dict[int, int]
-"""A row over atoms: atom to coefficient, in whole numbers without a common divisor."""
+"""A row over atoms: atom to coefficient, as integers without a common divisor."""
 
 
 def _clear(row: Row, by: Row, pivot: int) -> Row:
@@ -29,10 +29,10 @@ def _clear(row: Row, by: Row, pivot: int) -> Row:
     a, b = row.get(pivot, 0), by[pivot]
     if not a:
         return row
-    made = {i: v * b for i, v in row.items()}
+    cleared = {i: v * b for i, v in row.items()}
     for i, v in by.items():
-        made[i] = made.get(i, 0) - a * v
-    return _primitive(made)
+        cleared[i] = cleared.get(i, 0) - a * v
+    return _primitive(cleared)
 
 
 def _primitive(row: Row) -> Row:
@@ -44,10 +44,10 @@ def _primitive(row: Row) -> Row:
 
 
 class SumAuditor:
-    """Refuses a sum that, with the earlier ones, would fix the value of a single person.
+    """Refuses a sum that, with the earlier ones, would determine the value of a person.
 
-    People who lie in the same queries can never be told apart, so only atoms of one person are at risk, and the
-    linear algebra is over atoms.
+    People in the same queries cannot be distinguished, so only atoms of one person are at risk, and the linear algebra
+    is over atoms.
     """
 
     def __init__(self, people: int) -> None:
@@ -55,7 +55,7 @@ class SumAuditor:
         self._rows: dict[int, Row] = {}
 
     def judge(self, people: npt.ArrayLike) -> tuple[bool, Ints, tuple[AtomSplit, dict[int, Row]]]:
-        """Whether the sum may be told, rows of the people it would fix, and the state for :meth:`accept`."""
+        """Whether the sum may be answered, rows of the people it would expose, and the state for :meth:`accept`."""
         split = self.partition.split(self.partition.select(people))
         rows: dict[int, Row] = {}
         for pivot, row in self._rows.items():
@@ -64,18 +64,18 @@ class SumAuditor:
                 if old in row:
                     wider[new] = row[old]
             rows[pivot] = wider
-        # A split copies columns, so every pivot column gains a twin, and the form stays reduced once twins are cleared.
+        # A split duplicates columns, pivot columns too; reduce again to clear the duplicates.
         rows = _reduce(rows)
         fresh = {int(atom): 1 for atom in np.flatnonzero(split.member[-1])}
         rows = _insert(rows, fresh)
         single = split.truth.sum(axis=1) == 1
         fixed = [next(iter(row)) for row in rows.values() if len(row) == 1]
         exposed = [atom for atom in fixed if single[atom]]
-        found = [self._person(split, atom) for atom in exposed]
-        return not found, np.array(sorted(found), np.int64), (split, rows)
+        rows_exposed = [self._person(split, atom) for atom in exposed]
+        return not rows_exposed, np.array(sorted(rows_exposed), np.int64), (split, rows)
 
     def persons(self, split: AtomSplit, atoms: Ints) -> Ints:
-        """Rows of the people who would be in these atoms."""
+        """Rows of the people in these atoms after the split."""
         inside = np.zeros(self.partition.people, np.bool_)
         inside[split.people] = True
         rows = [np.empty(0, np.int64)]
@@ -86,7 +86,7 @@ class SumAuditor:
         return np.sort(np.concatenate(rows))
 
     def accept(self, state: tuple[AtomSplit, dict[int, Row]]) -> None:
-        """Take the sum as told."""
+        """Record a sum that was answered."""
         split, rows = state
         if len(split.member) != len(self.partition.member) + 1:
             raise BadParameter("this assessment is out of date; judge again.")
@@ -121,29 +121,29 @@ def _reduce(rows: dict[int, Row]) -> dict[int, Row]:
 
 
 def pinned(split: AtomSplit, sums: list[float], *, low: float, high: float, share: float = 1e-6) -> Ints:
-    """Atoms whose people's values are known to within ``share`` of the range, all values lying in ``low`` .. ``high``.
+    """Atoms whose values are known to within ``share`` of the range, given that all values lie in ``low`` .. ``high``.
 
-    People of an atom are exchangeable, so that its total is what counts: with ``m`` people and a total between a and b,
-    each value lies between a - (m - 1)·high and b - (m - 1)·low. Two linear programs over atoms per atom. It looks at
-    the sums, so that a refusal for this reason tells something.
+    People of an atom are exchangeable, so only its total matters: with ``m`` people and a total between a and b, each
+    value lies between a - (m - 1)·high and b - (m - 1)·low. Two linear programs are solved per atom. The decision
+    depends on the sums, so a refusal for this reason reveals something.
     """
     from scipy.optimize import linprog
 
     sizes = split.truth.sum(axis=1)
     atoms = np.flatnonzero(split.member.any(axis=0) & (sizes > 0))
     matrix = split.member[:, atoms].astype(float)
-    # In units of the range, from its lower end: numbers near 1 whatever the bounds are.
-    told = (np.asarray(sums, float) - low * (matrix @ sizes[atoms])) / (high - low)
+    # Scaled to the range 0 to 1, for numerical stability.
+    totals = (np.asarray(sums, float) - low * (matrix @ sizes[atoms])) / (high - low)
     limits = [(0.0, float(size)) for size in sizes[atoms]]
-    found = []
+    pinned_atoms = []
     for place, atom in enumerate(atoms):
         ends = []
         for sign in (1.0, -1.0):
             cost = np.zeros(len(atoms))
             cost[place] = sign
-            solved = linprog(cost, A_eq=matrix, b_eq=told, bounds=limits, method="highs")
+            solved = linprog(cost, A_eq=matrix, b_eq=totals, bounds=limits, method="highs")
             ends.append(float(solved.x[place]) if solved.status == 0 else 0.0)
         others = float(sizes[atom]) - 1
         if min(1.0, ends[1]) - max(0.0, ends[0] - others) <= share:
-            found.append(int(atom))
-    return np.array(found, np.int64)
+            pinned_atoms.append(int(atom))
+    return np.array(pinned_atoms, np.int64)
