@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.attack import attack as attack
     from sfumato.api.check import check as check
     from sfumato.api.measure import measure as measure
+    from sfumato.api.propose import propose as propose
     from sfumato.api.protect import protect as protect
     from sfumato.api.protection import Protection as Protection
     from sfumato.api.report import report as report
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.data import read as read
     from sfumato.data import write as write
     from sfumato.errors import SfumatoError as SfumatoError
-    from sfumato.profiling import propose as propose
     from sfumato.query import Session as Session
     from sfumato.recipe import Limits as Limits
     from sfumato.recipe import Recipe as Recipe

@@ -80,11 +80,26 @@ def test_a_table_of_a_server_is_named_as_metadata_name_it() -> None:
 
 
 def test_an_answer_prints_as_its_numbers_and_what_they_cost() -> None:
-    asked = flu(people=50, budget=3)
-    shown = repr(asked.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1))
-    assert all(name in shown for name in ("n_low", "n_high"))
-    assert shown.endswith("Cost ε = 1. Left: ε = 2.")
-    assert "it is free" in repr(asked.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1))
+    session = flu(people=50, budget=3)
+    answer = session.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1)
+    text = str(answer)
+    assert all(name in text for name in ("n_low", "n_high"))
+    assert text.endswith("Cost ε = 1. Left: ε = 2.")
+    assert "free" in str(session.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1))
+
+
+def test_an_answer_in_a_notebook() -> None:
+    session = flu(people=50, budget=3)
+    answer = session.ask('SELECT ward AS "<b>", COUNT(*) AS n FROM patients GROUP BY ward', epsilon=1)
+    assert repr(answer) == "<Answer: 4 rows of <b>, n. Cost ε = 1. Left: ε = 2.>"
+    html = answer._repr_html_()
+    assert "<b>" not in html
+    assert "<th>&lt;b&gt;</th><th>n</th><th>n_low</th><th>n_high</th>" in html
+    assert html.count("<tr>") == 5
+    assert "Cost ε = 1. Left: ε = 2." in html
+    assert answer.to_frame().columns == ["<b>", "n", "n_low", "n_high"]
+    single = session.ask("SELECT COUNT(*) AS n FROM patients", epsilon=1)
+    assert repr(single).startswith(f"<Answer: n {single.value:,}  (")
 
 
 def test_names_and_numbers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ import pytest
 from sfumato.cli import main
 from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.recipe import Recipe
-from sfumato.reports.study_folder import save_study
-from sfumato.reports.study_page import chart, page
 from sfumato.studies import Candidate, Point, Study, StudyPlan, run_study
+from sfumato.studies.folder import save_study
 from sfumato.studies.frontier import points_of
+from sfumato.studies.page import chart, page
 
 PLAN: dict[str, Any] = {
     "sfumato": 1,
@@ -78,6 +79,21 @@ def test_columns_are_in_a_name_only_where_they_tell_candidates_apart() -> None:
     other = {"rank-swap": {"p": 2, "columns": ["z"]}}
     names = [c.name for c in StudyPlan.parse({**PLAN, "study": {"candidates": [common, other]}}).candidates]
     assert names == ["rank-swap columns=[x, y], p=2", "rank-swap p=5", "rank-swap p=2, columns=[z]"]
+
+
+def test_a_study_in_a_notebook_shows_the_map_and_the_table() -> None:
+    study = run_study(StudyPlan.parse(PLAN), table(), workers=1)
+    first, second = study._repr_html_(), study._repr_html_()
+    assert first.count("<svg") == second.count("<svg") == 1
+    assert re.search('<svg id="([^"]+)"', first)[1] != re.search('<svg id="([^"]+)"', second)[1]  # type: ignore[index]
+    assert all(f"<td>{point.candidate.name}</td>" in first for point in study.points)
+
+
+def test_a_study_without_risks_shows_the_table() -> None:
+    study = run_study(StudyPlan.parse(PLAN), table(), workers=1)
+    unknown = replace(study, points=tuple(replace(point, risk=None, reason="none applies") for point in study.points))
+    assert "<svg" not in unknown._repr_html_()
+    assert "none applies" in unknown._repr_html_()
 
 
 def test_the_page_is_for_every_screen() -> None:
@@ -210,7 +226,7 @@ def test_command_prints_one_document_and_says_when_no_candidate_keeps_the_limit(
 
 
 def test_a_study_needs_data() -> None:
-    with pytest.raises(BadParameter, match="no data"):
+    with pytest.raises(BadParameter, match="`data` is required"):
         run_study(StudyPlan.parse(PLAN))
 
 

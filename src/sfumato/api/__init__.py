@@ -3,13 +3,13 @@
 from sfumato.api.attack import attack
 from sfumato.api.check import check
 from sfumato.api.measure import measure
+from sfumato.api.propose import propose
 from sfumato.api.protect import protect
 from sfumato.api.protection import Protection
 from sfumato.api.report import report
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults
 from sfumato.api.session import session
 from sfumato.api.study import study
-from sfumato.profiling import propose
 
 __all__ = [
     "AttackResults",

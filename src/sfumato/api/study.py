@@ -8,8 +8,8 @@ from typing import Any
 
 from sfumato.errors import OutputExists
 from sfumato.progress import SILENT, Progress
-from sfumato.reports.study_folder import save_study
 from sfumato.studies import Study, StudyPlan, run_study
+from sfumato.studies.folder import save_study
 
 __all__ = ["study"]
 

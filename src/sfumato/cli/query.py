@@ -108,14 +108,15 @@ def _print_table(answer: Answer) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from sfumato.query.results.answer import cell_text
+
     table = Table(box=None, pad_edge=False)
     for i, name in enumerate(answer.columns):
         table.add_column(name, justify="right" if any(row[i].low is not None for row in answer.rows) else "left")
     for row in answer.rows:
-        table.add_row(*(_cell(cell.value, cell.low, cell.high) for cell in row))
+        table.add_row(*(cell_text(cell) for cell in row))
     Console(highlight=False, markup=False).print(table)
-    left = "" if answer.remaining is None else f" Left: {answer.remaining}."
-    note(("Answered before: free." if answer.cached else f"Cost {answer.loss}.") + left)
+    note(answer.cost)
     note(str(answer.explanation).split("\n", 1)[1])
 
 
@@ -127,12 +128,3 @@ def _print_values(answer: Answer) -> None:
         click.echo("none" if value is None else text)
     for line in answer.notes:
         note(line)
-
-
-def _cell(value: Any, low: float | None, high: float | None) -> str:
-    from sfumato.query.results.explain import digits
-
-    if value is None:
-        return "no answer"
-    text = digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-    return text if low is None or high is None else f"{text}  ({digits(low, 4)} to {digits(high, 4)})"

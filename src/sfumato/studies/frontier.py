@@ -70,8 +70,8 @@ class Study:
     @property
     def frontier(self) -> tuple[Point, ...]:
         """Efficient candidates, least risk first."""
-        chosen = [point for point in self.points if point.efficient]
-        return tuple(sorted(chosen, key=lambda point: (point.risk or 0.0, point.loss or 0.0)))
+        efficient = [point for point in self.points if point.efficient]
+        return tuple(sorted(efficient, key=lambda point: (point.risk or 0.0, point.loss or 0.0)))
 
     def recommend(self, *, risk: float | None = None, loss: float | None = None) -> Point | None:
         """The best candidate under a limit, or None if no candidate meets it.
@@ -106,7 +106,9 @@ class Study:
         return str(self.to_frame())
 
     def _repr_html_(self) -> str:
-        return self.to_frame()._repr_html_()
+        from sfumato.studies.page import notebook_html
+
+        return notebook_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``sfumato study --json`` prints."""
@@ -130,43 +132,43 @@ def points_of(plan: StudyPlan, cells: Mapping[tuple[int, int], Mapping[str, Any]
         _point(plan, candidate, [cells[number, seed] for seed in plan.seeds])
         for number, candidate in enumerate(plan.candidates)
     ]
-    placed = [(p.risk, p.loss) for p in points if p.risk is not None and p.loss is not None]
+    known = [(p.risk, p.loss) for p in points if p.risk is not None and p.loss is not None]
     return tuple(
-        Point(**{**{f: getattr(p, f) for f in Point.__dataclass_fields__}, "efficient": _efficient(p, placed)})
+        Point(**{**{f: getattr(p, f) for f in Point.__dataclass_fields__}, "efficient": _efficient(p, known)})
         for p in points
     )
 
 
-def _efficient(point: Point, placed: list[tuple[float, float]]) -> bool:
+def _efficient(point: Point, known: list[tuple[float, float]]) -> bool:
     if point.risk is None or point.loss is None:
         return False
     here = (point.risk, point.loss)
-    return not any(r <= here[0] and u <= here[1] and (r, u) != here for r, u in placed)
+    return not any(r <= here[0] and u <= here[1] and (r, u) != here for r, u in known)
 
 
 def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]) -> Point:
     refused = [str(cell["reason"]) for cell in cells if "refused" in cell]
     risks = [_risk(plan, cell) for cell in cells]
     losses = [_loss(plan, cell) for cell in cells]
-    judged = [risk for risk in risks if risk is not None]
-    lost = [loss for loss in losses if loss is not None]
-    complete = not refused and len(judged) == len(lost) == len(cells)
+    known_risks = [risk for risk in risks if risk is not None]
+    known_losses = [loss for loss in losses if loss is not None]
+    complete = not refused and len(known_risks) == len(known_losses) == len(cells)
     reason = refused[0] if refused else ""
     if not complete and not reason:
-        if len(judged) < len(cells):
-            who = "no attack on identity applies" if plan.risk is None else f"{plan.risk} does not apply"
-            reason = f"The risk could not be determined: {who}."
+        if len(known_risks) < len(cells):
+            cause = "no attack on identity applies" if plan.risk is None else f"{plan.risk} does not apply"
+            reason = f"The risk could not be determined: {cause}."
         else:
             reason = f"The measure {plan.utility} did not apply."
-    names = [name for _, _, name in judged]
+    names = [name for _, _, name in known_risks]
     return Point(
         candidate=candidate,
-        risk=float(np.mean([value for value, _, _ in judged])) if complete else None,
-        risk_high=float(max(high for _, high, _ in judged)) if complete else None,
+        risk=float(np.mean([value for value, _, _ in known_risks])) if complete else None,
+        risk_high=float(max(high for _, high, _ in known_risks)) if complete else None,
         risk_by=max(set(names), key=names.count) if names else "",
-        loss=float(np.mean(lost)) if complete else None,
-        loss_low=float(min(lost)) if complete else None,
-        loss_high=float(max(lost)) if complete else None,
+        loss=float(np.mean(known_losses)) if complete else None,
+        loss_low=float(min(known_losses)) if complete else None,
+        loss_high=float(max(known_losses)) if complete else None,
         holds=all(v["state"] == "holds" for cell in cells for v in cell["verdicts"]) and not refused,
         seconds=float(sum(cell["seconds"] for cell in cells)),
         attacks=_means(cells, "attacks", "attack", "risk"),
@@ -176,12 +178,12 @@ def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]
 
 
 def _means(cells: list[Mapping[str, Any]], key: str, name: str, value: str) -> dict[str, float]:
-    seen: dict[str, list[float]] = {}
+    values_by_name: dict[str, list[float]] = {}
     for cell in cells:
         for entry in cell[key]:
             if entry.get(value) is not None:
-                seen.setdefault(entry[name], []).append(entry[value])
-    return {label: float(np.mean(values)) for label, values in seen.items()}
+                values_by_name.setdefault(entry[name], []).append(entry[value])
+    return {label: float(np.mean(values)) for label, values in values_by_name.items()}
 
 
 def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, str] | None:

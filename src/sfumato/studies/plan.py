@@ -1,6 +1,6 @@
-"""What a study tries: a recipe, and a grid of candidate steps.
+"""Study files: a recipe, and a grid of candidate masking steps.
 
-A study file is a recipe with one more key. Values to try stand in ``{try: [...]}``; every combination is a candidate::
+A study file is a recipe with a ``study`` key. ``{try: [...]}`` lists values; every combination is a candidate::
 
     study:
       candidates:
@@ -32,12 +32,12 @@ from sfumato.registry import registry
 __all__ = ["Candidate", "StudyPlan"]
 
 _KEYS = ("candidates", "seeds", "risk", "utility", "tries")
-_MOST = 10_000
+_MAX_RUNS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """Steps that may become the release, with a name that tells them from the other candidates."""
+    """Masking steps that are compared with those of other candidates, under a unique name."""
 
     name: str
     steps: tuple[Step, ...]
@@ -48,27 +48,27 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyPlan:
-    """Recipe, candidates and seeds, and which attack and measure span the map."""
+    """Recipe, candidates and seeds of a study, and the two axes of its risk-utility map."""
 
     recipe: Recipe
-    """Everything that the candidates share; its own steps run before theirs."""
+    """The recipe that all candidates share. Its steps run before those of the candidate."""
     candidates: tuple[Candidate, ...]
     seeds: tuple[int, ...] = (1,)
     risk: str | None = None
-    """The attack or disclosure measure on the risk axis; None: the worst of all attacks on identity."""
+    """The attack or disclosure measure on the risk axis; if None, the largest risk of all attacks on identity."""
     utility: str = "marginals"
-    """The utility measure on the other axis."""
+    """The measure on the utility axis."""
     n_targets: int = 2000
     """The number of targets per attack: ``tries`` in a study file."""
 
     def recipe_of(self, candidate: Candidate, seed: int | None = None) -> Recipe:
-        """The recipe that makes this candidate, ready to run."""
+        """The complete recipe of a candidate."""
         steps = (*self.recipe.steps, *candidate.steps)
         return replace(self.recipe, steps=steps, seed=seed if seed is not None else self.seeds[0])
 
     @classmethod
     def load(cls, path: str | Path) -> StudyPlan:
-        """Read and validate a study file; all problems of the recipe part are reported with their lines."""
+        """Read and validate a study file. Problems are reported with their lines."""
         file, text = Path(path), read_text_file(path, kind="study", fix="A study is a recipe with a `study:` key.")
         return cls.parse(text, base=file.parent, source=file.name)
 
@@ -86,38 +86,38 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     def add(path: tuple[str | int, ...], message: str) -> None:
         problems.append(Problem(where=".".join(map(str, path)), line=document.line(path), message=message))
 
-    plain = document.value.get("study")
-    if not isinstance(plain, dict):
-        add(("study",), "must be a mapping with `candidates`: what to try")
+    section = document.value.get("study")
+    if not isinstance(section, dict):
+        add(("study",), "must be a mapping with `candidates`")
         raise InvalidRecipe(problems, source=document.source)
-    for key in plain:
+    for key in section:
         if key not in _KEYS:
             add(("study", key), "unknown key. " + did_you_mean(str(key), _KEYS))
     candidates: list[tuple[str, Candidate]] = []
-    listed = plain.get("candidates")
+    listed = section.get("candidates")
     if not isinstance(listed, list) or not listed:
-        add(("study", "candidates"), "must be a list of steps to try")
+        add(("study", "candidates"), "must be a list of steps")
         listed = []
     for number, entry in enumerate(listed):
         try:
             candidates.extend(_expand(entry))
         except (SfumatoError, ValueError) as refusal:
             add(("study", "candidates", number), str(refusal))
-    seeds = plain.get("seeds", 1)
+    seeds = section.get("seeds", 1)
     if isinstance(seeds, int) and not isinstance(seeds, bool) and 1 <= seeds <= 1000:
         start = 1 if recipe.seed is None else recipe.seed
         seeds = list(range(start, start + seeds))
     if not isinstance(seeds, list) or not all(isinstance(s, int) and s >= 0 for s in seeds) or not seeds:
         add(("study", "seeds"), "must be a count from 1 to 1000, or a list of whole numbers")
         seeds = [1]
-    tries = plain.get("tries", 2000)
+    tries = section.get("tries", 2000)
     if not isinstance(tries, int) or tries < 1:
         add(("study", "tries"), "must be a whole number, 1 or larger")
         tries = 2000
-    recipe, utility = _with_utility(recipe, plain.get("utility"), add)
-    recipe, risk = _with_risk(recipe, plain.get("risk"), add)
-    if len(candidates) * len(seeds) > _MOST:
-        add(("study",), f"asks for {len(candidates) * len(seeds)} runs; {_MOST} is the most")
+    recipe, utility = _with_utility(recipe, section.get("utility"), add)
+    recipe, risk = _with_risk(recipe, section.get("risk"), add)
+    if len(candidates) * len(seeds) > _MAX_RUNS:
+        add(("study",), f"has {len(candidates) * len(seeds)} runs; at most {_MAX_RUNS} are allowed")
     if problems:
         raise InvalidRecipe(problems, source=document.source)
     return StudyPlan(
@@ -125,28 +125,29 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     )
 
 
-def _with_utility(recipe: Recipe, wanted: object, add: Any) -> tuple[Recipe, str]:
-    """The utility axis is always measured: the one named, else the recipe's first, else the marginals."""
-    useful = [m.part_name() for m in recipe.measures if m.about is About.UTILITY]
-    if wanted is None:
-        wanted = useful[0] if useful else "marginals"
-    if wanted in useful:
-        return recipe, str(wanted)
+def _with_utility(recipe: Recipe, requested: object, add: Any) -> tuple[Recipe, str]:
+    """The recipe with the utility measure: the one requested, else the recipe's first, else ``marginals``."""
+    available = [m.part_name() for m in recipe.measures if m.about is About.UTILITY]
+    if requested is None:
+        requested = available[0] if available else "marginals"
+    if requested in available:
+        return recipe, str(requested)
     try:
-        part = registry("measure").get(str(wanted)).build()
+        part = registry("measure").get(str(requested)).build()
     except SfumatoError as refusal:
         add(("study", "utility"), str(refusal))
         return recipe, "marginals"
     assert isinstance(part, Measure)
     if part.about is not About.UTILITY:
-        add(("study", "utility"), f"`{wanted}` measures disclosure, not utility")
-    return replace(recipe, measures=(*recipe.measures, part)), str(wanted)
+        add(("study", "utility"), f"`{requested}` measures disclosure, not utility")
+    return replace(recipe, measures=(*recipe.measures, part)), str(requested)
 
 
-def _with_risk(recipe: Recipe, wanted: object, add: Any) -> tuple[Recipe, str | None]:
-    if wanted is None:
+def _with_risk(recipe: Recipe, requested: object, add: Any) -> tuple[Recipe, str | None]:
+    """The recipe with the attack or measure of the risk axis."""
+    if requested is None:
         return recipe, None
-    name = str(wanted)
+    name = str(requested)
     if name in {a.part_name() for a in recipe.attacks} | {m.part_name() for m in recipe.measures}:
         return recipe, name
     for kind in ("attack", "measure"):
@@ -165,8 +166,10 @@ def _with_risk(recipe: Recipe, wanted: object, add: Any) -> tuple[Recipe, str | 
 
 
 def _expand(entry: object) -> list[tuple[str, Candidate]]:
-    """All combinations of the values to try in one entry (a step, or a list of steps that run in order), each with a
-    longer name for the case that the short one is not its own."""
+    """All combinations of the values in one entry (a step, or a list of steps that run in order).
+
+    Each comes with a full name, which is used if the short name is not unique.
+    """
     steps = entry if isinstance(entry, list) else [entry]
     options: list[list[tuple[str, Any, str, str]]] = []
     for step in steps:
@@ -175,7 +178,7 @@ def _expand(entry: object) -> list[tuple[str, Candidate]]:
         if not isinstance(step, Mapping) or len(step) != 1:
             raise ValueError("a candidate is a step such as {rank-swap: {p: {try: [2, 5]}}}, or a list of steps")
         [(name, setting)] = step.items()
-        options.append([(str(name), value, *words) for value, *words in _combinations(str(name), setting)])
+        options.append([(str(name), value, *texts) for value, *texts in _combinations(str(name), setting)])
     candidates = []
     for chosen in product(*options):
         parts = []
@@ -189,31 +192,31 @@ def _expand(entry: object) -> list[tuple[str, Candidate]]:
 
 
 def _combinations(name: str, setting: object) -> list[tuple[Any, str, str]]:
-    """Every setting that the values to try span, with the words that tell it from the others, and with all words.
+    """All settings of a step, each with a short and a full description.
 
-    Lists that are not tried, such as the columns to mask, are mostly the same for all.
+    The short one leaves out lists and mappings that do not vary, such as the columns to mask.
     """
     main = registry("method").get(name).main
     if _is_try(setting) and main is not None:
         setting = {main: setting}
     if not isinstance(setting, Mapping):
-        words = "" if setting is None else _short(setting)
-        return [(setting, words, words)]
+        text = "" if setting is None else _short(setting)
+        return [(setting, text, text)]
     varied = {key: value["try"] for key, value in setting.items() if _is_try(value)}
     fixed = {key: value for key, value in setting.items() if key not in varied}
-    made = []
+    settings = []
     for values in product(*varied.values()):
         tried = dict(zip(varied, values, strict=True))
         plain = {key: value for key, value in fixed.items() if not isinstance(value, list | Mapping)}
         short, full = (", ".join(f"{k}={_short(v)}" for k, v in (known | tried).items()) for known in (plain, fixed))
-        made.append(({**fixed, **tried}, short, full))
-    return made
+        settings.append(({**fixed, **tried}, short, full))
+    return settings
 
 
 def _is_try(value: object) -> bool:
     if isinstance(value, Mapping) and "try" in value:
         if len(value) != 1 or not isinstance(value["try"], list) or not value["try"]:
-            raise ValueError("values to try are written as {try: [value, value, ...]}")
+            raise ValueError("write values to try as {try: [value, value, ...]}")
         return True
     return False
 
@@ -224,11 +227,12 @@ def _short(value: object) -> str:
 
 
 def _named(candidates: list[tuple[str, Candidate]]) -> tuple[Candidate, ...]:
+    """Candidates with unique names: the short name, the full name, or a number after it."""
     short = Counter(candidate.name for _, candidate in candidates)
-    told = [replace(c, name=full) if short[c.name] > 1 else c for full, c in candidates]
+    unnumbered = [replace(c, name=full) if short[c.name] > 1 else c for full, c in candidates]
     seen: dict[str, int] = {}
     named = []
-    for candidate in told:
+    for candidate in unnumbered:
         seen[candidate.name] = seen.get(candidate.name, 0) + 1
         count = seen[candidate.name]
         named.append(candidate if count == 1 else replace(candidate, name=f"{candidate.name} ({count})"))

@@ -1,7 +1,7 @@
-"""Run a study on all cores. Every finished cell is a file, so that an interrupted study continues.
+"""Run a study on all cores. Finished cells are kept as files, so that an interrupted study resumes.
 
-The processes are those of the standard library: joblib is not a dependency of the core, and one thread per process for
-Polars and the end of workers whose parent was killed would have to be added to it by hand as well.
+Processes come from the standard library. joblib is not a dependency of the core, and it neither limits Polars to one
+thread per process nor ends workers whose parent was killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,13 @@ from sfumato.studies.plan import StudyPlan
 
 __all__ = ["run_study"]
 
-_SINGLE = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+_THREAD_VARIABLES = (
+    "POLARS_MAX_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
 
 
 def run_study(
@@ -52,38 +58,44 @@ def run_study(
     its seed and the content of the data, so a changed study runs only what changed. ``workers`` is the number of
     processes (all cores if None; 1 runs in this process).
     """
-    made = (
+    study_plan = (
         plan
         if isinstance(plan, StudyPlan)
         else (StudyPlan.parse(plan) if isinstance(plan, Mapping) else StudyPlan.load(plan))
     )
-    source = data if data is not None else (made.recipe.source.location if made.recipe.source else None)
+    source = data if data is not None else (study_plan.recipe.source.location if study_plan.recipe.source else None)
     if source is None:
-        raise BadParameter("The study names no data and none was passed.", fix="Add `data:` to it, or name a file.")
-    options = dict(made.recipe.source.options) if data is None and made.recipe.source else {}
+        raise BadParameter("`data` is required.", fix="Add `data:` to the study, or pass a file or a table.")
+    options = dict(study_plan.recipe.source.options) if data is None and study_plan.recipe.source else {}
     table = source.table if isinstance(source, Dataset) else read(source, **options)
-    original = Dataset.of(table, made.recipe.schema)
+    original = Dataset.of(table, study_plan.recipe.schema)
     content = fingerprint(original.table.frame)
     store = _Store(Path(folder) / "cells" if folder is not None else None)
     cells: dict[tuple[int, int], dict[str, Any]] = {}
     todo: list[tuple[tuple[int, int], dict[str, Any], str]] = []
-    for number, candidate in enumerate(made.candidates):
-        for seed in made.seeds:
-            recipe = made.recipe_of(candidate, seed).to_dict()
+    for number, candidate in enumerate(study_plan.candidates):
+        for seed in study_plan.seeds:
+            recipe = study_plan.recipe_of(candidate, seed).to_dict()
             recipe.pop("data", None)
-            key = _digest({"recipe": recipe, "tries": made.n_targets, "data": content, "sfumato": __version__})
-            kept = store.get(key)
-            if kept is None:
+            key = _digest({"recipe": recipe, "tries": study_plan.n_targets, "data": content, "sfumato": __version__})
+            finished = store.get(key)
+            if finished is None:
                 todo.append(((number, seed), recipe, key))
             else:
-                cells[number, seed] = kept
-    with progress.task("study", len(made.candidates) * len(made.seeds)) as tick:
+                cells[number, seed] = finished
+    with progress.task("study", len(study_plan.candidates) * len(study_plan.seeds)) as tick:
         tick(len(cells))
-        for place, key, cell in _finished(todo, original.table, made.n_targets, workers or os.cpu_count() or 1):
+        for cell_id, key, cell in _run_cells(
+            todo, original.table, study_plan.n_targets, workers or os.cpu_count() or 1
+        ):
             store.put(key, cell)
-            cells[place] = cell
+            cells[cell_id] = cell
             tick(1)
-    return Study(plan=made, points=points_of(made, cells), resumed=len(made.candidates) * len(made.seeds) - len(todo))
+    return Study(
+        plan=study_plan,
+        points=points_of(study_plan, cells),
+        resumed=len(study_plan.candidates) * len(study_plan.seeds) - len(todo),
+    )
 
 
 def fingerprint(frame: pl.DataFrame) -> str:
@@ -99,18 +111,18 @@ class _Hashing:
 
     def __init__(self, update: Callable[[bytes], None]) -> None:
         self._update = update
-        self._place = 0
+        self._position = 0
 
     def write(self, data: bytes) -> int:
         self._update(bytes(data))
-        self._place += len(data)
+        self._position += len(data)
         return len(data)
 
     def flush(self) -> None:
         pass
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
 
 def _digest(document: Mapping[str, Any]) -> str:
@@ -118,7 +130,7 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 class _Store:
-    """Finished cells as files, written whole or not at all."""
+    """Finished cells as files, written atomically."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -141,24 +153,24 @@ class _Store:
                 path.write_text(json.dumps(cell, allow_nan=False), encoding="utf-8")
 
 
-def _finished(
+def _run_cells(
     todo: list[tuple[tuple[int, int], dict[str, Any], str]], table: Table, n_targets: int, workers: int
 ) -> Iterator[tuple[tuple[int, int], str, dict[str, Any]]]:
     workers = min(workers, len(todo))
     if workers <= 1:
-        for place, recipe, key in todo:
+        for cell_id, recipe, key in todo:
             parsed = Recipe.parse(recipe)
-            yield place, key, run_cell(parsed, Dataset.of(table, parsed.schema), n_targets=n_targets)
+            yield cell_id, key, run_cell(parsed, Dataset.of(table, parsed.schema), n_targets=n_targets)
         return
     pool = ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_begin, initargs=(table.frame, os.getpid())
+        workers, mp_context=get_context("spawn"), initializer=_start_worker, initargs=(table.frame, os.getpid())
     )
     try:
         with _single_threaded(), _without_script():  # each submission may start a process
-            waiting = {pool.submit(_work, recipe, n_targets): (place, key) for place, recipe, key in todo}
+            waiting = {pool.submit(_run_recipe, recipe, n_targets): (cell_id, key) for cell_id, recipe, key in todo}
         for future in as_completed(waiting):
-            place, key = waiting[future]
-            yield place, key, future.result()
+            cell_id, key = waiting[future]
+            yield cell_id, key, future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -166,8 +178,8 @@ def _finished(
 @contextmanager
 def _single_threaded() -> Iterator[None]:
     """Processes started in this block use one thread each: the cells run in parallel."""
-    before = {name: os.environ.get(name) for name in _SINGLE}
-    os.environ.update(dict.fromkeys(_SINGLE, "1"))
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
     try:
         yield
     finally:
@@ -195,18 +207,18 @@ def _without_script() -> Iterator[None]:
 _DATA: dict[str, pl.DataFrame] = {}
 
 
-def _begin(frame: pl.DataFrame, parent: int) -> None:
+def _start_worker(frame: pl.DataFrame, parent: int) -> None:
     _DATA["frame"] = frame
-    Thread(target=_end_with, args=(parent,), daemon=True).start()
+    Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
     """End a worker whose parent process was killed."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)
 
 
-def _work(recipe: dict[str, Any], n_targets: int) -> dict[str, Any]:
+def _run_recipe(recipe: dict[str, Any], n_targets: int) -> dict[str, Any]:
     parsed = Recipe.parse(recipe)
     return run_cell(parsed, Dataset.of(Table(frame=_DATA["frame"]), parsed.schema), n_targets=n_targets)

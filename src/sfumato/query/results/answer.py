@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cmp_to_key
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter
-from sfumato.query.results.explain import Explanation
+from sfumato.query.results.explain import Explanation, digits
 from sfumato.query.results.intervals import OutputEvaluator
 from sfumato.query.results.postprocess import NoisyValue
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sfumato.query.plan.noise import NoisePlan
     from sfumato.query.sql.parse import Query
 
-__all__ = ["Answer", "answer_rows", "column_titles"]
+__all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "value_text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,11 +81,34 @@ class Answer:
                 data[f"{name}_high"] = [row[i].high for row in self.rows]
         return pl.DataFrame(data, strict=False)
 
-    def __repr__(self) -> str:
+    @property
+    def cost(self) -> str:
+        """The cost and the remaining budget as a sentence; empty for policies without differential privacy."""
         if self.loss is None:
-            return "\n".join([str(self.intervals), *self.notes])
+            return ""
         left = "" if self.remaining is None else f" Left: {self.remaining}."
-        return f"{self.intervals}\n{'Answered before, so it is free' if self.cached else f'Cost {self.loss}'}.{left}"
+        return f"{'Answered before: free' if self.cached else f'Cost {self.loss}'}.{left}"
+
+    def __repr__(self) -> str:
+        if len(self.rows) == 1:
+            content = ", ".join(
+                f"{name} {cell_text(cell)}" for name, cell in zip(self.columns, *self.rows, strict=True)
+            )
+        else:
+            content = f"{len(self.rows)} rows of {', '.join(self.columns)}"
+        return f"<Answer: {content}. {self.cost or f'Policy {self.policy}.'}>"
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.intervals), *([self.cost] if self.cost else self.notes)])
+
+    def _repr_html_(self) -> str:
+        """A table of the values with their intervals, and the cost."""
+        frame = self.intervals
+        head = "".join(f"<th>{escape(name)}</th>" for name in frame.columns)
+        texts = [["" if value is None else escape(value_text(value)) for value in row] for row in frame.iter_rows()]
+        body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in texts)
+        remarks = "".join(f"<p>{escape(line)}</p>" for line in ([self.cost] if self.cost else self.notes))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"
 
     def to_frame(self) -> pl.DataFrame:
         """The values with their intervals as a Polars frame."""
@@ -115,6 +139,21 @@ class Answer:
             "remaining": None if self.remaining is None else self.remaining.to_dict(),
             "explanation": self.explanation.to_dict(),
         }  # fmt: skip
+
+
+def value_text(value: Any) -> str:
+    """A value as a person reads it: six significant digits, separators of thousands."""
+    if value is None:
+        return "no answer"
+    return digits(value, 6) if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+
+
+def cell_text(cell: NoisyValue) -> str:
+    """A value with its interval, if it has one."""
+    text = value_text(cell.value)
+    if cell.value is None or cell.low is None or cell.high is None:
+        return text
+    return f"{text}  ({digits(cell.low, 4)} to {digits(cell.high, 4)})"
 
 
 def answer_rows(plan: NoisePlan, table: NoisyTable) -> tuple[tuple[NoisyValue, ...], ...]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from sfumato.data.atomic import replacing
 from sfumato.data.yaml_documents import yaml_text
-from sfumato.reports.study_page import page
 from sfumato.studies.frontier import Study
+from sfumato.studies.page import page
 
 __all__ = ["recipe_name", "save_study"]
 
@@ -40,7 +40,7 @@ def save_study(study: Study, folder: str | Path) -> Path:
 
 
 def anchored(node: Any) -> Any:
-    """Plain data with absolute paths of existing files, so that the recipe runs from any folder."""
+    """A recipe document with absolute paths of existing files, so that it runs from any folder."""
     if isinstance(node, dict):
         return {key: anchored(value) for key, value in node.items()}
     if isinstance(node, list):

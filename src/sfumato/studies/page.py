@@ -1,4 +1,4 @@
-"""The page of a study: an interactive chart of risk and utility, and the table behind it, in one offline file."""
+"""The risk-utility map of a study: a chart and its table, as an offline page and as a notebook display."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from html import escape
 from typing import Any
 
 from sfumato.evaluation.formatting import number, percent
+from sfumato.reports.figures import Figure
+from sfumato.reports.notebook import figure_html, frame_html
 from sfumato.reports.style import style
 from sfumato.studies.frontier import Point, Study
 
-__all__ = ["chart", "page"]
+__all__ = ["chart", "notebook_html", "page"]
 
 
 def chart(study: Study) -> dict[str, Any]:
-    """The chart as a Vega-Lite specification: risk on x, loss on y, the frontier as a line, details as tooltips."""
+    """The risk-utility map as a Vega-Lite specification: risk on x, loss on y, the Pareto frontier as a line."""
     rows = [
         {
             "candidate": p.candidate.name,
@@ -69,13 +71,13 @@ def chart(study: Study) -> dict[str, Any]:
     ]
     if limit is not None:
         at = {"x": {"field": "limit", "type": "quantitative"}}
-        words = {"type": "text", "color": "#a34200", "align": "left", "baseline": "top", "dx": 4, "y": 4}
+        label = {"type": "text", "color": "#a34200", "align": "left", "baseline": "top", "dx": 4, "y": 4}
         layers.append(
             {
                 "data": {"values": [{"limit": limit, "label": "limit " + percent(limit)}]},
                 "layer": [
                     {"mark": {"type": "rule", "color": "#c4500a"}, "encoding": at},
-                    {"mark": words, "encoding": {**at, "text": {"field": "label"}}},
+                    {"mark": label, "encoding": {**at, "text": {"field": "label"}}},
                 ],
             }
         )
@@ -95,8 +97,26 @@ def chart(study: Study) -> dict[str, Any]:
     }
 
 
+def notebook_html(study: Study) -> str:
+    """The risk-utility map as inline SVG, and the table of all candidates."""
+    frame = study.to_frame()
+    if all(point.risk is None or point.loss is None for point in study.points):
+        return frame_html(frame)
+    spec = {key: value for key, value in chart(study).items() if key != "autosize"}
+    figure = Figure(
+        name="study",
+        title="Risk and utility",
+        alternative=f"{len(study.points)} candidates by risk and utility loss; the table below has the numbers",
+        spec={**spec, "width": 620, "height": 360},
+        head=(),
+        rows=(),
+        caption="Each point is a candidate, averaged over its seeds. The dashed line joins the efficient candidates.",
+    )
+    return figure_html(figure) + frame_html(frame)
+
+
 def page(study: Study) -> str:
-    """The whole page. It works offline: the drawing library is inside."""
+    """The HTML page of a study. It works offline: it contains the drawing library."""
     import vl_convert
 
     drawn: str = vl_convert.vegalite_to_html(chart(study), bundle=True)
@@ -107,14 +127,14 @@ def page(study: Study) -> str:
         f"<style>{style()}</style>"
     )
     seeds = f"{document['seeds']} seed{'s' if document['seeds'] != 1 else ''} each"
-    words = [
+    introduction = [
         f"<main><h1>{title}</h1>",
         f"<p>{len(study.points)} candidates, {seeds}. Lower left is better. "
         "Candidates on the dashed line are Pareto efficient: no other has both less risk and less loss.</p>",
     ]
     if document["limit"] is not None:
         best = document["recommended"]
-        words.append(
+        introduction.append(
             f"<p><strong>Risk at most {percent(document['limit'])}:</strong> "
             + (f"<b>{escape(best)}</b> has the smallest loss.</p>" if best else "no candidate meets it.</p>")
         )
@@ -124,11 +144,11 @@ def page(study: Study) -> str:
     first, opening, later = start.partition("<head>")
     first = first.replace("<html>", '<html lang="en">', 1)
     later = later.replace("<title>Chart</title>", "", 1)
-    said = (
+    caption = (
         "<figcaption>Each point is a candidate, averaged over its seeds; the thin line spans the loss over the seeds."
         " Drag to move, scroll to zoom.</figcaption></figure>"
     )
-    explained = (
+    legend = (
         "<h2>All candidates, least risk first</h2><p class='role'>Risk: the share of targets found. At most: the"
         " largest upper end of the 95 % intervals, which a limit is compared with. Loss:"
         f" {escape(study.plan.utility)}, where 0 is best.</p>"
@@ -138,12 +158,12 @@ def page(study: Study) -> str:
         opening,
         head,
         later,
-        *words,
+        *introduction,
         '<figure class="chart" aria-label="Risk and loss of every candidate; the table below has the numbers">',
         mark,
         body,
-        said,
-        explained,
+        caption,
+        legend,
     ]
     return "".join([*parts, _table(study, document["recommended"]), "</main>", close, end])
 
