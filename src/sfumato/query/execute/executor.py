@@ -1,4 +1,4 @@
-"""From a strategy and a receipt to noisy numbers: run, put in order, add noise. Nothing exact leaves this module."""
+"""Execute a noise plan: run its SQL, add noise, return noisy numbers. No exact number leaves this module."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyTable:
-    """Noisy numbers by group: safe to keep and to show."""
+    """Noisy numbers by group. They may be stored and released."""
 
     keys: tuple[Key, ...]
     values: dict[int, tuple[float | int, ...]]
     """Per aggregate, one number per key."""
 
     def to_json(self) -> str:
-        """As text, for storage beside the ledger."""
+        """The table as JSON text, for storage with the ledger."""
 
         def plain(value: Any) -> Any:
             if isinstance(value, datetime):
@@ -70,8 +70,10 @@ class NoisyTable:
 
 
 def check_plan(plan: NoisePlan, engine: Running) -> None:
-    """Refuse, before anything is spent, what this engine cannot compute exactly, and noise too large to be drawn.
-    Looks at no data."""
+    """Refuse a plan that the engine cannot compute exactly, or whose noise is too large to draw.
+
+    It reads no data, and nothing is spent yet.
+    """
     for measurement in plan.measurements:
         measurement.mechanism.check_drawable()
     for sql in statements(plan, 0, engine.listed):
@@ -79,7 +81,7 @@ def check_plan(plan: NoisePlan, engine: Running) -> None:
 
 
 def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Iterator[str]:
-    """Everything that ``compute`` will run."""
+    """All SQL statements of a plan."""
     measured = plan.query.aggregates
     if plan.partition_selection is not None or any(isinstance(m, Count | Sum) for m in measured):
         yield additive_sql(plan, secret, listed)
@@ -91,14 +93,14 @@ def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values
 
 
 def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValue[list[tuple[Any, ...]]]:
-    """The exact, bounded counts and sums, in the faster of the ways that the engine has."""
+    """The exact counts and sums after contribution bounding, by the engine's fold where it has one, else by SQL."""
     pieces = bounding_pieces(plan, secret, engine.listed) if engine.folds else None
-    found = None if pieces is None else engine.fold(pieces)
-    return engine.run(additive_sql(plan, secret, engine.listed)) if found is None else found
+    folded = None if pieces is None else engine.fold(pieces)
+    return engine.run(additive_sql(plan, secret, engine.listed)) if folded is None else folded
 
 
 def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTable:
-    """Answer with noise; all groups' noise is drawn in batches whose size is public or itself private."""
+    """Answer a query with noise. Noise is drawn in batches whose size is public or differentially private."""
     query = plan.query
     receipts = _receipts(plan, receipt)
     secret = int.from_bytes(os.urandom(7), "little")
@@ -122,7 +124,7 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
     for i in added:
         measurement = plan.of(i)
         if measurement.aggregate != i:
-            continue  # a share, released with the first
+            continue  # a share, released with the first one
         blank = (0,) * measurement.parts
         lying = (table[key][place : place + measurement.parts] if key in table else blank for key in keys)
         exact = np.array([int(value) for row in lying for value in row], dtype=object)
@@ -135,8 +137,8 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
     for i, aggregate in enumerate(query.aggregates):
         if isinstance(aggregate, DistinctCount):
             rows = engine.run(distinct_count_sql(plan, aggregate, secret, engine.listed)).open(receipt)
-            found = {key_of(row): int(row[width]) for row in rows}
-            exact = np.array([found.get(key, 0) for key in keys], dtype=object)
+            counts = {key_of(row): int(row[width]) for row in rows}
+            exact = np.array([counts.get(key, 0) for key in keys], dtype=object)
             values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
         elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
             rows = engine.run(bin_counts_sql(plan, aggregate, secret, engine.listed)).open(receipt)
@@ -148,18 +150,18 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
 
 
 def _plain(key: Key) -> Key:
-    """A private key as any of its equals: whose zero or NaN, with what sign, an engine shows for all is not private."""
+    """Normalize a private key: which of several equal zeros or NaNs an engine returns would depend on the rows."""
     return tuple([(part + 0.0 if part == part else nan) if isinstance(part, float) else part for part in key])
 
 
 def _receipts(plan: NoisePlan, receipt: Receipt) -> dict[int | None, Receipt]:
-    """Every draw's own receipt, out of the parts that were reserved."""
+    """The receipt of each draw, from the reserved parts."""
     parts = receipt.split(*plan.parts)
     return {measurement.aggregate: parts[measurement.reservation] for measurement in plan.measurements}
 
 
 def _named(plan: NoisePlan, table: dict[Key, Key], receipts: dict[int | None, Receipt]) -> tuple[Key, ...]:
-    """The private keys that may be named, in their order."""
+    """Partition selection: the private keys that may be released, sorted."""
     measurement = plan.partition_selection
     assert measurement is not None
     known = _known(plan, table)
@@ -174,7 +176,7 @@ def _named(plan: NoisePlan, table: dict[Key, Key], receipts: dict[int | None, Re
 
 
 def _known(plan: NoisePlan, table: dict[Key, Key]) -> tuple[Key, ...]:
-    """All keys that anybody has, private ones included."""
+    """All keys in the data, private ones included."""
     public = [None if key.values is None else set(key.values) for key in plan.query.keys]
     known = [key for key in table if all(p is None or part in p for p, part in zip(public, key, strict=True))]
     return tuple(sorted(known, key=lambda key: [str(part) for part in key]))
@@ -183,9 +185,9 @@ def _known(plan: NoisePlan, table: dict[Key, Key]) -> tuple[Key, ...]:
 def _keep_named(
     threshold_selection: Measurement, keys: tuple[Key, ...], values: dict[int, tuple[float | int, ...]]
 ) -> tuple[Key, ...]:
-    """Leave out, of keys and values, the keys that the noisy count withholds (NaN), and put the rest in order."""
-    shown = values[threshold_selection.covers[0]]
-    places = sorted((i for i in range(len(keys)) if not isnan(shown[i])), key=lambda i: keys[i])
+    """Threshold selection: remove keys whose noisy count is withheld (NaN) from keys and values; sort the rest."""
+    noisy_counts = values[threshold_selection.covers[0]]
+    places = sorted((i for i in range(len(keys)) if not isnan(noisy_counts[i])), key=lambda i: keys[i])
     noise = threshold_selection.mechanism.noise
     whole = noise is not None and noise.grid == 1
     for index, column in values.items():
@@ -199,7 +201,7 @@ def _noisy(measurement: Measurement, exact: SecretValue[Any], receipt: Receipt) 
 
 
 def _places(rows: list[Key], width: int, keys: tuple[Key, ...], *, numbered: bool) -> Ints:
-    """Each row's group by its place among the keys; -1 for keys that are not named."""
+    """Index of each row's group among the keys; -1 for keys that are not released."""
     if numbered:
         return np.fromiter((int(row[0]) for row in rows), np.int64, len(rows))
     places = {key: place for place, key in enumerate(keys)}
@@ -207,7 +209,7 @@ def _places(rows: list[Key], width: int, keys: tuple[Key, ...], *, numbered: boo
 
 
 def _histograms(rows: list[Key], width: int, where: Ints | None, groups: int) -> list[tuple[Ints, Ints]]:
-    """For each group its cells, ascending, and their counts."""
+    """Histogram of each group: its cells, ascending, and their counts."""
     cells_at = np.fromiter((int(row[width]) for row in rows), np.int64, len(rows))
     counts = np.fromiter((int(row[width + 1]) for row in rows), np.int64, len(rows))
     if where is None:
@@ -222,19 +224,19 @@ def _histograms(rows: list[Key], width: int, where: Ints | None, groups: int) ->
 def _select(
     plan: NoisePlan, index: int, histograms: list[tuple[Ints, Ints]], receipt: Receipt
 ) -> list[tuple[float | int, ...]]:
-    """One selection per group: the quantiles that share these counts, or the place of the mode."""
+    """One selection per group: the quantiles of these counts, or the index of the mode."""
     measurement, aggregate = plan.of(index), plan.query.aggregates[index]
     inputs: list[Any] = list(histograms)
     if isinstance(aggregate, ValueCounts):
         inputs = [_dense(histogram, len(aggregate.candidates)) for histogram in histograms]
     each = measurement.mechanism.loss_at(measurement.sensitivity)
     paid = receipt.parallel(each, parts=len(histograms), touched=plan.groups)
-    found: list[list[float | int]] = [[] for _ in measurement.covers]
+    columns: list[list[float | int]] = [[] for _ in measurement.covers]
     for exact, own in zip(inputs, paid, strict=True):
         value = measurement.mechanism.release_at(SecretValue(exact), receipt=own, distance=measurement.sensitivity)
-        for column, one in zip(found, value if measurement.parts > 1 else (value,), strict=True):
+        for column, one in zip(columns, value if measurement.parts > 1 else (value,), strict=True):
             column.append(int(one) if one.denominator == 1 else float(one))
-    return [tuple(column) for column in found]
+    return [tuple(column) for column in columns]
 
 
 def _dense(histogram: tuple[Ints, Ints], size: int) -> Ints:

@@ -1,4 +1,4 @@
-"""The statements an engine runs: exact, bounded, whole numbers per group."""
+"""Generate the SQL of a plan: exact integers per group, after contribution bounding."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ __all__ = [
 ]
 
 _FEW = 6
-"""Up to so many groups of a unit are chosen by passes, two in each; more by a window."""
+"""Up to this number of groups per unit, groups are chosen by passes, two per pass; more by a window function."""
 
 
 ValueTables = Callable[[tuple[Any, ...]], str | None]
-"""Where an engine keeps a list of public values; None: they are written out."""
+"""Returns the engine's table of a list of public values, or None to write the values into the SQL."""
 
 
 def inline_values(values: tuple[Any, ...]) -> None:
-    """No list is kept."""
+    """Write all values into the SQL."""
 
 
 def value_sql(value: Any) -> str:
@@ -51,14 +51,14 @@ def value_sql(value: Any) -> str:
 
 
 def group_columns(query: Query) -> list[str]:
-    """What tells groups apart in a statement: a number where all groups are public, else the keys themselves."""
+    """Columns that identify a group: its number where all groups are public, otherwise its keys."""
     if not query.keys:
         return []
     return ["g"] if query.public_keys else [f"k{i}" for i in range(len(query.keys))]
 
 
 def _source(query: Query, columns: list[str], listed: ValueTables) -> str:
-    """The rows with their group; rows of no known group are left out, so that they take nobody's place."""
+    """The rows with their group. Rows outside the public groups are removed before contribution bounding."""
     unit = [] if query.rows.by_row else ["u"]
     keyed = [key.scalar.sql for key in query.keys]
     rows = f"({prune_columns(query.rows, ' '.join([*keyed, *columns])).sql()})"
@@ -84,8 +84,7 @@ def _source(query: Query, columns: list[str], listed: ValueTables) -> str:
 
 
 def _nameable(key: GroupKey) -> str:
-    """A key as it can be told: dates outside the calendar ("infinity", year 12000) have no name of their own, would be
-    taken for other days, and are in no group."""
+    """A key as SQL. Dates outside the calendar ("infinity", year 12000) cannot be represented and are in no group."""
     if key.values is not None or key.scalar.kind not in (Kind.DATE, Kind.DATETIME):
         return key.scalar.sql
     x, word = key.scalar.sql, "DATE" if key.scalar.kind is Kind.DATE else "TIMESTAMP"
@@ -101,7 +100,7 @@ def _grouped(select: list[str], source: str, keys: list[str]) -> str:
 
 
 def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> str:
-    """Keys, then one number per count and sum, then the number of units, per group."""
+    """SQL of the counts and sums: per group the keys, one number per count and sum, then the number of units."""
     query = plan.query
     keys = group_columns(query)
     chosen = _chosen(query)
@@ -137,18 +136,18 @@ def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_valu
 
 
 def _everywhere(plan: NoisePlan) -> bool:
-    """Whether units count in all of their groups: nobody is in more groups than there are."""
+    """Whether all groups of a unit are kept, because there are no more groups than the limit."""
     groups = plan.query.groups
     return groups is not None and plan.groups >= groups
 
 
 def _common(share: BernsteinSum) -> list[str]:
-    """The column that a share and those behind it are worked out from."""
+    """The column from which a share and the following ones are computed."""
     return [] if share.column is None else [f"{share.column[1]} AS {share.column[0]}"]
 
 
 def _each(plan: NoisePlan, source: str, by: list[str], sums: list[str]) -> str:
-    """What counts of each unit in each group: its own counts and sums, each cut to what one unit may have."""
+    """Counts and sums of each unit in each group, each clipped to the limit of one unit."""
     parts, cut = [], []
     for (i, aggregate), total in zip(_chosen(plan.query), sums, strict=True):
         if isinstance(aggregate, BernsteinSum):
@@ -166,7 +165,7 @@ def _each(plan: NoisePlan, source: str, by: list[str], sums: list[str]) -> str:
 
 
 def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
-    """What ``additive`` adds up, in pieces; None where groups have no numbers or units no rows to bring together."""
+    """The parts of ``additive_sql`` for engines with a fold; None for private keys, or if each row is a unit."""
     query, g = plan.query, plan.groups
     if plan.bounding == "row" or group_columns(query) != ["g"]:
         return None
@@ -198,7 +197,7 @@ def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:
 
 
 def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
-    """How a unit's own number within one group is cut before anything is added up over units."""
+    """How a unit's number within one group is clipped before it is summed over units."""
     clip, reach = plan.bounding == "clip", aggregate.sensitivity(1)
     times, bound = (refinement(aggregate), _bound(aggregate, plan)) if clip else (1, 0)
     if isinstance(aggregate, BernsteinSum):
@@ -216,21 +215,21 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
 
 
 def _place(secret: int) -> str:
-    """The place of group ``g`` in the order of unit ``u``: a keyed hash of the two, the group's number in the low bits.
+    """Rank of group ``g`` in the random order of unit ``u``: a keyed hash of both, the group's number in the low bits.
 
-    Two groups of a unit never share a place, and a place depends on nothing but unit, group and the query's secret:
-    which groups of a unit are kept can depend on that unit's own rows only. That bound holds for any hash; the secret
-    makes sure that nobody can arrange to be kept.
+    Two groups of a unit never have the same rank, and a rank depends only on unit, group and the query's secret. Which
+    groups of a unit are kept therefore depends on that unit's own rows only, for any hash. The secret prevents anyone
+    from choosing which groups are kept.
     """
     return f"CAST(hash(g, u, {secret}) >> {CODE_BITS + 1} AS BIGINT) * {1 << CODE_BITS} + g"
 
 
 def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
-    """Keep the rows of ``groups`` groups of each unit: those at both ends of its keyed random order of groups.
+    """Contribution bounding: keep ``groups`` groups of each unit, from both ends of its keyed random order.
 
-    A pass finds the next from the beginning and the next from the end, so two groups take one pass over the rows: a
-    third of the work of a window over all pairs of unit and group. With places all different, no more than ``groups``
-    are ever kept, and all of a unit that has no more.
+    Each pass over the rows finds the next group from the beginning and the next from the end, which takes a third of
+    the time of a window function. Ranks are distinct, so at most ``groups`` groups are kept, and all groups of a unit
+    that has no more.
     """
     first, last = (groups + 1) // 2, groups // 2
     views = [f"r AS (SELECT *, {_place(secret)} AS h FROM ({source}))"]
@@ -253,18 +252,18 @@ def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
 
 
 def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> str:
-    """A unit's part of one share within a group.
+    """A unit's contribution to one share within a group.
 
-    All rows of a unit together weigh a whole number n of wholes. Where that is too many, every share is cut in the same
-    proportion, so that the unit's mean stays what it is. Where a sum matters more than a mean, the sum is kept as far
-    as ``rows`` rows allow, and the shares are made to fit it.
+    The rows of a unit have a total weight of n rows. If n exceeds the limit, every share is reduced in the same
+    proportion, so that the unit's mean does not change. Where a sum matters more than a mean, the sum is kept as far
+    as ``rows`` rows allow, and the shares are computed from it.
     """
     first, r, whole = index - share.place, plan.rows, share.high
     names = [f"m{first + place}" for place in range(share.parts)]
     own, total = names[share.place], f"({' + '.join(names)})"
     times = 1
     if plan.bounding == "clip":
-        # Enough rows for any vector within the norm; the scaling that follows is the same for all shares.
+        # Enough rows for any vector within the norm; all shares are then scaled alike.
         r, times = isqrt(plan.groups * r * r) + 1, refinement(share)
     if share.ends is None or plan.bounding == "clip":
         times_r = f"({own} * {r})" if r > 1 else own
@@ -279,14 +278,14 @@ def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> str:
 
 
 def _bound(aggregate: Count | Sum, plan: NoisePlan) -> int:
-    """The square of the norm a unit's vector is scaled down to, in fine steps."""
+    """Square of the L2 norm to which a unit's vector is scaled down, in fine steps."""
     return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2
 
 
 def _clipped(plan: NoisePlan, each: str, keys: list[str], chosen: list[tuple[int, Count | Sum]]) -> str:
-    """Scale every unit's vector over the groups down to its bound in L2 norm; squares are added up exactly.
+    """Scale every unit's vector over the groups down to its L2 bound; the squares are summed exactly.
 
-    The shares of a number are one vector and are scaled alike, so that a unit's mean stays what it is.
+    The shares of a number are one vector and are scaled alike, so that a unit's mean does not change.
     """
     squares = []
     for i, aggregate in chosen:
@@ -320,7 +319,7 @@ def _bounded_rows(plan: NoisePlan, value: str, column: str, secret: int, listed:
         source = f"SELECT DISTINCT {by}, {column} FROM ({source})"
         order = f"hash({column}, u, {secret}), {column}"
     else:
-        # Rows of equal value are numbered, so that each row of a unit has the same chance of being kept.
+        # Rows with equal values are numbered, so that each row of a unit is kept with the same probability.
         source = f"SELECT *, row_number() OVER (PARTITION BY {by}, {column}) AS twin FROM ({source})"
         order = f"hash({column}, twin, u, {secret}), {column}, twin"
     few = f"SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS turn FROM ({source})"
@@ -334,7 +333,7 @@ def _bounded_rows(plan: NoisePlan, value: str, column: str, secret: int, listed:
 def bin_counts_sql(
     plan: NoisePlan, aggregate: BinCounts | ValueCounts, secret: int, listed: ValueTables = inline_values
 ) -> str:
-    """Keys, cell and number of rows."""
+    """SQL of a histogram: keys, cell and number of rows."""
     value = f"CASE WHEN {aggregate.condition} THEN {aggregate.cell} END"
     rows = _bounded_rows(plan, value, "cell", secret, listed, same=False)
     return _grouped(["COUNT(*)"], f"({rows})", [*group_columns(plan.query), "cell"])
@@ -343,7 +342,7 @@ def bin_counts_sql(
 def distinct_count_sql(
     plan: NoisePlan, aggregate: DistinctCount, secret: int, listed: ValueTables = inline_values
 ) -> str:
-    """Keys and number of different values."""
+    """SQL of COUNT(DISTINCT): keys and number of distinct values."""
     value = f"CASE WHEN {aggregate.condition} THEN {aggregate.value} END"
     rows = _bounded_rows(plan, value, "seen", secret, listed, same=True)
     return _grouped(["COUNT(DISTINCT seen)"], f"({rows})", group_columns(plan.query))

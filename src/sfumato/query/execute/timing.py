@@ -1,4 +1,4 @@
-"""Answers at whole multiples of so many seconds, which hides how long a run took, all but the multiple."""
+"""Quantize response times to multiples of an interval, so that they reveal less about the running time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["quantize_response"]
 
 @contextmanager
 def quantize_response(seconds: float | None) -> Iterator[None]:
-    """End the block, well or badly, at the next multiple of ``seconds`` after its start; at once for None and 0."""
+    """End the block, even after an error, at the next multiple of ``seconds`` from its start; None and 0: at once."""
     started = time.monotonic()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Accuracy first: from the error an analyst can live with to the cost it takes.
+"""Accuracy-first answers: compute the cost that a requested error takes.
 
 An absolute error (``ERROR 50``) is known beforehand, so the smallest epsilon is computed. A relative one (``ERROR 5%``)
 depends on the answer itself: the query is asked at doubling costs until the noisy answer shows that the error is
@@ -31,21 +31,21 @@ def _cost(epsilon: Fraction, delta: Fraction) -> PrivacyLoss:
 
 
 def _target(query: Query) -> ErrorTarget:
-    """What is wanted; refused where it is wanted of something else than counts and sums."""
-    shown = [output for _, output in query.outputs if output.op != "key"]
-    if query.target is None or any(output.op not in _DIRECT for output in shown):
+    """The requested error; refused unless all outputs are counts and sums."""
+    outputs = [output for _, output in query.outputs if output.op != "key"]
+    if query.target is None or any(output.op not in _DIRECT for output in outputs):
         raise QueryRefused("ERROR is supported for COUNT and SUM only.", fix="Use epsilon for other aggregates.")
     return query.target
 
 
 def _error(plan: NoisePlan, confidence: Fraction) -> float:
-    """The largest of the errors of what is shown."""
-    shown = [output for _, output in plan.query.outputs if output.op != "key"]
-    return max(plan.error(output.value, confidence) for output in shown)
+    """The largest error of the outputs."""
+    outputs = [output for _, output in plan.query.outputs if output.op != "key"]
+    return max(plan.error(output.value, confidence) for output in outputs)
 
 
 def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> NoisePlan:
-    """The smallest epsilon, to one part in a thousand, whose noise keeps within the wanted error."""
+    """The smallest epsilon, to one part in a thousand, whose noise is within the requested error."""
     target = _target(query)
 
     def plan(epsilon: Fraction) -> NoisePlan:
@@ -61,7 +61,7 @@ def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> Noi
 
 
 def doubling_plans(query: Query, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Iterator[NoisePlan]:
-    """Strategies at doubling costs that add up to ``ceiling`` and ``delta`` if all are used."""
+    """Noise plans at doubling costs that add up to ``ceiling`` and ``delta`` if all are used."""
     _target(query)
     if query.keys or len(query.outputs) != 1:
         raise QueryRefused(
@@ -76,9 +76,9 @@ def doubling_plans(query: Query, ceiling: Fraction, delta: Fraction, limits: dic
 
 
 def error_reached(query: Query, plan: NoisePlan, value: float) -> bool:
-    """Whether noise of this size around this noisy answer is within the wanted share of the true one.
+    """Whether noise of this size around this noisy answer is within the requested share of the true one.
 
-    The chance of being wrong is shared among the steps, since each of them is looked at.
+    The error probability is divided among the steps.
     """
     target = _target(query)
     radius = _error(plan, 1 - (1 - target.confidence) / _STEPS)

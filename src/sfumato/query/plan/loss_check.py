@@ -1,4 +1,4 @@
-"""The second route to the privacy loss: from the bounds that the engine enforces, not from stated sensitivities."""
+"""Second computation of the privacy loss, from the bounds that the engine enforces instead of sensitivities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check_loss"]
 
 
 def _worst(aggregate: Aggregate, rows: int) -> int:
-    """How far a unit can move a group's number, found by trying extreme units on the rules the engine applies.
+    """The most a unit can change a group's number, computed by applying the engine's rules to extreme units.
 
     The shares of a number move together: their distances are added up, and since none is negative the root of their
     squares is largest where one share has all.

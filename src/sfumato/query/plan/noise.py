@@ -1,4 +1,4 @@
-"""The plan of noise for a query: every use of a mechanism, what it costs, and what error it brings."""
+"""Noise plan of a query: every use of a mechanism, its cost and its expected error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FINE = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """One use of a mechanism: on one measurement over all groups, on the shares of one, or on the choice of keys."""
+    """One use of a mechanism: on one aggregate over all groups, on the shares of one, or for partition selection."""
 
     aggregate: int | None
     """Which one, the first where there are several; None for the choice of keys."""
@@ -29,7 +29,7 @@ class Measurement:
     sensitivity: Fraction
     """In the sense of the mechanism's ``loss_at``: L1 for Laplace, squared L2 for Gaussian, else rows or keys."""
     loss: PrivacyLoss
-    """What this draw costs over all groups together."""
+    """Privacy loss of this draw over all groups."""
     parts: int = 1
     """How many measurements it is of: the shares of one number, whose distances count together."""
     reservation: int = 0
@@ -37,7 +37,7 @@ class Measurement:
 
     @property
     def covers(self) -> range:
-        """The measurements it is of."""
+        """Indices of the aggregates it measures."""
         return range(0) if self.aggregate is None else range(self.aggregate, self.aggregate + self.parts)
 
     @property
@@ -52,7 +52,7 @@ class Measurement:
 
 @dataclass(frozen=True, kw_only=True)
 class NoisePlan:
-    """The plan of noise for a query."""
+    """All noise of a query, with its contribution bounding and cost."""
 
     query: Query
     bounding: str
@@ -75,7 +75,7 @@ class NoisePlan:
         return self.query.aggregates[value].error(self.of(value).mechanism, confidence)
 
     def reported(self) -> tuple[int | LinearCombination, ...]:
-        """The measured numbers that the answer rests on, each once, in the order of the draws."""
+        """The distinct measured numbers of the answer, in the order of the draws."""
         query = self.query
         outputs = [output for _, output in query.outputs] + [output for output, _ in query.order]
         leaves = [leaf for output in [*outputs, *([query.having] if query.having else [])]
@@ -90,7 +90,7 @@ class NoisePlan:
 
     @property
     def threshold_selection(self) -> Measurement | None:
-        """The draw on whose noisy count it depends which private keys are named."""
+        """The draw whose noisy count decides which private keys are reported."""
         return next(
             (
                 measurement

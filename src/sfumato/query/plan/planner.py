@@ -1,6 +1,6 @@
-"""How a query is answered at a given cost: which noise, which way to bound contributions, what error to expect.
+"""Planner: choose mechanisms and contribution bounding for a query at a given cost.
 
-Everything here follows from the query and the cost; no data is touched. Two ways of bounding are weighed:
+A plan depends on the query and the cost only; no data is read. There are two ways of contribution bounding:
 
 * **sample**: of each unit, a few groups are kept (chosen by a keyed hash of unit and group), and within each group its
   part is clipped. Laplace noise then hides groups·reach in L1 norm; Gaussian noise hides sqrt(groups)·reach in L2.
@@ -85,7 +85,7 @@ def plan_query(
         if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= _MOST:
             raise BadParameter(f"rows and groups are whole numbers from 1 to {_MOST:,}.")
     if query.groups is not None:
-        g = min(g, query.groups)  # nobody is in more groups than there are
+        g = min(g, query.groups)  # a unit cannot be in more groups than exist
     if cost.size <= 0:
         raise BadParameter("epsilon must be above 0.")
     select_partitions = not query.public_keys
@@ -144,7 +144,7 @@ def _additive(query: Query) -> list[int]:
 
 
 def _noise(plan: NoisePlan) -> float:
-    """The largest noise among the counts and sums of an answer, each in units of what a row can add."""
+    """The largest noise among the counts and sums of an answer, each in units of the most a row can add."""
     errors = [plan.error(n, "0.95") / _unit(plan.query, n) for n in plan.reported()
               if isinstance(n, LinearCombination) or isinstance(plan.query.aggregates[n], Count | Sum)]  # fmt: skip
     return max(errors, default=0.0)
@@ -239,7 +239,7 @@ def _plan(
 
 
 def _rank(aggregate: Aggregate) -> int:
-    """How well a measurement serves to name keys by: counts of all rows or units best, sums not at all."""
+    """Rank of an aggregate for threshold selection: counts of all rows or units first; sums are unsuitable."""
     if isinstance(aggregate, Count):
         return 0 if aggregate.condition == "TRUE" else 2
     return 1 if isinstance(aggregate, BernsteinSum) else 3
@@ -264,7 +264,7 @@ def _pure_measurement(
             if len(ranks) > 1
             else Quantile.for_epsilon(epsilon / groups, rank=aggregate.rank, **place)
         )
-        # One unit may lie in several groups, and each group is asked on its own.
+        # One unit may be in several groups, and each group is a draw of its own.
         loss = mechanism.loss_at(reach).times(groups)
         return Measurement(
             aggregate=index, mechanism=mechanism, sensitivity=Fraction(reach), loss=loss, parts=max(1, len(ranks))

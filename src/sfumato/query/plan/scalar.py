@@ -118,8 +118,8 @@ def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
             # Only what every engine reads alike: no time zones, no weeks, no other calendars' order.
             if not reads_as(other.constant, "date" if one.kind is Kind.DATE else "time"):
                 return None
-            made = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(other.constant))
-            return (one, made) if order == 1 else (made, one)
+            converted = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(other.constant))
+            return (one, converted) if order == 1 else (converted, one)
         if {one.kind, other.kind} == {Kind.DATE, Kind.DATETIME}:
             casts = [s if s.kind is Kind.DATETIME else Scalar(sql=f"TRY_CAST({s.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
                      for s in (a, b)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The answer to a query: values with intervals, what they cost, and how they were made."""
+"""The answer to a query: values with intervals, their cost, and an explanation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "value_text"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The released values of a query, under any policy: all of it may be shown to the analyst."""
+    """The released values of a query, under any policy. The analyst may see all of it."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[NoisyValue, ...], ...]
@@ -38,7 +38,7 @@ class Answer:
     remaining: PrivacyLoss | None = None
     """The smallest remaining budget that applies to this analyst."""
     counterfeits: int = 0
-    """How many of the values are false, added by an auditor."""
+    """Number of false values that an auditor added."""
 
     @property
     def policy(self) -> str:

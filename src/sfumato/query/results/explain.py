@@ -1,4 +1,4 @@
-"""What a query costs and how exact its answer will be, in words and numbers, before anything is spent."""
+"""EXPLAIN: the cost of a query and its expected error, before anything is spent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
 
 
 def digits(value: float, most: int) -> str:
-    """So many digits that count, and no powers of ten where a person would write the number out.
+    """Format a number with ``most`` significant digits, and large numbers without an exponent.
 
     >>> digits(13012.4, 4), digits(0.012345, 4), digits(1.5e20, 4)
     ('13,012', '0.01235', '1.5e+20')
@@ -34,12 +34,12 @@ class NoiseSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """How a query is answered. What concerns noise is empty for policies without differential privacy."""
+    """How a query is answered. Fields about noise are empty for policies without differential privacy."""
 
     policy: str = "differential-privacy"
     cost: str = ""
     groups: int | None = None
-    """How many groups the answer will have; None where keys are private and chosen."""
+    """Number of groups in the answer; None where keys are private."""
     bounding: str = ""
     """How the contributions of one unit are bounded."""
     noises: tuple[NoiseSummary, ...] = ()
@@ -86,7 +86,7 @@ def _what(aggregate: Aggregate) -> str:
 
 
 def _needed(plan: NoisePlan) -> tuple[float, str]:
-    """How much of a key is named 95 times out of 100, and that in words."""
+    """The count at which a private key is reported with probability 0.95, as a number and as text."""
     measurement = plan.threshold_selection or plan.partition_selection
     count = None if measurement is None else measurement.mechanism.key_threshold("0.95")
     assert count is not None
@@ -94,7 +94,7 @@ def _needed(plan: NoisePlan) -> tuple[float, str]:
 
 
 def explain(plan: NoisePlan) -> Explanation:
-    """Tell the strategy."""
+    """Explain a noise plan."""
     r, g = plan.rows, plan.groups
     match plan.bounding:
         case "row":

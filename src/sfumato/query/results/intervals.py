@@ -1,4 +1,4 @@
-"""Noisy numbers with the intervals of their noise."""
+"""Evaluate outputs from noisy numbers, with intervals of the noise."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _STEPS = 32
 
 
 class OutputEvaluator:
-    """What is shown of the groups; whatever is the same for all of them is computed once."""
+    """Evaluates the outputs of all groups. Values common to all groups are computed once."""
 
     def __init__(self, plan: NoisePlan, released: NoisyTable) -> None:
         self._plan = plan
         self._released = released
 
     def column(self, output: OutputExpr) -> list[NoisyValue]:
-        """One output of every group; an output that rests on several numbers shares its 5 % among them."""
+        """One output for every group. With several noisy numbers, the 5 % error probability is divided among them."""
         keys = self._released.keys
         if output.op == "key":
             return [NoisyValue(value=key[output.value]) for key in keys]
         parts = max(1, len(output.leaves()))
-        made = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
+        columns = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
         if output.op in LEAVES:
-            return made[id(output.value)]
+            return columns[id(output.value)]
 
-        def shown(place: int, key: tuple[Any, ...]) -> NoisyValue:
-            return evaluate(output, key, lambda value: made[id(value)][place])
+        def group_value(place: int, key: tuple[Any, ...]) -> NoisyValue:
+            return evaluate(output, key, lambda value: columns[id(value)][place])
 
-        return [shown(place, key) for place, key in enumerate(keys)]
+        return [group_value(place, key) for place, key in enumerate(keys)]
 
     def _measured(self, value: int | LinearCombination | Ratio, parts: int) -> list[NoisyValue]:
         if isinstance(value, Ratio):
@@ -50,17 +50,17 @@ class OutputEvaluator:
             return [NoisyValue(value=aggregate.candidates[int(place)]) for place in self._numbers(value)]
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
-            made = [NoisyValue(value=number) for number in numbers]
+            noisy = [NoisyValue(value=number) for number in numbers]
         elif isinstance(value, LinearCombination) and value.whole and self._counts:
-            made = [NoisyValue(value=shown, low=min(shown, number - radius), high=max(shown, number + radius))
-                    for number, shown in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
+            noisy = [NoisyValue(value=rounded, low=min(rounded, number - radius), high=max(rounded, number + radius))
+                    for number, rounded in zip(numbers, map(round, numbers), strict=True)]  # fmt: skip
         else:
-            made = [NoisyValue(value=number, low=number - radius, high=number + radius) for number in numbers]
-        return made if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in made]
+            noisy = [NoisyValue(value=number, low=number - radius, high=number + radius) for number in numbers]
+        return noisy if all(abs(number) < 1 << 62 for number in numbers) else [finite(one) for one in noisy]
 
     @property
     def _counts(self) -> bool:
-        """Whether the exact counts are whole numbers; contributions scaled down to a norm are not."""
+        """Whether the exact counts are integers; contributions scaled down to an L2 norm are not."""
         return self._plan.bounding != "clip"
 
     def _numbers(self, value: int | LinearCombination) -> Sequence[Any]:
@@ -79,7 +79,7 @@ class OutputEvaluator:
         return None if chosen else self._plan.error(value, self._level(parts))
 
     def _means(self, ratio: Ratio, parts: int) -> list[NoisyValue]:
-        """Means, each with all values m for which total - m·count is within its noise of 0 (Fieller 1954).
+        """Means with Fieller intervals: all m for which total - m·count is within its noise of 0 (Fieller 1954).
 
         None where the noisy count is not positive; no interval where a count of 0 is within the noise.
         """
@@ -89,12 +89,12 @@ class OutputEvaluator:
 
 
 class _Line:
-    """The noise of total - m·count as a function of m, in steps that are never too small.
+    """Upper bound on the noise of total - m·count as a step function of m.
 
-    The function falls and then rises (Proschan 1965, doi:10.1214/aoms/1177699797), so that between two of its points it
-    is below the larger. As a quantile of symmetric log-concave noise it is a norm of the weights and convex (Meyer and
-    Reisner 1991): total - m·count leaves it once at most, or is back at the end of the range; then all up to the end is
-    taken to be inside.
+    The noise bound falls and then rises in m (Proschan 1965, doi:10.1214/aoms/1177699797), so between two points it is
+    at most the larger of them. As a quantile of symmetric log-concave noise it is a norm of the weights and convex
+    (Meyer and Reisner 1991): total - m·count exceeds it at most once, or is within it again at the end of the range;
+    then everything up to the end counts as inside.
     """
 
     def __init__(self, ratio: Ratio, plan: NoisePlan, level: Number) -> None:
@@ -118,14 +118,14 @@ class _Line:
         value = min(max(total / count, self.low), self.high)
         step = min(max(bisect_left(self.points, value), 1), _STEPS)
         radius = self.radius(step)
-        if abs(total - value * count) > radius:  # far outside the range, which noise does once in twenty times at most
+        if abs(total - value * count) > radius:  # far outside the range: probability at most 0.05
             near = radius / count
             return NoisyValue(value=value, low=max(self.low, value - near), high=min(self.high, value + near))
         low, high = self._lower(total, count, step), self._upper(total, count, step)
         return NoisyValue(value=value, low=min(low, value), high=max(high, value))
 
     def _upper(self, total: float, count: float, step: int) -> float:
-        """The last value in the noise from ``step`` on; the end of the range where that is."""
+        """The largest m within the noise, searched from ``step`` on; at most the end of the range."""
         if self.high * count - total <= self.radius(_STEPS):
             return self.high
         near, far = step - 1, _STEPS  # the end of step ``far`` is outside, that of ``near`` is not, or not looked at

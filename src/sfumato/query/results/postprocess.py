@@ -1,8 +1,7 @@
-"""What the analyst sees, computed from noisy numbers alone: arithmetic, HAVING, ORDER BY, LIMIT, with intervals.
+"""Post-processing: expressions over noisy numbers, with intervals.
 
-All of this is post-processing: it costs nothing and cannot leak. A value carries the interval its noise allows; the
-interval of an expression follows by interval arithmetic. Intervals are about the noise; what clipping and sampling of
-contributions removed is not in them.
+Post-processing costs no privacy loss. A value has the interval of its noise; the interval of an expression follows by
+interval arithmetic. Intervals cover the noise, not the bias from contribution bounding.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ class LinearCombination:
     terms: tuple[tuple[int, Fraction], ...]
     """(measurement, weight)."""
     unit: Fraction
-    """How far one row can move it; errors of different numbers are compared in this unit."""
+    """The most one row can change it; errors of different numbers are compared in this unit."""
     what: str
     whole: bool = False
-    """Whether it counts something and is shown as a whole number."""
+    """Whether it is a count, reported as an integer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +38,7 @@ class Ratio:
     high: float
 
     def beside(self, mean: Fraction) -> LinearCombination:
-        """total - mean · count, which is 0 but for noise where ``mean`` is the true one."""
+        """total - mean · count, which is 0 apart from noise if ``mean`` is the true mean."""
         count = dict(self.count.terms)
         terms = tuple((index, weight - mean * count.get(index, 0)) for index, weight in self.total.terms)
         extra = tuple((i, -mean * w) for i, w in count.items() if i not in dict(self.total.terms))
@@ -57,16 +56,16 @@ class OutputExpr:
     args: tuple[OutputExpr, ...] = ()
     value: Any = None
     kind: str = "number"
-    """Family of a leaf's value: a mode is of its column's."""
+    """Family of a leaf's value; a mode has the family of its column."""
 
     def leaves(self) -> tuple[int | LinearCombination | Ratio, ...]:
-        """The measured numbers it rests on, each once."""
+        """The distinct measured numbers in the expression."""
         if self.op in LEAVES:
             return (self.value,)
         return tuple(dict.fromkeys(leaf for arg in self.args for leaf in arg.leaves()))
 
     def measured(self) -> Iterator[OutputExpr]:
-        """Every place in it where a measured number stands."""
+        """All subexpressions that are measured numbers."""
         if self.op in LEAVES:
             yield self
         for arg in self.args:
@@ -75,7 +74,7 @@ class OutputExpr:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoisyValue:
-    """A value and the interval it lies in; ``low`` and ``high`` are None where none can be given."""
+    """A value and its interval; ``low`` and ``high`` are None where there is no interval."""
 
     value: Any
     low: float | None = None
@@ -106,13 +105,13 @@ def _lift(a: NoisyValue, b: NoisyValue, f: Callable[[Any, Any], Any]) -> NoisyVa
     return NoisyValue(value=value, low=min(known), high=max(known))
 
 
-def finite(found: NoisyValue) -> NoisyValue:
-    """The same without a value that is no number."""
-    return found if _finite(found.value) is found.value else replace(found, value=None)
+def finite(noisy: NoisyValue) -> NoisyValue:
+    """The same, with the value None if it is not finite."""
+    return noisy if _finite(noisy.value) is noisy.value else replace(noisy, value=None)
 
 
 def _finite(value: Any) -> Any:
-    """The number as it can be shown: whole ones beyond 64 bits as floats, what no float holds as missing."""
+    """A reportable number: integers beyond 64 bits as floats; None for what no finite float represents."""
     if isinstance(value, int) and abs(value) >= 1 << 63:
         value = float(value) if abs(value) < 1 << 1023 else None
     return None if isinstance(value, float) and not isfinite(value) else value
@@ -157,15 +156,17 @@ _BINARY: dict[str, Callable[[NoisyValue, NoisyValue], NoisyValue]] = {
 }
 
 
-_MADE = {
+_RESULT_FAMILY = {
     "IsNull": "boolean", "variance": "number", "deviation": "number", **dict.fromkeys(LEAVES, "number"),
 }  # fmt: skip
 _OF_NUMBERS = (*_BINARY, "Neg", "Abs", "Round", "Clip")
 
 
 def family(output: OutputExpr, keys: Sequence[str]) -> str:
-    """What kind of value it has ("" where it is always missing), given those of the keys; TypeError where it can have
-    none: numbers are calculated with, only like is compared with like. Found before anything is spent."""
+    """Type family of an output ("" if it is always missing), from the families of the keys.
+
+    TypeError if families are mixed. The check comes before anything is spent.
+    """
     op = output.op
     if op == "key":
         return keys[int(output.value)]
@@ -175,27 +176,27 @@ def family(output: OutputExpr, keys: Sequence[str]) -> str:
             "boolean" if isinstance(value, bool) else "number")  # fmt: skip
     if op == "mode":
         return output.kind
-    if op in _MADE:
-        return _MADE[op]
-    found = [family(arg, keys) for arg in output.args]
+    if op in _RESULT_FAMILY:
+        return _RESULT_FAMILY[op]
+    families = [family(arg, keys) for arg in output.args]
     if op in _OF_NUMBERS:
-        return _one(found, "number")
+        return _common_family(families, "number")
     if op in ("And", "Or", "Not"):
-        return _one(found, "boolean")
+        return _common_family(families, "boolean")
     if op in _COMPARE:
-        _one(found)
+        _common_family(families)
         return "boolean"
     if op == "If":
-        _one(found[:1], "boolean")
-        return _one(found[1:])
-    return _one(found)
+        _common_family(families[:1], "boolean")
+        return _common_family(families[1:])
+    return _common_family(families)
 
 
-def _one(families: list[str], wanted: str = "") -> str:
-    found = {name for name in [*families, wanted] if name}
-    if len(found) > 1:
-        raise TypeError(" and ".join(sorted(found)))
-    return found.pop() if found else ""
+def _common_family(families: list[str], required: str = "") -> str:
+    distinct = {name for name in [*families, required] if name}
+    if len(distinct) > 1:
+        raise TypeError(" and ".join(sorted(distinct)))
+    return distinct.pop() if distinct else ""
 
 
 def evaluate(output: OutputExpr, keys: tuple[Any, ...], measured: Callable[[Any], NoisyValue]) -> NoisyValue:
@@ -240,7 +241,7 @@ def evaluate(output: OutputExpr, keys: tuple[Any, ...], measured: Callable[[Any]
 
 
 def _spread(args: list[NoisyValue], span: float, sample: bool, *, root: bool) -> NoisyValue:
-    """Variance from the noisy sums of squares and of distances from the middle, and the noisy count."""
+    """Variance or standard deviation from the noisy sums of squares and of distances from the middle, and the count."""
     squares, total, count = args
     if count.value is None or count.value <= (1 if sample else 0):
         return _NONE

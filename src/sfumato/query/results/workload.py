@@ -1,4 +1,4 @@
-"""Many counts at once: measure what answers all of them best, and work the answers out of that.
+"""Workloads: answer many counting queries together by the matrix mechanism.
 
 The matrix mechanism (Li, Miklau, Hay, McGregor, Rastogi 2015, doi:10.1007/s00778-015-0398-x). All queries are sums
 over the cells of a public domain, rows of a matrix W. Some other set of sums A is measured with noise, the cells are
@@ -50,10 +50,10 @@ _MOST_CELLS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Queries as a matrix, and the measurement chosen for them."""
+    """Counting queries as a matrix, and the measurement chosen for them."""
 
     query: Query
-    """The histogram over all cells, from which everything is measured."""
+    """The histogram over all cells that is measured."""
     bounds: NoisePlan
     """How contributions to the histogram are bounded."""
     matrix: Matrix
@@ -62,7 +62,7 @@ class Workload:
     """Which measurement was chosen: "cells", "queries" or a tree of ranges."""
     measured: Matrix
     solver: Matrix
-    """Turns the measured sums into answers: least squares."""
+    """Least-squares matrix from measured sums to answers."""
     mechanism: Mechanism
     sensitivity: Fraction
     """L1 distance, or squared L2 distance, over all measured sums."""
@@ -76,7 +76,7 @@ class Workload:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadAnswer:
-    """Noisy counts, one per query, that agree with one another: all come from one estimate."""
+    """Noisy counts, one per query, consistent with each other because they come from one estimate."""
 
     values: tuple[NoisyValue, ...]
     strategy: str
@@ -88,7 +88,7 @@ class WorkloadAnswer:
 
 
 def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, **limits: Any) -> Workload:
-    """Read the queries, lay them over the cells of their columns, and choose what to measure. Costs nothing."""
+    """Parse the queries, map them to cells, and choose the measurement. This costs nothing."""
     if not queries:
         raise BadParameter("a workload requires at least one query.")
     parsed = [parse_query(sql, session.catalog) for sql in queries]
@@ -204,7 +204,7 @@ def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
 
 
 def _over_cells(keys: tuple[GroupKey, ...], conditions: list[str]) -> Matrix:
-    """Which cells each condition takes in: evaluated on the public values alone."""
+    """The cells that meet each condition, evaluated on public values only."""
     if not keys:
         return np.ones((len(conditions), 1))
     import duckdb
@@ -239,14 +239,14 @@ def _noise(measured: Matrix, bounds: NoisePlan, cost: PrivacyLoss) -> tuple[Mech
     weight = bounds.groups * bounds.rows
     deep = int(np.abs(measured).sum(axis=0).max())
     squared = Fraction(weight * weight * int((measured**2).sum(axis=0).max()))
-    found: list[tuple[Mechanism, Fraction]] = []
+    candidates: list[tuple[Mechanism, Fraction]] = []
     if cost.measure is PrivacyMeasure.EPSILON:
-        found.append((Laplace.for_epsilon(cost.size, sensitivity=weight * deep), Fraction(weight * deep)))
+        candidates.append((Laplace.for_epsilon(cost.size, sensitivity=weight * deep), Fraction(weight * deep)))
         if cost.delta > 0:
-            found.append((RoundedGaussian.or_discrete(cost.size, cost.delta, squared=squared), squared))
+            candidates.append((RoundedGaussian.or_discrete(cost.size, cost.delta, squared=squared), squared))
     else:
-        found.append((Gaussian.for_rho(cost.size, squared=squared), squared))
-    return min(found, key=lambda pair: _mean_square(pair[0]))
+        candidates.append((Gaussian.for_rho(cost.size, squared=squared), squared))
+    return min(candidates, key=lambda pair: _mean_square(pair[0]))
 
 
 def _mean_square(mechanism: Mechanism) -> float:
@@ -259,7 +259,7 @@ def _solver(matrix: Matrix, measured: Matrix, name: str) -> Matrix:
     if name == "cells":
         return matrix
     if name == "questions":
-        # Each query is one of the measured sums (or counts nobody), and is answered by it.
+        # Each query is one of the measured sums (or an empty one), and is answered by it.
         return np.asarray((matrix[:, None, :] == measured[None, :, :]).all(axis=2), dtype=np.float64)
     return np.asarray(matrix @ np.linalg.solve(measured.T @ measured, measured.T))
 

@@ -1,7 +1,7 @@
-"""Which forms of each piece of SQL are meant: what a parser knows beyond that is refused, never passed over.
+"""Allowed properties of syntax nodes. SQL with any other property is refused.
 
-A parser keeps much of what is written as properties of a node: that a LIKE is negated, that BETWEEN is symmetric, that
-an alias renames columns. A rule that does not look at such a property would answer another query than the one asked.
+The parser stores details as properties of a node: that a LIKE is negated, that BETWEEN is symmetric, that an alias
+renames columns. A rule that ignored such a property would answer a different query.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _FORMS: dict[str, frozenset[str]] = {
     "Substring": frozenset({"this", "start", "length"}),
     "TryCast": frozenset({"this", "to", "safe"}),
 }  # fmt: skip
-"""What may be set, by kind of node. Kinds that are not here have rules that look for themselves, or none."""
+"""Allowed properties by kind of node. Other kinds are checked by their own rule, or have no rule."""
 _WORDS = {"TableAlias": "Columns are renamed in SELECT, not in FROM or WITH."}
 
 
 def check_forms(tree: Any, text: str) -> None:
-    """Refuse a statement in which something is written that no rule looks at."""
+    """Refuse a statement with a property that no rule reads."""
     for node in tree.walk():
         kind = type(node).__name__
         known = _FORMS.get(kind)

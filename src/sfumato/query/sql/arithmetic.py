@@ -1,4 +1,4 @@
-"""Arithmetic of the language: SQL that no data make fail, and the ends between which its values surely lie."""
+"""Arithmetic: SQL that raises no error on any data, with bounds of the result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _divide(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
-    """What is left of a division that cuts towards zero: it has the sign of the first number, as in standard SQL."""
+    """Remainder of a division that truncates towards zero; it has the sign of the dividend, as in standard SQL."""
     a, b = reader.number(node.this), reader.number(node.expression)
     known: dict[str, Any] = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
@@ -49,7 +49,7 @@ def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
         known = {"low": Fraction(0) if a.low is not None and a.low >= 0 else -most,
                  "high": Fraction(0) if a.high is not None and a.high <= 0 else most}  # fmt: skip
         if whole and far < 1 << 62:
-            # In whole numbers, which are exact at any size. The divisor's sign changes nothing but an overflow.
+            # In integers, which are exact at any size. The divisor's sign only matters for an overflow.
             return Scalar(sql=f"({a.sql} % {literal(far).sql})", kind=Kind.INTEGER, **known)
     return Scalar(sql=f"({a.as_double()} % NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
 

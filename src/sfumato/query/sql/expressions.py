@@ -1,7 +1,7 @@
-"""The expressions analysts may write, one small rule per kind of syntax node. What has no rule is refused.
+"""Compile row expressions, by one rule per kind of syntax node. Nodes without a rule are refused.
 
-Every rule gives SQL that cannot raise on any data: arithmetic runs in floating point, divisors pass NULLIF, casts are
-TRY_CAST, and values of different families are never compared.
+Every rule returns SQL that raises no error on any data: arithmetic is in floating point, divisors pass NULLIF, casts
+are TRY_CAST, and values of different families are never compared.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from sfumato.schema import Kind
 __all__ = ["ColumnScope", "ExpressionCompiler"]
 
 _LONGEST = 100_000
-"""Characters of engine SQL. Some forms repeat their operand, and nested they would fill the memory."""
+"""Maximum characters of engine SQL. Some rules repeat their operand, which grows exponentially when nested."""
 
 
 class ColumnScope:
-    """The columns a part of the query can see, by table alias and name."""
+    """The columns in scope, by table alias and name."""
 
     def __init__(self, items: Iterable[tuple[str, str, Scalar]] = ()) -> None:
         self.items = tuple(items)
@@ -47,7 +47,7 @@ class ColumnScope:
 
 
 class ExpressionCompiler:
-    """Turns syntax nodes into scalars over the columns in sight."""
+    """Compiles syntax nodes to scalars over the columns in scope."""
 
     def __init__(self, columns: ColumnScope, text: str) -> None:
         self.columns = columns
@@ -67,13 +67,13 @@ class ExpressionCompiler:
                 "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
                 "LENGTH.",
             )
-        made = rule(self, node)
-        if len(made.sql) > _LONGEST:
+        scalar = rule(self, node)
+        if len(scalar.sql) > _LONGEST:
             raise self.refuse(node, "The expression is too long.", "Compute parts of it in a subquery.")
-        return made
+        return scalar
 
     def condition(self, node: Any) -> Scalar:
-        """A scalar that is true or false."""
+        """Compile a Boolean expression."""
         scalar = self.read(node)
         if scalar.kind is not Kind.BOOLEAN:
             raise self.refuse(node, "A condition is required here.")
@@ -122,7 +122,7 @@ def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
             raise reader.refuse(node, "Text constants cannot contain a zero byte.")
         return literal(node.this)
     try:
-        # Looked at as a float first: as a fraction, 1e999999999 would fill the memory.
+        # Checked as a float first: as a fraction, 1e999999999 would exhaust the memory.
         size = abs(float(node.this))
     except ValueError:
         raise reader.refuse(node, "The number cannot be parsed.") from None
@@ -183,7 +183,7 @@ def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _merge(reader: ExpressionCompiler, node: Any, items: list[Scalar], sql: Callable[[list[str]], str]) -> Scalar:
-    """One result out of several expressions of one family: bounds and values cover all of them."""
+    """Combine several expressions of one family; bounds and values cover all of them."""
     families = {item.family for item in items}
     if len(families) != 1:
         raise reader.refuse(node, "All results must be of one kind: " + ", ".join(sorted(families)) + " are mixed.")
@@ -245,7 +245,7 @@ def _extreme(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
         lows = [item.low for item in items if item.low is not None]
         highs = [item.high for item in items if item.high is not None]
         if function == "least":
-            # A missing value is NULL, not passed over, so the result is never above any known bound.
+            # A missing value makes the result NULL, so the result is never above any known bound.
             known = {"high": min(highs) if highs else None, "low": min(lows) if len(lows) == len(items) else None}
         else:
             known = {"low": max(lows) if lows else None, "high": max(highs) if len(highs) == len(items) else None}

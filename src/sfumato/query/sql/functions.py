@@ -1,4 +1,4 @@
-"""Casts, date parts and text functions of the language: total, like all its expressions."""
+"""Casts, date parts and text functions: SQL that raises no error on any data."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
 
 
 def _written(reader: ExpressionCompiler, node: Any, text: str, kind: Kind) -> Scalar:
-    """A cast of text that stands in the query: read here, by the same rules."""
+    """Cast of a text constant, evaluated here by the rules of the engines."""
     shape, words = _SHAPED[kind]
     if not reads_as(text, shape):
         raise reader.refuse(node, f"This text is no {words}.")
@@ -128,7 +128,7 @@ FUNCTION_RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
     ),
     "Lower": _text_function("lower"),
     "Upper": _text_function("upper"),
-    "Trim": _text_function("trim", "' '"),  # blanks alone: what else is space differs between engines
+    "Trim": _text_function("trim", "' '"),  # blanks only: other white space differs between engines
     "Length": _length,
     "Substring": _substring,
 }

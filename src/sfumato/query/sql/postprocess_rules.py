@@ -1,4 +1,4 @@
-"""What may be done with aggregates in SELECT, HAVING and ORDER BY: from syntax to outputs, all post-processing."""
+"""Compile expressions over aggregates in SELECT, HAVING and ORDER BY to post-processing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["POST_RULES"]
 
 
 class OutputContext(Protocol):
-    """The query being read."""
+    """The query being compiled."""
 
     reader: ExpressionCompiler
 

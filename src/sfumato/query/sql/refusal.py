@@ -1,4 +1,4 @@
-"""Refusals with a place: every "no" says where in the query, why, and what would work."""
+"""Refusals of SQL, with the position in the query, the reason and a fix."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def place(node: Any, text: str) -> tuple[int | None, int | None]:
 
 
 def refuse(node: Any, text: str, reason: str, fix: str = "") -> QueryRefused:
-    """The refusal to raise for a syntax node."""
+    """The error to raise for a syntax node."""
     line, column = place(node, text)
     return QueryRefused(reason, line=line, column=column, fix=fix)

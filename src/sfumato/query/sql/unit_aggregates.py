@@ -14,7 +14,7 @@ from sfumato.schema import Kind
 __all__ = ["UNIT_AGGREGATES"]
 
 Rule = Callable[[ExpressionCompiler, Any], tuple[str, Scalar]]
-"""The aggregate's SQL, and what is known of its value."""
+"""Returns the aggregate's SQL, and the public bounds of its value."""
 
 
 def _unit_count(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
@@ -33,7 +33,7 @@ def _unit_extreme(function: str) -> Rule:
         scalar = reader.number(node.this)
         x = scalar.as_double()
         known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
-        # Zeros have no sign here: which of two equal values is the extreme would depend on the order of rows.
+        # Zeros lose their sign: which of two equal zeros is the extreme would depend on the order of rows.
         zero = "CAST(0.0 AS DOUBLE)"
         return f"{function}(CASE WHEN {x} = {zero} THEN {zero} WHEN NOT isnan({x}) THEN {x} END)", known
 
@@ -41,7 +41,7 @@ def _unit_extreme(function: str) -> Rule:
 
 
 def _unit_sum(mean: bool) -> Rule:
-    """Sums are of whole steps, exact in any order: a float sum could change with rows of *other* units."""
+    """Sums are of integer steps, exact in any order: a float sum could change with rows of *other* units."""
 
     def rule(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
         scalar = reader.number(node.this)
