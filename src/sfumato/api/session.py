@@ -1,4 +1,4 @@
-"""Open a data set for queries, from a metadata file or from tables in memory."""
+"""``sfumato.session``: open a data set for SQL queries, from a metadata file or from tables in memory."""
 
 from __future__ import annotations
 
@@ -31,17 +31,35 @@ def session(
 ) -> Session:
     """Open a data set for SQL queries: a session with ``ask`` and ``explain``.
 
-    ``metadata`` is the owner's metadata file, or the same as a mapping. ``tables`` are frames (pandas, Polars, Arrow)
-    or files to query instead of the ``data`` of each table, which a mapping may then leave out. Queries are answered by
-    the ``policy`` of the metadata: differential privacy unless it names another one. Budgets are those of the ledger
-    named in the metadata. Without a ledger, the session keeps its own until it ends, with the budget ``epsilon`` (and
-    ``delta``): enough to try things, and no protection across sessions.
+    Queries are answered by the ``policy`` of the metadata, differential privacy by default.
 
+    Parameters
+    ----------
+    metadata
+        The owner's metadata file, or the same as a mapping.
+    tables
+        Frames (pandas, Polars, Arrow) or files to query instead of the ``data`` of each table. A mapping may then leave
+        ``data`` out.
+    analyst
+        Whose budget is charged; the user name if left out.
+    epsilon, delta
+        Budget of a session without a ledger. It ends with the session, so it gives no protection across sessions. With
+        a ledger in the metadata, the budget is that of the ledger.
+    engine
+        ``duckdb``, ``postgres`` or ``spark``, or an engine; chosen by the location of the data if left out.
+
+    Returns
+    -------
+    Session
+        With ``ask(sql, epsilon=...)`` and ``explain(sql, ...)``.
+
+    Examples
+    --------
     >>> import polars as pl
     >>> people = pl.DataFrame({"ward": ["east", "west"] * 500})
     >>> wards = {"kind": "category", "domain": {"values": ["east", "west"]}}
-    >>> described = {"dataset": "trial", "tables": {"people": {"unit": "row", "columns": {"ward": wards}}}}
-    >>> trial = session(described, {"people": people}, epsilon=1)
+    >>> metadata = {"dataset": "trial", "tables": {"people": {"unit": "row", "columns": {"ward": wards}}}}
+    >>> trial = session(metadata, {"people": people}, epsilon=1)
     >>> trial.ask("SELECT ward, COUNT(*) AS n FROM people GROUP BY ward", epsilon="0.5").columns
     ('ward', 'n')
     """
@@ -49,9 +67,9 @@ def session(
     from sfumato.dp.loss import approximate, pure
     from sfumato.query import Session
 
-    given = dict(tables or {})
-    loaded, base = _described(metadata, given)
-    unknown = [name for name in given if name not in loaded.tables]
+    frames = dict(tables or {})
+    loaded, base = _load_metadata(metadata, frames)
+    unknown = [name for name in frames if name not in loaded.tables]
     if unknown:
         raise BadParameter(f"The metadata have no table `{unknown[0]}`.", fix=f"Known: {', '.join(loaded.tables)}.")
     trial = loaded.ledger == _MEMORY
@@ -69,7 +87,7 @@ def session(
         ledger.set_cap(approximate(epsilon, delta) if delta else pure(epsilon), dataset=loaded.dataset)
     return Session(
         loaded.catalog(base),
-        {**loaded.sources(base), **given},
+        {**loaded.sources(base), **frames},
         ledger=ledger,
         analyst=analyst or getpass.getuser(),
         policy=loaded.policy,
@@ -78,7 +96,7 @@ def session(
     )
 
 
-def _described(metadata: str | Path | Mapping[str, Any], given: Mapping[str, Any]) -> tuple[Metadata, Path]:
+def _load_metadata(metadata: str | Path | Mapping[str, Any], frames: Mapping[str, Any]) -> tuple[Metadata, Path]:
     from pydantic import ValidationError
 
     from sfumato.params import plain_message
@@ -86,14 +104,14 @@ def _described(metadata: str | Path | Mapping[str, Any], given: Mapping[str, Any
 
     if isinstance(metadata, str | Path):
         return load(Path(metadata)), Path(metadata).parent
-    described = {"sfumato": 1, "ledger": _MEMORY, **metadata}
-    if isinstance(described.get("tables"), Mapping):
-        described["tables"] = {
-            name: {"data": name, **table} if name in given and isinstance(table, Mapping) else table
-            for name, table in described["tables"].items()
+    document = {"sfumato": 1, "ledger": _MEMORY, **metadata}
+    if isinstance(document.get("tables"), Mapping):
+        document["tables"] = {
+            name: {"data": name, **table} if name in frames and isinstance(table, Mapping) else table
+            for name, table in document["tables"].items()
         }
     try:
-        return Metadata.model_validate(described), Path()
+        return Metadata.model_validate(document), Path()
     except ValidationError as failure:
         problems = [
             Problem(where=".".join(map(str, error["loc"])), line=None, message=plain_message(error))

@@ -42,7 +42,7 @@ def emit_json(document: Any) -> None:
 
 
 class _Number(click.ParamType[Any]):
-    """A number kept as text: 0.1 is one tenth, exactly."""
+    """A number as text, so that 0.1 stays exactly one tenth."""
 
     name = "number"
 

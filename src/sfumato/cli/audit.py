@@ -1,4 +1,4 @@
-"""Audit a query log: replay it and report which exact answers would disclose a sensitive value."""
+"""Audit a query log for answers that disclose sensitive values."""
 
 from __future__ import annotations
 

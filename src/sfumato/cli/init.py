@@ -1,4 +1,4 @@
-"""Profile a file and write a recipe: column roles, kinds and hierarchies, with reasons, and unique combinations."""
+"""Profile a file and write a recipe: roles, kinds and hierarchies of its columns."""
 
 from __future__ import annotations
 

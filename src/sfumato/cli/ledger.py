@@ -1,4 +1,4 @@
-"""Set privacy budgets, show balances, and verify the hash chain of a ledger."""
+"""Set, show and verify privacy budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List methods, models, attacks, measures and formats, or show the reference page of one."""
+"""List all methods, models, attacks and measures, or show one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answer an SQL query with differential privacy, or under another policy of the metadata."""
+"""Answer an SQL query with differential privacy."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     from sfumato.query.metadata import load
 
     text = sys.stdin.read() if sql == "-" else sql
-    words = text.lstrip()
-    if words[:8].upper() == "EXPLAIN ":
-        explain, text = True, words[8:]
+    stripped = text.lstrip()
+    if stripped[:8].upper() == "EXPLAIN ":
+        explain, text = True, stripped[8:]
     try:
         loaded = load(metadata)
     except InvalidRecipe as refusal:

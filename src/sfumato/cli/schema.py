@@ -1,4 +1,4 @@
-"""Print the JSON Schema of recipes, for editors and other programs."""
+"""Print the JSON Schema of recipes."""
 
 from __future__ import annotations
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli._console import emit_json, json_option, note, progress, typed_path
+
+if TYPE_CHECKING:
+    from sfumato.studies import Point, Study
 
 
 @click.command("study")
@@ -30,7 +34,7 @@ def command(
 ) -> int:
     """Run PLAN, a recipe with a `study:` key, on all cores and write the results to a folder.
 
-    Every candidate is masked, attacked and measured under every seed. Exit code 1 if a limit is set (`limits: {risk:
+    Every candidate is mlimited, attacked and measured under every seed. Exit code 1 if a limit is set (`limits: {risk:
     ...}`, --risk or --loss) and no candidate meets it.
     """
     from sfumato.api import study as run
@@ -39,7 +43,7 @@ def command(
     parsed = StudyPlan.load(plan)
     study = run(parsed, data, out=out, workers=workers, progress=progress(quiet=as_json))
     limit = risk if risk is not None else parsed.recipe.limits.risk
-    asked = limit is not None or loss is not None
+    limited = limit is not None or loss is not None
     best = study.recommend(risk=limit, loss=loss)
     document = {
         **study.to_dict(),
@@ -50,29 +54,26 @@ def command(
     }
     if as_json:
         emit_json(document)
-        return 1 if asked and best is None else 0
+        return 1 if limited and best is None else 0
     _show(study, best)
     note(f"Page, table and recipes: {out}/study.html")
-    if asked and best is None:
+    if limited and best is None:
         note("No candidate meets the limit.")
         return 1
     return 0
 
 
-def _show(study: object, best: object) -> None:
+def _show(study: Study, best: Point | None) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from sfumato.studies import Point, Study
-
-    assert isinstance(study, Study)
     loss = f"loss ({study.plan.utility})"
     table = Table(title="Risk and utility", title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for head in ("candidate", "risk", "at most", loss, ""):
         table.add_column(head, justify="right" if head in ("risk", "at most", loss) else "left")
     for point in sorted(study.points, key=lambda p: (p.risk is None, p.risk or 0.0, p.loss or 0.0)):
-        remark = "recommended" if isinstance(best, Point) and point.candidate.name == best.candidate.name else ""
+        remark = "recommended" if best is not None and point.candidate.name == best.candidate.name else ""
         remark = remark or ("efficient" if point.efficient else point.reason)
         numbers = ["" if value is None else f"{value:.1%}" for value in (point.risk, point.risk_high)]
         numbers.append("" if point.loss is None else f"{point.loss:.3g}")

@@ -230,10 +230,9 @@ def _named(candidates: list[tuple[str, Candidate]]) -> tuple[Candidate, ...]:
     """Candidates with unique names: the short name, the full name, or a number after it."""
     short = Counter(candidate.name for _, candidate in candidates)
     unnumbered = [replace(c, name=full) if short[c.name] > 1 else c for full, c in candidates]
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     named = []
     for candidate in unnumbered:
-        seen[candidate.name] = seen.get(candidate.name, 0) + 1
-        count = seen[candidate.name]
+        count = counts[candidate.name] = counts.get(candidate.name, 0) + 1
         named.append(candidate if count == 1 else replace(candidate, name=f"{candidate.name} ({count})"))
     return tuple(named)
