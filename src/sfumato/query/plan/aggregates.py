@@ -1,7 +1,7 @@
-"""What is measured of the rows: exact whole numbers per group, to which noise is added.
+"""Aggregates that are measured: exact integers per group, to which noise is added.
 
-A measurement says how the engine computes one row's part of it and between which whole numbers that part lies.
-``reach`` is how far one unit can move it within one group when at most ``rows`` of its rows count.
+An aggregate has the engine SQL of one row's contribution and the integer bounds of that contribution. Its sensitivity
+is the most one unit can change it within one group when at most ``rows`` of its rows count.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ __all__ = [
 _FINE = 20
 """Sums are kept in at least 2**20 steps of the largest value, so rounding is a millionth of it."""
 _MOST_CELLS = 1 << 22
-"""A quantile is one of so many values: a four-millionth of the declared range apart."""
+"""Number of candidate values of a quantile over the declared range."""
 
 
 class Aggregate(ABC):
-    """One whole number per group."""
+    """An aggregate: one integer per group."""
 
     @abstractmethod
     def sensitivity(self, rows: int) -> int:
@@ -67,12 +67,12 @@ class Count(Aggregate):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPoint:
-    """A bounded number in whole steps of a grid."""
+    """A bounded number in integer steps of a grid."""
 
     sql: str
-    """Engine SQL for one row's steps, clipped; anything where there is no value."""
+    """Engine SQL for one row's steps, clipped; undefined where there is no value."""
     present: str
-    """The condition that there is one."""
+    """Condition that the row has a value."""
     low: int
     high: int
     grid: Fraction
@@ -97,7 +97,7 @@ class Sum(Aggregate):
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(Aggregate):
-    """How many rows have a number, their sum and, in degree 2, the sum of their squares: measured as shares."""
+    """Number of rows with a value, their sum and, in degree 2, the sum of their squares: measured as shares."""
 
     of: FixedPoint
     condition: str
@@ -170,7 +170,7 @@ class ValueCounts(Aggregate):
         return rows
 
     def error(self, mechanism: Mechanism, confidence: Number) -> float:
-        """How many rows fewer than the most frequent value the selected one may have."""
+        """The most rows that the selected value may have fewer than the most frequent one."""
         assert isinstance(mechanism, Exponential)
         return mechanism.error(confidence=confidence, candidates=len(self.candidates))
 
@@ -218,7 +218,7 @@ def _steps(scalar: Scalar) -> FixedPoint:
     low, high = _bounds(scalar)
     grid = _grid(max(abs(low), abs(high)), scalar.kind is Kind.INTEGER)
     bottom, top = (low / grid).__floor__(), (high / grid).__ceil__()
-    # A grid of 1 alone does not make numbers whole: bounds near a million have it too, and floats must not be summed.
+    # A grid of 1 does not imply integers: bounds near a million have it too, and floats must not be summed.
     whole = scalar.kind is Kind.INTEGER and grid == 1
     x = scalar.sql if whole else scalar.as_double()
     ends = [str(end) if whole else f"CAST({float(end * grid)!r} AS DOUBLE)" for end in (bottom, top)]
@@ -228,19 +228,19 @@ def _steps(scalar: Scalar) -> FixedPoint:
 
 
 def sum_aggregate(scalar: Scalar, condition: str) -> Sum:
-    """The measurement of a bounded number's sum."""
+    """The aggregate for the sum of a bounded number."""
     of = _steps(scalar)
     steps = f"(CASE WHEN {condition} AND {of.present} THEN {of.sql} ELSE 0 END)"
     return Sum(steps=steps, low=of.low, high=of.high, grid=of.grid, of=of, condition=condition)
 
 
 def moments_aggregate(scalar: Scalar, condition: str, degree: int) -> Moments:
-    """What a mean (degree 1) or a variance (degree 2) of a bounded number is worked out from."""
+    """The aggregate for a mean (degree 1) or a variance (degree 2) of a bounded number."""
     return Moments(of=_steps(scalar), condition=condition, degree=degree)
 
 
 def bin_counts_aggregate(scalar: Scalar, condition: str, rank: Fraction) -> BinCounts:
-    """The measurement a quantile is chosen from: up to four million cells over the declared range."""
+    """The aggregate for a quantile: counts of up to four million cells over the declared range."""
     low, high = _bounds(scalar)
     if scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
         low, high = Fraction(low.__floor__()), Fraction(high.__ceil__())

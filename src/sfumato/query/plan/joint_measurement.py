@@ -1,10 +1,10 @@
-"""Counts, sums, means and variances of the same rows out of few noisy numbers: each row's weight divided into shares.
+"""Joint measurement: counts, sums, means and variances of the same rows from few noisy numbers (shares).
 
 A value x between a and b divides a row's weight of 1 into two shares, (x - a)/(b - a) for the upper end and the rest
-for the lower. Neither is negative and together they are 1, so one row moves both sums by 1 *in all*: both can have the
-noise that a single count would need. The number of rows is the sum U + L of the shares and the sum of the values is
-b·U + a·L. With an end at 0 the sum is as exact as if nothing else had been asked, and the count's variance is twice
-that of a count asked alone; splitting the cost in two would give each four times its variance.
+for the lower. Neither is negative and together they are 1, so one row changes both sums by 1 in total: both can have
+the noise that a single count would need. The number of rows is the sum U + L of the shares and the sum of the values is
+b·U + a·L. With an end at 0 the sum has the same variance as if it were the only aggregate, and the count has twice the
+variance of a count alone; splitting the cost in two would give each four times its variance.
 
 The same in degree 2: (1-t)², 2t(1-t) and t² (Bernstein's polynomials, t = (x - a)/(b - a)) are not negative and add up
 to 1, and the sum of squares is among what they span. Rows without a value may form a further share, so that COUNT(*)
@@ -42,17 +42,17 @@ def bernstein_weights(width: int, degree: int, step: int) -> tuple[int, ...]:
 
 @dataclass
 class _Block:
-    """A measurement being put together."""
+    """A joint measurement under construction."""
 
     of: FixedPoint
     condition: str
-    """Of the rows whose values count."""
+    """Condition of the rows whose values are measured."""
     degree: int
     rows: str | None = None
-    """Of the rows that are counted, where values that are missing count as zeros; None: rows that have a value."""
+    """Condition of the rows that are counted, with missing values as zeros; None: rows that have a value."""
     missing: bool = False
     first: int = 0
-    """Its place among the measurements; columns are named by it."""
+    """Index of its first aggregate; column names contain it."""
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -123,10 +123,10 @@ class _Block:
 
 
 def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Query:
-    """The same query with what can be measured together measured as shares.
+    """Rewrite a query so that aggregates of the same rows are measured jointly as shares.
 
-    Without ``sums``, sums and counts that no mean goes with are left as they are. With ``counted``, a sum that nothing
-    counts the rows of is measured as if something did: private keys can then be named by that count.
+    Without ``sums``, sums and counts without a mean of the same rows stay as they are. With ``counted``, a sum without
+    a count of its rows is measured together with one: private keys can then be selected by that count.
     """
     blocks: list[_Block] = []
     for moments in (m for m in query.aggregates if isinstance(m, Moments)):
@@ -163,7 +163,7 @@ def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Qu
 
 
 def _family(cells: BinCounts) -> BinCounts:
-    """What quantiles of the same numbers have in common."""
+    """The counts without the rank: equal for quantiles that can be measured by one draw."""
     return replace(cells, rank=Fraction(0))
 
 
@@ -174,8 +174,8 @@ def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: d
     def count_of(condition: str) -> LinearCombination | None:
         own = [b for b in blocks if b.counted == condition]
         if not own:
-            found = next((b for b in means if b.missing and b.condition == condition), None)
-            return None if found is None else found.count(all_rows=True)
+            block = next((b for b in means if b.missing and b.condition == condition), None)
+            return None if block is None else block.count(all_rows=True)
         exact = [b.count(all_rows=False) for b in own[:_HOSTS]]
         terms = tuple((index, weight / len(exact)) for one in exact for index, weight in one.terms)
         return replace(exact[0], terms=terms)
@@ -199,8 +199,8 @@ def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: d
             case Moments():
                 places[i] = mean_of(aggregate.of, aggregate.condition)
                 continue
-            case Count(once=False) if (found := count_of(aggregate.condition)) is not None:
-                places[i] = found
+            case Count(once=False) if (count := count_of(aggregate.condition)) is not None:
+                places[i] = count
                 continue
             case Sum():
                 shared = alone.get(aggregate) or mean_of(aggregate.of, aggregate.condition)
@@ -246,7 +246,7 @@ def _changer(places: dict[int, Any]) -> Callable[[OutputExpr], OutputExpr]:
 
 
 def joint_ranks(query: Query, index: int) -> tuple[Fraction, ...]:
-    """The ranks of the quantiles that are chosen together from this measurement on; none if an earlier one has it."""
+    """Ranks of the quantiles that are selected together, starting here; empty if an earlier aggregate covers them."""
     cells = query.aggregates[index]
     assert isinstance(cells, BinCounts)
     before = query.aggregates[index - 1] if index else None

@@ -118,9 +118,9 @@ def plan_query(
 
 
 def _with_threshold_selection(apart: NoisePlan, by_count: NoisePlan) -> list[NoisePlan]:
-    """The plan that names keys by a count's own noise, unless choosing keys apart would name clearly smaller ones.
+    """The plan with threshold selection by a noisy count, unless partition selection would report clearly smaller keys.
 
-    Apart, units are counted, and by a count, rows: a unit is taken to have half as many as may count.
+    Partition selection counts units, a count counts rows: a unit is assumed to have half of the rows that may count.
     """
     threshold_selection, partition_selection = by_count.threshold_selection, apart.partition_selection
     if threshold_selection is None or threshold_selection.aggregate is None or partition_selection is None:
@@ -136,7 +136,7 @@ def _with_threshold_selection(apart: NoisePlan, by_count: NoisePlan) -> list[Noi
 
 
 def _additive(query: Query) -> list[int]:
-    """Counts and sums; of a number's shares the first stands for all."""
+    """Indices of counts and sums; of the shares of a number only the first."""
     return [
         i for i, m in enumerate(query.aggregates)
         if isinstance(m, Count | Sum | Moments) and not (isinstance(m, BernsteinSum) and m.place)
@@ -151,13 +151,13 @@ def _noise(plan: NoisePlan) -> float:
 
 
 def _small(plan: NoisePlan, index: int) -> bool:
-    """Whether sums of squares of a unit's steps surely fit the engine's integers."""
+    """Whether sums of squares of a unit's steps fit the engine's integers."""
     aggregate = plan.query.aggregates[index]
     return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2 < 1 << 100
 
 
 def _kept(plan: NoisePlan) -> float:
-    """Share of a typical unit's contribution that survives bounding; 1 where nothing is declared."""
+    """Share of a typical unit's contribution that remains after contribution bounding; 1 where nothing is declared."""
     typical = plan.query.limits[2]
     if typical is None or typical <= plan.groups or plan.bounding == "row":
         return 1.0

@@ -1,8 +1,8 @@
-"""The plan of a query's rows: seven kinds of node, one invariant.
+"""Relational plan of a query's rows: seven kinds of node with one invariant.
 
-**Invariant.** Every row a node gives belongs to exactly one privacy unit and is computed from that unit's own rows and
-public tables alone. Removing a unit therefore removes its rows and changes no other. Each node's docstring says why it
-keeps the invariant. Contributions are bounded once, at the top, by unit; no node below needs to be trusted with bounds.
+**Invariant.** Every row of a node belongs to exactly one privacy unit and is computed from that unit's own rows and
+public tables only. Removing a unit therefore removes its rows and changes no other row. Each node's docstring says why
+it keeps the invariant. Contributions are bounded once, at the top, by unit; the nodes below enforce no bounds.
 
 Where each row is a unit of its own, ``copies`` says how many rows of a node one original row can become.
 """
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class PlanNode(ABC):
-    """A node of the plan. ``sql`` gives a SELECT whose column ``u`` is the unit, unless each row is a unit."""
+    """A node of the plan. ``sql`` returns a SELECT whose column ``u`` is the unit, unless each row is a unit."""
 
     @abstractmethod
     def children(self) -> tuple[PlanNode, ...]: ...
@@ -42,7 +42,7 @@ class PlanNode(ABC):
 
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """Internal names of the columns given, without the unit."""
+        """Internal names of the columns, without the unit."""
 
     @property
     def by_row(self) -> bool:
@@ -51,23 +51,22 @@ class PlanNode(ABC):
 
     @property
     def copies(self) -> int:
-        """How many rows one original row can become (of interest only where each row is a unit)."""
+        """Most rows that come from one original row (used only where each row is a unit)."""
         return self.children()[0].copies
 
     @property
     def max_row_multiplicity(self) -> int:
-        """How many rows one row of each table can become by being repeated."""
+        """Most times that one row of a table is repeated."""
         return self.children()[0].max_row_multiplicity
 
     @property
     def unbounded_joins(self) -> int:
-        """How many tables' rows of one unit are put side by side, each with each."""
+        """Number of tables whose rows of one unit are combined pairwise."""
         return self.children()[0].unbounded_joins
 
     @property
     def ids(self) -> str:
-        """The table as whose ids the unit is stored; empty where it is a text, out of tables that may store it in
-        different ways."""
+        """The table whose type the unit has; empty where the unit is text, because it comes from several tables."""
         return self.children()[0].ids
 
     def _unit(self, alias: str) -> str:
@@ -83,7 +82,7 @@ def walk(node: PlanNode) -> Iterator[PlanNode]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scan(PlanNode):
-    """A private table. Each row belongs to the unit its unit column names; rows that name none are left out."""
+    """A private table. Each row belongs to the unit in its unit column; rows without a unit are removed."""
 
     table: str
     unit: str | None
@@ -125,7 +124,7 @@ class Scan(PlanNode):
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(PlanNode):
-    """Rows for which a condition holds. The condition looks at the row alone."""
+    """Rows for which a condition holds. The condition depends on the row only."""
 
     child: PlanNode
     condition: Scalar
@@ -142,7 +141,7 @@ class Filter(PlanNode):
 
 @dataclass(frozen=True, kw_only=True)
 class Project(PlanNode):
-    """Other columns for the same rows, each computed from the row alone."""
+    """Other columns for the same rows, each computed from the row only."""
 
     child: PlanNode
     items: tuple[tuple[str, Scalar], ...]
@@ -160,7 +159,7 @@ class Project(PlanNode):
 
 @dataclass(frozen=True, kw_only=True)
 class PublicJoin(PlanNode):
-    """Columns of a public table, found by its unique key: at most one match, so rows are not multiplied."""
+    """Join with a public table on its unique key: at most one match, so rows are not multiplied."""
 
     child: PlanNode
     table: str
@@ -177,20 +176,20 @@ class PublicJoin(PlanNode):
         return (*self.child.columns(), *(name for name, _, _ in self.names))
 
     def sql(self) -> str:
-        given = ", ".join(f"CAST({quoted_name(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
+        columns = ", ".join(f"CAST({quoted_name(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
         keys = ", ".join(f"CAST({quoted_name(key)} AS {kind}) AS key{i}" for i, (_, key, kind) in enumerate(self.on))
         match = " AND ".join(f"{scalar.sql} = p.key{i}" for i, (scalar, _, _) in enumerate(self.on))
         kept = ", ".join([f"{self._unit('r.')}r.{name}" if not i else f"r.{name}"
                           for i, name in enumerate(self.child.columns())])  # fmt: skip
         more = "".join(f", p.{name}" for name, _, _ in self.names)
         how = "LEFT JOIN" if self.outer else "JOIN"
-        public = f"SELECT {keys}{', ' + given if given else ''} FROM {quoted_name(self.table)}"
+        public = f"SELECT {keys}{', ' + columns if columns else ''} FROM {quoted_name(self.table)}"
         return f"SELECT {kept}{more} FROM ({self.child.sql()}) AS r {how} ({public}) AS p ON {match}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitJoin(PlanNode):
-    """Rows of two nodes that belong to the same unit, side by side: each pair is of that one unit."""
+    """Join of two nodes on the unit: both rows of each pair belong to the same unit."""
 
     left: PlanNode
     right: PlanNode
@@ -213,7 +212,7 @@ class UnitJoin(PlanNode):
         assert not self.by_row
         one = "".join(f", l.{name}" for name in self.left.columns())
         two = "".join(f", r.{name}" for name in self.right.columns())
-        # Units of different tables may be stored in different types, and to convert text to a number can fail.
+        # Units of different tables may have different types, and converting text to a number can fail.
         same = self.left.ids == self.right.ids
         match = "l.u = r.u" if same else "CAST(l.u AS VARCHAR) = CAST(r.u AS VARCHAR)"
         return f"SELECT l.u{one}{two} FROM ({self.left.sql()}) AS l JOIN ({self.right.sql()}) AS r ON {match}"
@@ -221,10 +220,10 @@ class UnitJoin(PlanNode):
 
 @dataclass(frozen=True, kw_only=True)
 class UnionAll(PlanNode):
-    """The rows of both nodes. A row keeps its unit; where each row is a unit, one original row may come twice.
+    """The rows of both nodes. A row keeps its unit; where each row is a unit, one original row may occur twice.
 
-    Ids of different tables become texts: a type that an engine finds for both can fail to hold some, or make one of two
-    (whole numbers as floats), whose rows would then be bounded together and move more than one unit may.
+    Unit ids of different tables become text. A common type chosen by the engine could fail on some ids, or merge two
+    ids into one (integers as floats), whose rows would then be bounded together and exceed what one unit may change.
     """
 
     first: PlanNode
@@ -260,7 +259,7 @@ class UnionAll(PlanNode):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupByUnit(PlanNode):
-    """Aggregates over each unit's own rows (and further keys): what is computed of one unit stays that unit's."""
+    """Aggregates by unit (and further keys). Each result is computed from the rows of one unit and belongs to it."""
 
     child: PlanNode
     keys: tuple[tuple[str, Scalar], ...]
@@ -290,9 +289,9 @@ class GroupByUnit(PlanNode):
 
 
 def prune_columns(node: PlanNode, text: str) -> PlanNode:
-    """The same rows with no more of a table's columns than ``text`` and the nodes' own conditions name.
+    """Remove columns of the tables that neither ``text`` nor the conditions of the nodes use.
 
-    An engine would leave the others out as well, after it has read and bound every one of them.
+    An engine would remove them as well, but only after binding every one of them.
     """
     match node:
         case Filter():
@@ -307,5 +306,7 @@ def prune_columns(node: PlanNode, text: str) -> PlanNode:
 
 
 def _named(names: tuple[tuple[str, str, str], ...], text: str) -> tuple[tuple[str, str, str], ...]:
-    used = set(re.findall(r"\bc\d+\b", text))  # a word in a text constant can look like a name: one column too many
+    used = set(
+        re.findall(r"\bc\d+\b", text)
+    )  # a word in a text constant can look like a name: then one column too many is kept
     return tuple(item for item in names if item[0] in used)

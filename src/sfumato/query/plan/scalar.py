@@ -1,4 +1,4 @@
-"""One value per row: an expression the engine computes, with what is publicly known of its result."""
+"""Scalar expressions: one value per row in engine SQL, with the public bounds of the result."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ MOST_VALUES = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Scalar:
-    """A typed expression. Bounds and values guide clipping and keys; the engine enforces them, so a wrong guess here
-    can cost accuracy and never privacy."""
+    """A typed expression. The engine enforces the bounds and values, so wrong ones cost accuracy, not privacy."""
 
     sql: str
-    """In the engine's dialect, over internal column names. Total: no input makes it raise."""
+    """Expression in the engine's dialect, over internal column names. It raises no error on any input."""
     kind: Kind
     low: Fraction | None = None
     high: Fraction | None = None
     values: tuple[Any, ...] | None = None
-    """All values it can take, where these are publicly known."""
+    """All possible values, where these are publicly known."""
     unit: bool = False
     """Whether this is the column of the privacy unit. Its value is read as declared, like any other; whose row it is
     goes by what is stored."""
@@ -45,7 +44,7 @@ class Scalar:
 
     @property
     def same(self) -> str:
-        """Equal for two expressions of the same value: the unit's column is one, whichever table it is read from."""
+        """Equal for two expressions of the same value; the unit's column is the same in all tables."""
         return "unit" if self.unit else self.sql
 
     @property
@@ -73,16 +72,16 @@ class Scalar:
         return None
 
     def as_double(self) -> str:
-        """For arithmetic, which is done in floating point: it has no overflow that could raise."""
+        """The value as a float for arithmetic: floats raise no overflow error."""
         return self.sql if self.kind is Kind.NUMBER else f"CAST({self.sql} AS DOUBLE)"
 
     def plain(self, sql: str) -> Scalar:
-        """Another text for the same knowledge, no longer the unit or a literal."""
+        """The same bounds and values with other SQL; no longer the unit or a literal."""
         return replace(self, sql=sql, unit=False, constant=None)
 
 
 def number_sql(value: Fraction) -> str:
-    """An exact power-of-two multiple prints exactly; others print as the nearest float."""
+    """A fraction as a float literal: exact for multiples of a power of two, otherwise the nearest float."""
     if value.denominator == 1 and abs(value) < 1 << 62:
         return f"CAST({value.numerator} AS BIGINT)"
     return f"CAST({float(value)!r} AS DOUBLE)"
@@ -115,7 +114,7 @@ def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
         return a, b
     for one, other, order in ((a, b, 1), (b, a, -1)):
         if isinstance(other.constant, str) and one.kind in (Kind.DATE, Kind.DATETIME):
-            # Only what every engine reads alike: no time zones, no weeks, no other calendars' order.
+            # Only forms that every engine reads alike: no time zones, no weeks, no other order of day and month.
             if not reads_as(other.constant, "date" if one.kind is Kind.DATE else "time"):
                 return None
             converted = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(other.constant))

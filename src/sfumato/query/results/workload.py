@@ -175,10 +175,10 @@ def _scan(query: Query) -> tuple[Scan, str]:
 
 
 def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[Scalar]:
-    """The columns that the conditions look at; each needs publicly known values."""
+    """The columns used in the conditions; each needs publicly known values."""
     used = set(re.findall(r"\bc\d+\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
     relation_columns = _declared(session, scan)
-    found, cells = [], 1
+    used_columns, cells = [], 1
     for name, column in relation_columns:
         if column.sql in used:
             values = column.keys()
@@ -188,10 +188,10 @@ def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[Sc
                     fix="Declare its values, or use ask() for this query.",
                 )
             cells *= len(values)
-            found.append(column)
+            used_columns.append(column)
     if cells > _MOST_CELLS:
         raise QueryRefused(f"The workload's columns have {cells} combinations; at most {_MOST_CELLS} are handled.")
-    return found
+    return used_columns
 
 
 def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:

@@ -38,9 +38,9 @@ class ColumnScope:
         return ColumnScope((alias, name, scalar) for _, name, scalar in self.items)
 
     def find(self, table: str, name: str) -> list[Scalar]:
-        wanted, where = name.lower(), table.lower()
-        found = [s for alias, n, s in self.items if n.lower() == wanted and (not where or alias.lower() == where)]
-        return list({scalar.same: scalar for scalar in found}.values())
+        name, table = name.lower(), table.lower()
+        matches = [s for alias, n, s in self.items if n.lower() == name and (not table or alias.lower() == table)]
+        return list({scalar.same: scalar for scalar in matches}.values())
 
     def names(self) -> list[str]:
         return [name for _, name, _ in self.items]
@@ -106,14 +106,14 @@ def _flag(sql: str) -> Scalar:
 def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
     if node.args.get("db") or node.args.get("catalog"):
         raise reader.refuse(node, "A column is written as `column` or `table.column`.")
-    found = reader.columns.find(node.table, node.name)
-    if not found:
+    matches = reader.columns.find(node.table, node.name)
+    if not matches:
         raise reader.refuse(
             node, f"There is no column `{node.name}` here.", did_you_mean(node.name, reader.columns.names())
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise reader.refuse(node, f"`{node.name}` is a column of more than one table.", "Use `table.column`.")
-    return found[0]
+    return matches[0]
 
 
 def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -166,8 +166,8 @@ def _like(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
             raise reader.refuse(node, "The pattern of LIKE must be a text constant.")
-        found = f"({a.sql} {function} {quoted_text(pattern.constant)})"
-        return _flag(f"(NOT {found})" if node.args.get("negate") else found)
+        test = f"({a.sql} {function} {quoted_text(pattern.constant)})"
+        return _flag(f"(NOT {test})" if node.args.get("negate") else test)
 
     return rule
 
