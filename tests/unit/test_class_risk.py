@@ -91,6 +91,19 @@ def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest
     assert attribute.baseline.hits == shown["illness"].value_counts()["count"].max()
 
 
+def test_the_report_of_a_computed_risk_names_no_interval(
+    people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
+    large = sfumato.protect(RECIPE, people, engine="duckdb")
+    document = large.save(tmp_path / "release", unmet=True)
+    assert document["original_rows"] == sfumato.data.read(people).rows
+    internal = (tmp_path / "release-private" / "report.html").read_text(encoding="utf-8")
+    assert "computed for all records, not sampled" in internal
+    assert "count of the original not shown" not in internal
+    assert "count of the original not shown" in (tmp_path / "release" / "report.html").read_text(encoding="utf-8")
+
+
 def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
     noisy = {**RECIPE, "steps": [{"rank-swap": {"p": 5, "columns": ["age"]}}], "models": [], "limits": {"risk": 0.5}}

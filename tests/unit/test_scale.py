@@ -304,8 +304,10 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path: Pat
         at_scale(tmp_path, people(), general, engine="duckbd")
     with pytest.raises(UnknownColumn):
         at_scale(tmp_path, people().drop("zip"), general)
-    with pytest.raises(UnknownFormat):
+    with pytest.raises(UnknownFormat, match=r"`duckdb` cannot write `.xlsx`"):
         at_scale(tmp_path, people(), general, target=tmp_path / "out.xlsx")
+    with pytest.raises(UnknownFormat, match=r"`spark` cannot write `.csv`"):  # before Spark is started
+        at_scale(tmp_path, people(), general, target=tmp_path / "out.csv", engine="spark")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet"]
     at_scale(tmp_path, people(), general)
     with pytest.raises(OutputExists):

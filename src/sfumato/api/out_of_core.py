@@ -134,7 +134,14 @@ def protect_out_of_core(
     return OutOfCoreProtection(
         recipe=recipe,
         evaluation=evaluation,
-        report_data=build_report(recipe, evaluation, steps=masked.private, original=original, release=release),
+        report_data=build_report(
+            recipe,
+            evaluation,
+            steps=masked.private,
+            original=original,
+            release=release,
+            original_rows=masked.original_rows,
+        ),
         masked=masked,
         folder=folder,
     )

@@ -24,8 +24,12 @@ def build_report(
     steps: Sequence[Mapping[str, Any]],
     original: Table | None = None,
     release: Table | None = None,
+    original_rows: int | None = None,
 ) -> ReportData:
-    """The report of an evaluated release. Without the two tables it has no pictures of columns."""
+    """The report of an evaluated release. Without the two tables it has no pictures of columns.
+
+    ``original_rows`` is needed only where the original was not read into memory.
+    """
     results = evaluation.to_dict()
     name = Path(recipe.source.location).stem if recipe.source else "a table"
     return ReportData(
@@ -36,7 +40,7 @@ def build_report(
         files={},
         recipe_public=recipe.public(),
         recipe=recipe.to_dict(),
-        original_rows=None if original is None else original.rows,
+        original_rows=original_rows if original is None else original.rows,
         original_columns=None if original is None else original.columns,
         outcomes=tuple(steps),
         verdicts=tuple(results["verdicts"]),

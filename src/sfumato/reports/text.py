@@ -87,6 +87,8 @@ def achieved(attack: Plain) -> str:
 
     >>> achieved({"risk": 0.031, "low": 0.022, "high": 0.043, "level": 0.95, "hits": 31, "tried": 1000})
     'It was right about 3.1 of every 100 people (2.2% to 4.3%, 95% interval; 31 of 1,000 targets).'
+    >>> achieved({"risk": 0.031, "low": 0.031, "high": 0.031, "level": 0.95, "hits": 31, "tried": 1000})
+    'It was right about 3.1 of every 100 people (computed for all records, not sampled; 31 of 1,000 targets).'
     """
     if attack.get("risk") is None:
         return f"No risk can be given. {attack.get('reason') or ''}".rstrip()
@@ -167,6 +169,8 @@ def _attacked(report: ReportData) -> str:
 def _interval(attack: Plain, more: str = "") -> str:
     if attack.get("low") is None or attack.get("high") is None:
         return ""
+    if attack["low"] == attack["high"]:
+        return f" (computed for all records, not sampled{more})"
     ends = f"{percent(attack['low'])} to {percent(attack['high'])}"
     return f" ({ends}, {percent(attack.get('level', 0.95))} interval{more})"
 

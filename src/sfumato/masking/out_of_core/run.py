@@ -17,7 +17,7 @@ import polars as pl
 from sfumato.data.atomic import replacing
 from sfumato.engines.choice import masking_engine
 from sfumato.engines.engine import Engine
-from sfumato.errors import BadParameter, EmptyTable
+from sfumato.errors import BadParameter, EmptyTable, UnknownFormat
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods.remove import Remove
 from sfumato.masking.model import PrivacyModel
@@ -88,6 +88,11 @@ def protect_file(
     """
     backend = masking_engine(engine, memory=memory, threads=threads)
     path = Path(target)
+    if path.suffix.lower() not in backend.writes:
+        raise UnknownFormat(
+            f"The engine `{backend.part_name()}` cannot write `{path.suffix}`.",
+            fix=f"Write one of these formats: {', '.join(backend.writes)}.",
+        )
     with ExitStack() as stack:
         stack.enter_context(backend.keep_open())
         with ExitStack() as files:
