@@ -34,7 +34,7 @@ __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
 
 EVALUATED_ROWS = 300_000
-"""Files of up to so many rows are attacked and measured in memory, like a release that was made there."""
+"""Largest number of rows of files that are attacked and measured in memory."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -50,4 +50,6 @@ def attacks_html(attacks: Sequence[Plain], *, before: Sequence[Plain] = (), limi
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return number(value) if isinstance(value, int | float) else "" if value is None else str(value)
