@@ -17,12 +17,12 @@ SAFE = 1 - 2.0**-40
 """Scaling down to a norm is done in floating point and cut to whole numbers towards zero; this factor keeps the norm
 of the result below the bound whatever the rounding."""
 MOST_ROWS = 1 << 26
-"""So many rows are taken on at most: all of them are held in memory, at 8 bytes a column."""
+"""Maximum number of rows. All of them are loaded into memory, at 8 bytes a column."""
 _WIDE = 1 << 62
 
 
 class Cut(IntEnum):
-    """How a unit's own sums within one group are made to stay within what counts of it."""
+    """How the sums of one unit within one group are bounded."""
 
     CLIP = 0
     """One sum, clipped."""
@@ -40,43 +40,43 @@ class Term:
     """
 
     reach: int
-    """Farthest from 0 that one row's value is."""
+    """Largest absolute value of one row."""
     low: int
     high: int
-    """The unit's own sum within one group is clipped to these; for shares see ``cut``."""
+    """Bounds to which the unit's sum within one group is clipped; for shares see ``cut``."""
     times: int = 1
     bound: int = 0
-    """Where vectors are scaled down: the square of the norm that a unit's numbers over all groups may have."""
+    """Squared norm to which a unit's vector over all groups is scaled down, where vectors are scaled."""
     every: bool = False
     """Each row counts 1; there is no column for it."""
     shares: int = 1
     cut: Cut = Cut.CLIP
     rows: int = 1
-    """Of shares: as many rows of a unit count within one group."""
+    """Shares only: number of rows of a unit that count within one group."""
 
     @property
     def farthest(self) -> int:
-        """Farthest from 0 that a unit's number within one group is, before vectors are scaled down."""
+        """Largest absolute contribution of a unit to one group, before vectors are scaled down."""
         far = max(abs(self.low), abs(self.high))
         return (far if self.cut is Cut.CLIP else self.reach * (self.rows + 1)) * self.times
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounded:
-    """What is added up over which groups of each unit."""
+    """A bounded aggregation: the terms to sum, and the groups of each unit that count."""
 
     source: str
     """A SELECT of the unit, of the group's place (a keyed hash in the high bits, the group's number in the low ones),
     and of one whole number for every term (or share) but those that count every row. None of them is missing."""
     groups: int
-    """How many groups there are; they are numbered from 0."""
+    """Number of groups; they are numbered from 0."""
     ends: tuple[int, int] | None
     """Of each unit, so many groups are kept from the beginning and the end of the order of places. None: all are kept,
     and each unit's vector over the groups is scaled down to the terms' bounds."""
     terms: tuple[Term, ...]
 
     def fits(self, rows: int = MOST_ROWS) -> bool:
-        """Whether 64 bits surely hold every sum of up to so many rows."""
+        """Whether every sum of up to this many rows fits 64 bits."""
         if self.groups > 1 << CODE_BITS:
             return False
         for term in self.terms:

@@ -1,4 +1,4 @@
-"""How one dialect writes values: what engines differ in, in one place for each."""
+"""Base class of SQL dialects: values, functions and clauses that engines write differently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SqlDialect", "largest_for"]
 
 @cache
 def largest_for(places: int) -> float:
-    """The largest float whose product with that power of ten is no infinity."""
+    """The largest float whose product with that power of ten is finite."""
     ten = 10.0**places
     top = sys.float_info.max / ten
     while math.isinf(top * ten):
@@ -26,7 +26,7 @@ def largest_for(places: int) -> float:
 
 
 class SqlDialect(ABC):
-    """Values, functions and clauses that are not the same everywhere. None of them may raise on any data."""
+    """Values, functions and clauses that differ between engines. None of them may raise on any data."""
 
     title = ""
     """The engine's name in refusals."""
@@ -62,7 +62,7 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def modulo(self, a: str, b: str) -> str:
-        """What is left of an IEEE division that cuts towards zero, of floats. Exact; never raises."""
+        """Remainder of a division of floats that truncates towards zero (fmod). Exact; never raises."""
 
     @abstractmethod
     def function(self, name: str, a: str, *, small: bool = False) -> str:
@@ -90,7 +90,7 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def whole_division(self, a: str, b: str, kind: str) -> str:
-        """Division of numbers that are not negative, without remainder."""
+        """Integer division of numbers that are not negative."""
 
     @abstractmethod
     def digest(self, text: str) -> str:
@@ -98,10 +98,10 @@ class SqlDialect(ABC):
 
     @abstractmethod
     def joined(self, items: list[str]) -> str:
-        """Texts one after the other."""
+        """Concatenated texts."""
 
     def ordered(self, sql: str, kind: str) -> str:
-        """A value where its order matters: text is ordered by its bytes."""
+        """A value in a comparison or ORDER BY: text is ordered by its bytes."""
         return sql
 
     def values(self, rows: list[str], alias: str, columns: list[str]) -> str:

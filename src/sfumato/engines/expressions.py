@@ -31,7 +31,7 @@ UNREADABLE = "unreadable"
 
 
 class Expressions(SqlDialect):
-    """One rule for each kind of node. What has no rule is refused."""
+    """Translates expressions by one rule per kind of node. A node without a rule is refused."""
 
     _tables: Mapping[str, Columns]
 
@@ -45,11 +45,12 @@ class Expressions(SqlDialect):
         return rule(self, node, scope)
 
     def merged(self, kinds: list[str]) -> str:
-        found = {kind for kind in kinds if kind != "null"}
-        if len(found) <= 1:
-            return str(found.pop()) if found else "null"  # what is known of a column's size does not hold for others
-        if found <= set(_NUMBERS):
-            return "float" if "float" in found else "huge"
+        distinct = {kind for kind in kinds if kind != "null"}
+        if len(distinct) <= 1:
+            # ``str`` drops the bounds of a single column, which do not hold for the merged values
+            return str(distinct.pop()) if distinct else "null"
+        if distinct <= set(_NUMBERS):
+            return "float" if "float" in distinct else "huge"
         raise self.no("with values of mixed kinds")
 
     def _compare(self, sign: str, node: Any, scope: Scope) -> Typed:
@@ -60,13 +61,13 @@ class Expressions(SqlDialect):
         return f"({a} {sign} {b})", "flag"
 
     def kind_of(self, node: Any, scope: Scope) -> str | None:
-        found = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
-        return next((known[node.name] for known in found), None)
+        columns = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
+        return next((known[node.name] for known in columns), None)
 
     def is_stored(self, node: Any, scope: Scope) -> bool:
-        """Whether a column is one of a table, not of a query on it."""
-        found = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
-        return any(next(found, None) is table for table in self._tables.values())
+        """Whether a column belongs to a stored table and not to a subquery."""
+        columns = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
+        return any(next(columns, None) is table for table in self._tables.values())
 
     def _column(self, node: Any, scope: Scope) -> Typed:
         kind = self.kind_of(node, scope)
@@ -122,7 +123,7 @@ class Expressions(SqlDialect):
         )
 
     def _trim(self, node: Any, scope: Scope) -> Typed:
-        """Of blanks alone."""
+        """TRIM of blanks; other characters are refused."""
         if getattr(node.args.get("expression"), "this", " ") != " ":
             raise self.no("TRIM of this form")
         return self.function("trim", self.expression(node.this, scope)[0]), "text"
@@ -145,7 +146,7 @@ class Expressions(SqlDialect):
             return f"({a} {sign} {b})", kind
         a, b = (sql if own == "float" else self.cast(sql, own, "float") for sql, own in ((a, one), (b, two)))
         if node.find(exp.AggFunc) is not None:
-            # A unit's own sum of whole steps: far from the ends of the floats unless the bounds are there.
+            # The sum of one unit, in whole steps: it cannot overflow unless the bounds are near the largest float.
             large = [item for item in node.find_all(exp.Literal) if not item.is_string and float(item.this) > 1e280]
             if large:
                 raise self.no("sums of numbers as large as these")
@@ -225,7 +226,7 @@ class Expressions(SqlDialect):
         return self.whole_division(a, b, kind), kind
 
     def _shift(self, node: Any, scope: Scope) -> Typed:
-        """Only of hashes, which are not negative: a division."""
+        """Right shift as a division. It is applied only to hashes, which are not negative."""
         a = self.expression(node.this, scope)[0]
         return self.whole_division(a, str(1 << int(node.expression.this)), "int"), "int"
 
@@ -240,7 +241,8 @@ class Expressions(SqlDialect):
         raise self.no(f"`{name.upper()}`")
 
     def _as_text(self, sql: str, kind: str) -> str:
-        """A value as the hash sees it. Floats go by steps of a millionth: engines print them differently."""
+        """The text of a value that is hashed. Floats are rounded down to multiples of 2**-20: engines print them
+        differently."""
         if kind == "float":
             steps = self.arithmetic("*", sql, self.constant(str(_HASH_STEPS), "float"))
             sql, kind = self.cast(self.function("floor", steps), "float", "int"), "int"

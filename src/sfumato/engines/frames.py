@@ -35,7 +35,7 @@ def typed(source: Any) -> pl.DataFrame:
 
 
 def as_arrow(source: Any) -> Any:
-    """The same as an Arrow table for DuckDB, which cannot take in all times with a zone: they are those of UTC."""
+    """The frame as an Arrow table for DuckDB. Times with a zone become UTC, because DuckDB does not read every zone."""
     import pyarrow as pa
 
     table = source if isinstance(source, pa.Table) else typed(source).to_arrow()

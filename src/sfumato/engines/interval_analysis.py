@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["Size", "Sized", "fits", "size"]
 
 Size = tuple[float, float]
-"""The largest size of a value, and the smallest of one that is not zero. It is no NaN and no infinity."""
+"""Largest absolute value, and smallest one that is not zero. Values are finite and not NaN."""
 _KINDS = {"int": (2.0**63, 1.0), "huge": (2.0**127, 1.0), "flag": (1.0, 1.0)}
 _LEAST = 5e-324
 _SAFE = 1e-290, 1e290
@@ -34,7 +34,7 @@ class Sized(str):
 
 
 def size(node: Any, kind_of: Callable[[Any], str | None]) -> Size | None:
-    """The size of an expression's values that are not missing; None where its form does not tell."""
+    """Bounds on the absolute values of an expression, without missing values; None if its form gives none."""
     match type(node).__name__:
         case "Paren" | "Neg" | "Abs":
             return size(node.this, kind_of)
@@ -91,11 +91,11 @@ def _of(name: str, one: Size, two: Size) -> Size | None:
 
 
 def fits(name: str, one: Size, two: Size) -> bool:
-    """Whether the operation surely gives neither an infinity nor, of values that are not zero, a zero."""
+    """Whether the operation can neither overflow nor underflow to zero."""
     low, high = _SAFE
     match name:
         case "Mul":
-            # By at least 1 nothing becomes smaller.
+            # A factor of at least 1 makes nothing smaller.
             return one[0] * two[0] < high and (one[1] * two[1] > low or one[1] >= 1 or two[1] >= 1)
         case "Div":
             return one[0] / two[1] < high and (one[1] / two[0] > low or two[0] <= 1)

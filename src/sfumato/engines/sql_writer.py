@@ -19,7 +19,7 @@ _CLAUSES = {"expressions", "from_", "joins", "where", "group", "with_", "distinc
 
 
 class Writer(Expressions):
-    """One dialect. Subclasses say how values are written; statements are put together here."""
+    """Writer of one dialect. Subclasses write values and functions; this class assembles statements."""
 
     def __init__(self, tables: Mapping[str, Columns], names: Mapping[str, str] | None = None) -> None:
         self._tables = tables
@@ -27,7 +27,7 @@ class Writer(Expressions):
         self._aliases = 0
 
     def write(self, sql: str) -> str:
-        """The statement in this dialect; QueryRefused where that is not possible."""
+        """The statement in this dialect. Raises QueryRefused if it cannot be translated."""
         import sqlglot
 
         try:
@@ -105,7 +105,7 @@ class Writer(Expressions):
         return items, columns
 
     def _item(self, node: Any, scope: Scope) -> Typed:
-        """One column of a SELECT. A stored column that cannot be read as declared hurts only those who use it."""
+        """One column of a SELECT. A stored column that cannot be read as declared fails only where it is used."""
         if type(node).__name__ == "Column" and self.kind_of(node, scope) == UNREADABLE:
             return "NULL", UNREADABLE
         try:

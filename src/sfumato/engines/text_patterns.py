@@ -30,17 +30,17 @@ _KINDS = {f"^(?:{pattern})$": kind for kind, pattern in SHAPES.items()}
 
 
 def shaped(sql: str, kind: str) -> str:
-    """In DuckDB's dialect: a text where it has the shape, else an empty one, which casts to nothing."""
+    """In DuckDB's dialect: the text if it matches the pattern, else an empty text, which casts to NULL."""
     return f"regexp_extract({sql}, '^(?:{SHAPES[kind]})$')"
 
 
 def in_text(pattern: str) -> str | None:
-    """The kind whose shape a pattern is."""
+    """The kind of value that a pattern belongs to."""
     return _KINDS.get(pattern)
 
 
 def reads_as(text: str, kind: str) -> bool:
-    """Whether a written-out text has the shape.
+    """Whether a literal text matches the pattern.
 
     >>> [reads_as(text, "date") for text in ("2024-02-29", "2023-02-29", "1900-02-29", "0000-01-01")]
     [True, False, False, False]

@@ -23,7 +23,7 @@ from sfumato.engines.contribution_bounding import CODE_BITS, MOST_ROWS, SAFE, Bo
 __all__ = ["fold"]
 
 _PARTS = 9
-"""Rows are dealt out into two to the power of so many parts, unless the first batch shows that there are few."""
+"""Rows are partitioned into two to the power of this number, unless the first batch shows that there are few."""
 _SMALL_TABLE = 20_000
 _NUMBER = np.int64((1 << CODE_BITS) - 1)
 _UNIT, _PLACE = 0, 1
@@ -131,7 +131,7 @@ def _bound(
     rows: _Whole, limits: _Whole, first: int, last: int, sums: _Whole, parts: _Whole, marks: _Whole, before: int,
     totals: _Whole,
 ) -> int:  # fmt: skip
-    """Add the bounded parts of all units in ``rows`` to the totals; gives how many units there have been by now."""
+    """Add the bounded contributions of all units in ``rows`` to the totals; returns the number of units so far."""
     order, ends, units = _gather(rows)
     owner, seen, places, ordered = marks[0], marks[1], marks[2], marks[3]
     width = rows.shape[1] - 1
@@ -161,7 +161,7 @@ def _bound(
 
 @njit(cache=True)
 def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: int, last: int) -> int:
-    """Keep those of the groups seen that lie at either end of the order; gives how many these are."""
+    """Keep the groups that lie at either end of the order; returns their number."""
     if groups > _SMALL:
         ordered[:groups] = np.sort(places[:groups])
     else:
@@ -183,7 +183,7 @@ def _choose(places: _Whole, seen: _Whole, ordered: _Whole, groups: int, first: i
 def _add(
     limits: _Whole, scaled: bool, sums: _Whole, parts: _Whole, seen: _Whole, groups: int, totals: _Whole
 ) -> None:  # fmt: skip
-    """Add one unit's parts of the groups seen, each cut and, if so wanted, all of them scaled down to their norm."""
+    """Add one unit's contributions to its groups, each bounded, and all scaled down to the norm if there is one."""
     to = 0
     for term in range(len(limits)):
         start, shares, cut, times, bound = (
@@ -219,7 +219,7 @@ def _add(
 
 @njit(cache=True)
 def _share(limits: _Whole, term: int, sums: _Whole, parts: _Whole, seen: _Whole, groups: int) -> None:
-    """One unit's shares of a weight, made to stay within what counts of it, as ``Cut`` says."""
+    """One unit's shares of a weight, bounded as ``Cut`` says."""
     start, shares, cut, low, high = limits[term, 0], limits[term, 1], limits[term, 2], limits[term, 3], limits[term, 4]
     times, rows, whole = limits[term, 5], limits[term, 7], limits[term, 8]
     for t in range(groups):

@@ -47,7 +47,7 @@ def fold_few(rows: Iterable[tuple[Any, ...]], bounded: Bounded) -> list[tuple[in
 
 
 def _kept(places: list[int], bounded: Bounded) -> list[int]:
-    """Of a unit's groups those at either end of its order; all of them where it is scaled down instead."""
+    """The groups of a unit that count: those at either end of its order, or all if its vector is scaled down."""
     if bounded.ends is None or len(places) <= sum(bounded.ends):
         return places
     first, last = bounded.ends
@@ -63,7 +63,7 @@ def _starts(bounded: Bounded) -> Iterable[tuple[Term, int]]:
 
 
 def _parts(groups: list[Sums], term: Term, start: int, scaled: bool) -> list[Sums]:
-    """One unit's part of a term: for each share, a number per group, all of them scaled down to the norm if wanted."""
+    """One unit's contribution to a term: a number per share and group, scaled down to the norm if the term has one."""
     cut = [[share * term.times for share in _cut(sums[start : start + term.shares], term)] for sums in groups]
     square = sum(part * part for own in cut for part in own)
     if scaled and square > term.bound:
@@ -73,7 +73,7 @@ def _parts(groups: list[Sums], term: Term, start: int, scaled: bool) -> list[Sum
 
 
 def _cut(own: Sums, term: Term) -> Sums:
-    """A unit's own sums within one group, made to stay within what counts of it, as ``Cut`` says."""
+    """The sums of one unit within one group, bounded as ``Cut`` says."""
     rows, whole, total = term.rows, term.reach, sum(own)
     match term.cut:
         case Cut.CLIP:

@@ -1,4 +1,4 @@
-"""PostgreSQL's dialect: floats that overflow quietly, text by its bytes, casts that give NULL."""
+"""PostgreSQL's dialect: floats overflow without an error, text is compared by its bytes, failed casts give NULL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {
     "time": "timestamp", "flag": "boolean",
 }  # fmt: skip
 _SHORT = 40
-"""Operands up to so many characters are repeated; longer ones are computed once, in a subquery of their own."""
+"""Operands of up to this many characters are repeated; longer ones are computed once, in a subquery."""
 
 
 def _float(value: float) -> str:
@@ -158,7 +158,8 @@ class PostgresWriter(Writer):
         return self._once(self._remainder, a, b)
 
     def _remainder(self, a: str, b: str) -> str:
-        """By whole numbers where both are, else by the mantissas at the smaller exponent: there is no fmod here."""
+        """PostgreSQL has no fmod: integer remainder if both are whole, else that of the mantissas at the smaller
+        exponent."""
         parts = f"{_bits(a)} AS a, {_bits(b)} AS b"
         ones = ", ".join(
             f"(p.{x} >> 52) AS {e}, p.{x} & {(1 << 52) - 1} AS {m}" for x, e, m in (("a", "e", "m"), ("b", "f", "n"))

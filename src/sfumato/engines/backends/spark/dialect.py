@@ -1,4 +1,4 @@
-"""Spark's dialect: halves are rounded as elsewhere, sums are wide, backslashes mean themselves."""
+"""Spark's dialect: halves are rounded as in DuckDB, sums have 38 digits, backslashes are literal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CASES = {
 }  # fmt: skip
 _SHORT = 40
 _TRIES = 4
-"""Java tries all ways to match a pattern, which for many `%` takes years on a text that does not fit it."""
+"""Maximum number of `%` in a pattern: matching in Java takes time that is exponential in it."""
 _WHOLE = f"{2.0**52!r}D"
 """From here on every float is a whole number."""
 
@@ -32,12 +32,12 @@ class SparkWriter(Writer):
 
     title = "Spark"
 
-    def __init__(self, *given: object) -> None:
-        super().__init__(*given)  # type: ignore[arg-type]
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)  # type: ignore[arg-type]
         self._letters = 0
 
     def _item(self, node: Any, scope: Scope) -> Typed:
-        """Ids of types that are not known here, such as text with a collation, go by their text."""
+        """Identifiers of other types, such as text with a collation, are compared as text."""
         sql, kind = super()._item(node, scope)
         plain = type(node).__name__ == "Column" and kind == "other" and self.is_stored(node, scope)
         return (f"CAST({sql} AS STRING)", "text") if plain else (sql, kind)
@@ -97,7 +97,7 @@ class SparkWriter(Writer):
         raise self.no("this conversion of one kind of value into another")
 
     def _once(self, body: Callable[[str], str], operand: str) -> str:
-        """An expression that needs its operand several times: long ones are bound to a letter."""
+        """An expression that uses its operand several times. A long operand is bound to a lambda variable."""
         if len(operand) <= _SHORT:
             return body(operand)
         self._letters += 1
@@ -121,7 +121,7 @@ class SparkWriter(Writer):
         )
 
     def shaped(self, a: str, pattern: str) -> str:
-        # Java's $ would let a line's end pass.
+        # in Java, $ also matches before a line break at the end
         return f"regexp_extract({a}, {self.text(pattern.removesuffix('$') + chr(92) + 'z')}, 0)"
 
     def function(self, name: str, a: str, *, small: bool = False) -> str:
