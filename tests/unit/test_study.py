@@ -87,7 +87,7 @@ def test_a_study_in_a_notebook_shows_the_map_and_the_table() -> None:
     assert first.count("<svg") == second.count("<svg") == 1
     assert re.search('<svg id="([^"]+)"', first)[1] != re.search('<svg id="([^"]+)"', second)[1]  # type: ignore[index]
     assert all(f"<td>{point.candidate.name}</td>" in first for point in study.points)
-    assert first.count("<td>yes</td>") == len(study.points) + len(study.frontier)  # holds, efficient
+    assert first.count("<td>yes</td>") == sum(point.holds + point.efficient for point in study.points) > 0
 
 
 def test_a_study_without_risks_shows_the_table() -> None:
