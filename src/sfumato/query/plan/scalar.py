@@ -55,10 +55,6 @@ class Scalar:
     def number(self) -> bool:
         return self.family == "number"
 
-    @property
-    def bounded(self) -> bool:
-        return self.low is not None and self.high is not None
-
     def keys(self) -> tuple[Any, ...] | None:
         """The public values to group by, or None where they are not known."""
         if self.values is not None:
