@@ -22,7 +22,16 @@ from sfumato.masking.evaluate import classes_as_shown
 from sfumato.masking.model import PrivacyModel
 from sfumato.schema import ROOT, BoundHierarchy, Column, Dataset, Role, Schema
 
-__all__ = ["CodedColumn", "Counted", "compressed", "pack_codes", "packed", "shown", "tracked_columns", "unpacked"]
+__all__ = [
+    "CodedColumn",
+    "Counted",
+    "classes_of_release",
+    "compressed",
+    "pack_codes",
+    "packed",
+    "tracked_columns",
+    "unpacked",
+]
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -138,9 +147,9 @@ class Counted:
         codes = sizes = None
         tracked = {}
         for beside, frame in frames.items():
-            found = unpacked(frame, (*columns, *(() if beside is None else (beside,))))
+            unpacked_codes = unpacked(frame, (*columns, *(() if beside is None else (beside,))))
             counts = frame.get_column("n").to_numpy().astype(np.int64)
-            own = np.ascontiguousarray(found[:, : len(columns)])
+            own = np.ascontiguousarray(unpacked_codes[:, : len(columns)])
             if beside is None:
                 codes, sizes = own, counts
                 continue
@@ -155,7 +164,7 @@ class Counted:
                 place = np.full(count, -1, dtype=np.int64)
                 place[number[: len(codes)]] = np.arange(len(codes))
                 cells = place[number[len(codes) :]]
-            values = found[:, -1]
+            values = unpacked_codes[:, -1]
             tracked[beside.name] = TrackedColumn(
                 hierarchy=beside.hierarchy, cells=cells.astype(np.int32), values=values, counts=counts
             )
@@ -217,12 +226,12 @@ def tracked_columns(models: Sequence[PrivacyModel], sensitive: Sequence[str], ta
 
     Others are not counted, because a count by a column of many values is as long as the table itself.
     """
-    wanted: list[str] = []
+    names: list[str] = []
     for model in models:
         if "column" in type(model).model_fields:
             named = getattr(model, "column", None)
-            wanted.extend([named] if named is not None else sensitive)
-    return tuple(dict.fromkeys([*wanted, *([target] if target is not None else [])]))
+            names.extend([named] if named is not None else sensitive)
+    return tuple(dict.fromkeys([*names, *([target] if target is not None else [])]))
 
 
 def refuse_overlap(counted: Counted) -> None:
@@ -245,7 +254,7 @@ def compressed(counted: Counted, population: pl.DataFrame | None = None) -> Equi
     return counted.spread_over(compress(counted.combinations(), track=(), population=population))
 
 
-def shown(counted: Counted, population: pl.DataFrame | None = None) -> EquivalenceClasses:
+def classes_of_release(counted: Counted, population: pl.DataFrame | None = None) -> EquivalenceClasses:
     """The classes of a release by the values it shows. Combinations that show nothing are suppressed rows."""
     nothing = np.ones(len(counted.sizes), dtype=np.bool_)
     for i, column in enumerate(counted.columns):

@@ -70,7 +70,7 @@ def _generalized(
     starred = set(classes.columns) if whole.any() and not drop else set()
     in_part = set(step.only or ()) if partly.any() else set()
     failed = _one_of_each(classes, levels, whole | partly)
-    shown: dict[str, str] = {}
+    expressions: dict[str, str] = {}
     joins: list[str] = []
     keys: list[pl.Series] = []
     for position, (column, level) in enumerate(zip(coded, levels, strict=True)):
@@ -79,17 +79,17 @@ def _generalized(
         labels = hierarchy.decode(hierarchy.encode(values), level) if level else values
         labels = labels.cast(pl.String) if as_text else labels
         if level and hierarchy.levels[level].size == 1 and not labels.null_count():
-            shown[column.name] = quoted_text(str(labels[0]))
+            expressions[column.name] = quoted_text(str(labels[0]))
         elif as_text:
             name = table.put("map", pl.DataFrame({"value": values, "label": labels}))
             same = "IS NOT DISTINCT FROM" if (values.is_null() & labels.is_not_null()).any() else "="
             joins.append(f"LEFT JOIN {name} AS m_{cell} ON t.{cell} {same} m_{cell}.value")
-            shown[column.name] = f"m_{cell}.label"
+            expressions[column.name] = f"m_{cell}.label"
         # the label that a failing class shows, by way of any value with the same code
         place = np.zeros(column.width, dtype=np.intp)
         place[column.codes] = np.arange(len(column.codes))
         keys.append(labels.gather(place[classes.codes[failed, position]]).alias(f"k_{cell}"))
-    labelled = table.with_expressions(shown, joins=" ".join(joins))
+    labelled = table.with_expressions(expressions, joins=" ".join(joins))
     if not len(failed):
         return labelled
     fate = pl.DataFrame(keys).with_columns(pl.Series("fate", np.where(whole[failed], 1, 2).astype(np.int32)))

@@ -30,10 +30,12 @@ def with_pseudonyms(
     padded = np.frombuffer(secret, dtype=np.uint8)
     pads = pl.DataFrame({"inner_pad": [(padded ^ 0x36).tobytes()], "outer_pad": [(padded ^ 0x5C).tobytes()]})
     name = table.put("key", pads)
-    shown = {}
+    expressions = {}
     for column, scope in scopes.items():
         cell = f"t.{table.cells[column]}"
         message = f"ENCODE({quoted_text(scope)} || CHR(0) || CAST({cell} AS VARCHAR))"
         inner = f"UNHEX(SHA256(k.inner_pad || {message}))"
-        shown[column] = f"CASE WHEN {cell} IS NOT NULL THEN SUBSTR(SHA256(k.outer_pad || {inner}), 1, {digits}) END"
-    return table.with_expressions(shown, joins=f"CROSS JOIN {name} AS k")
+        expressions[column] = (
+            f"CASE WHEN {cell} IS NOT NULL THEN SUBSTR(SHA256(k.outer_pad || {inner}), 1, {digits}) END"
+        )
+    return table.with_expressions(expressions, joins=f"CROSS JOIN {name} AS k")

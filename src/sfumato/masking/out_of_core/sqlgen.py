@@ -58,10 +58,10 @@ def blanked(
                 yield f"({' AND '.join(ends) or f'{cell} IS NOT NULL'})"
 
     def value(name: str) -> str:
-        found = " OR ".join(hits(name))
+        is_missing = " OR ".join(hits(name))
         return (
-            f"CASE WHEN {found} THEN NULL ELSE {quoted_name(name)} END AS {quoted_name(name)}"
-            if found
+            f"CASE WHEN {is_missing} THEN NULL ELSE {quoted_name(name)} END AS {quoted_name(name)}"
+            if is_missing
             else quoted_name(name)
         )
 
@@ -113,11 +113,11 @@ def base(
 
 def failed_casts(source: str, casts: Mapping[str, Kind]) -> str:
     """Per column to be cast: how many values do not fit its declared kind."""
-    asked = [
+    counts = [
         f"COUNT(CASE WHEN {cell} IS NOT NULL AND ({_cast(cell, kind)}) IS NULL THEN 1 END) AS f{i}"
         for i, (cell, kind) in enumerate((quoted_name(name), kind) for name, kind in casts.items())
     ]
-    return f"SELECT {', '.join(asked)} FROM {source}"
+    return f"SELECT {', '.join(counts)} FROM {source}"
 
 
 @dataclass(frozen=True, kw_only=True)

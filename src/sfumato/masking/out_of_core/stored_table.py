@@ -122,8 +122,8 @@ class StoredTable:
         cells = {name: self.cells[name] for name in frame.columns if name != ROW}
         name = unique_name("stage")
         self.workspace.store(name, frame.rename(cells))
-        shown = {name: f"m.{cell}" for name, cell in cells.items()}
-        return self.with_expressions(shown, joins=f"JOIN {name} AS m ON t.{ROW} = m.{ROW}")
+        expressions = {name: f"m.{cell}" for name, cell in cells.items()}
+        return self.with_expressions(expressions, joins=f"JOIN {name} AS m ON t.{ROW} = m.{ROW}")
 
     def put(self, prefix: str, frame: pl.DataFrame) -> str:
         """Register a small table that statements join; returns its name."""

@@ -15,7 +15,7 @@ from sfumato.errors import HierarchyGap, NotApplicable
 from sfumato.masking.evaluate import evaluate_classes
 from sfumato.masking.model import PrivacyModel
 from sfumato.masking.out_of_core.counting import coded_column, count_combinations
-from sfumato.masking.out_of_core.counts import CodedColumn, shown, tracked_columns
+from sfumato.masking.out_of_core.counts import CodedColumn, classes_of_release, tracked_columns
 from sfumato.masking.out_of_core.stored_table import StoredTable
 from sfumato.progress import SILENT, Progress
 from sfumato.release import State, Verdict
@@ -92,7 +92,7 @@ def judge_table(
     verdicts = []
     for model in models:
         try:
-            classes = shown(counts, model.population_frame(sample))
+            classes = classes_of_release(counts, model.population_frame(sample))
         except NotApplicable as refusal:
             verdicts.append(Verdict(model=model.part_name(), state=State.NOT_CHECKED, reason=str(refusal)))
             continue

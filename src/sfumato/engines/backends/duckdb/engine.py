@@ -192,13 +192,15 @@ class _RunningDuckdb(Running):
         if kind is None or self._writer is not None:
             return None
         with self._lock:
-            found = self._lists.get(values)
-            if found is None and sum(map(len, self._lists)) + len(values) <= _MANY:
+            table = self._lists.get(values)
+            if table is None and sum(map(len, self._lists)) + len(values) <= _MANY:
                 name = f"{_LISTS}.k{len(self._lists)}"
-                made = f"CREATE TABLE {name} AS SELECT CAST(unnest($1) AS {kind}) AS name, unnest(range({len(values)}))"
-                self._connection.execute(f"{made} AS code", [list(values)])
-                found = self._lists[values] = name
-            return found
+                create = (
+                    f"CREATE TABLE {name} AS SELECT CAST(unnest($1) AS {kind}) AS name, unnest(range({len(values)}))"
+                )
+                self._connection.execute(f"{create} AS code", [list(values)])
+                table = self._lists[values] = name
+            return table
 
     def fold(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
         if self._few:
@@ -212,8 +214,8 @@ class _RunningDuckdb(Running):
                     return None
                 from sfumato.engines.backends.duckdb.bounding_kernel import fold
 
-                found = fold(source.to_arrow_reader(_BATCH), bounded)
-                return None if found is None else SecretValue(found)
+                totals = fold(source.to_arrow_reader(_BATCH), bounded)
+                return None if totals is None else SecretValue(totals)
         except Exception:
             raise failed() from None
 
@@ -223,8 +225,8 @@ class _RunningDuckdb(Running):
         try:
             with self._lock, self._limit.watch():
                 rows = self._connection.execute(bounded.source).fetchmany(MOST_FEW + 1)
-                found = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
-                return None if found is None else SecretValue(found)
+                totals = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
+                return None if totals is None else SecretValue(totals)
         except Exception:
             raise failed() from None
 

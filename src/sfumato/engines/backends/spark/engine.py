@@ -132,23 +132,23 @@ class _RunningSpark(Running):
             raise failed() from None
 
     def _rows(self, sql: str) -> list[Any]:
-        """The rows, computed in a thread of its own: planning counts as much as running."""
+        """The rows, computed in a separate thread, so that the time limit covers planning as well as running."""
         session, group = self._session, f"sfumato {uuid.uuid4().hex}"
-        context, found = session.sparkContext, Future[list[Any]]()
+        context, result = session.sparkContext, Future[list[Any]]()
 
         def work() -> None:
             try:
                 context.setJobGroup(group, "sfumato", interruptOnCancel=True)
-                found.set_result(session.sql(sql).collect())
+                result.set_result(session.sql(sql).collect())
             except BaseException as failure:
-                found.set_exception(failure)
+                result.set_exception(failure)
 
         thread = threading.Thread(target=work, name=group, daemon=True)
         thread.start()
         try:
-            return found.result(self._timeout)
+            return result.result(self._timeout)
         except TimeoutError:
-            # A plan that is still being made has no job yet to be cancelled; once it has, it is.
+            # A statement that is still being planned has no job to cancel yet, so cancelling is repeated.
             for _ in range(_CANCELLATIONS):
                 context.cancelJobGroup(group)
                 thread.join(0.1)
@@ -156,7 +156,7 @@ class _RunningSpark(Running):
                     break
             raise
         finally:
-            if found.done():
+            if result.done():
                 thread.join()
 
     def close(self) -> None:
