@@ -29,7 +29,9 @@ def test_laplace_error_of_a_count() -> None:
     assert Laplace.for_epsilon("0.01").error(confidence="0.99") == 461
     q = exp(-0.01)
     assert 2 * q**462 / (1 + q) <= 0.01 < 2 * q**461 / (1 + q)
-    assert Laplace.for_epsilon(1).error(confidence="0.95", outputs=10) == pytest.approx(log(10 / 0.05))
+    assert Laplace.for_epsilon(1).error(confidence="0.95", outputs=10) == 5 < log(10 / 0.05)
+    fine = Laplace.for_epsilon(1, grid="1/1024").error(confidence="0.95", outputs=10)
+    assert fine == pytest.approx(log(10 / 0.05), abs=1 / 1024)
 
 
 def test_two_coins_cost_ln_three() -> None:
