@@ -58,10 +58,11 @@ def laplace_radius(scale: Fraction, grid: Fraction, chance: Fraction) -> float:
 
     With q = exp(-grid / scale), k steps are exceeded with probability 2·q^(k + 1) / (1 + q).
 
-    >>> laplace_radius(Fraction(1), Fraction(1), Fraction(1, 20))
-    3.0
+    >>> [laplace_radius(Fraction(1, n), Fraction(1), Fraction(1, 20)) for n in (1, 10**9)]
+    [3.0, 0.0]
     """
-    smallest_q, _ = exp_bracket(-grid / scale)
+    # Below exp(-50), 0 is as good a lower bound of q and keeps the rational short.
+    smallest_q = exp_bracket(-grid / scale)[0] if grid < 50 * scale else Fraction(0)
     steps = ceil(scale / grid * ln_up(2 / ((1 + smallest_q) * chance))) - 1
     return float(max(0, steps) * grid)
 
