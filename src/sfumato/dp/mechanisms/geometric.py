@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +9,7 @@ from pydantic import model_validator
 
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
-from sfumato.dp.noise_sums import laplace_mean_square, laplace_radius
+from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
 from sfumato.rationals import Number, rational
@@ -61,7 +60,7 @@ class Geometric(Mechanism):
         return pure(per_step * bounds.change * bounds.groups)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        return laplace_radius(self.scale, Fraction(1), tail(confidence, outputs))
+        return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
     def noise(self) -> NoiseModel | None:
@@ -72,7 +71,8 @@ class Geometric(Mechanism):
     def mean_square(self) -> float | None:
         if self.noise is None:
             return None
-        return laplace_mean_square(self.scale)
+        ratio = 1 / float(self.scale)
+        return float(2 * np.exp(-ratio) / np.expm1(-ratio) ** 2)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import exp
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
-from sfumato.dp.noise_sums import laplace_mean_square, laplace_radius
+from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.rationals import Number, rational
@@ -27,7 +28,7 @@ class Laplace(Mechanism):
     ``error`` bounds abs(noise).
 
     >>> Laplace(scale=100).error(confidence="0.99")
-    461.0
+    460.51701859880916
     """
 
     main = "scale"
@@ -56,7 +57,12 @@ class Laplace(Mechanism):
         return pure(bounds.groups * (bounds.change / self.scale))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        return laplace_radius(self.scale, self.grid, tail(confidence, outputs))
+        """scale·ln(outputs / beta) with beta = 1 - confidence: the bound of the continuous Laplace distribution.
+
+        On a grid it is exceeded with probability at most 2·beta / (1 + exp(-grid / scale)), which is close to beta if
+        the scale is many grid steps.
+        """
+        return float(self.scale * ln_up(1 / tail(confidence, outputs)))
 
     @property
     def noise(self) -> NoiseModel:
@@ -64,7 +70,10 @@ class Laplace(Mechanism):
 
     @property
     def mean_square(self) -> float:
-        return laplace_mean_square(self.scale, self.grid)
+        """Exactly 2q / (1 - q)² grid steps squared, with q = exp(-grid / scale)."""
+        ratio = float(self.grid / self.scale)
+        gap = -np.expm1(-ratio)
+        return float(2 * exp(-ratio) / gap**2 * float(self.grid) ** 2)
 
     def steps(self) -> Fraction:
         """The scale in grid steps, as the sampler uses it (rounded up where necessary)."""
