@@ -52,8 +52,8 @@ tables:
 public:
   places: {data: places.csv, key: [zip]}
 """
-OTHERS = ("{fresh-sample: 1}", "{consistent-sample: 1}", "{rounding: 1}", "exact", "{size-control: 1}",
-          "{perturbed: 0}", "{perturbed: {file: patients.csv}}")  # fmt: skip
+OTHERS = ("{fresh-sample: {share: 1, smallest: 1}}", "{consistent-sample: {share: 1, smallest: 1}}", "{rounding: 1}",
+          "exact", "{size-control: 1}", "{perturbed: 0}", "{perturbed: {file: patients.csv}}")  # fmt: skip
 
 
 @pytest.fixture
@@ -83,7 +83,6 @@ def test_policies_at_their_most_open_tell_the_truth(folder: Path, policy: str) -
     assert session.ask("SELECT SUM(age) AS years FROM patients WHERE age BETWEEN 22 AND 31").value == 100
     assert session.ask("SELECT SUM(bill) FROM patients WHERE zip < 1303").value == (505.75 if exact else 506)
     assert session.ask("SELECT AVG(bill) FROM patients WHERE zip = 1302").value == pytest.approx(355 / 3)
-    assert session.ask("SELECT SUM(age / 2) FROM patients WHERE zip = 1301").value == 33
     shady = "SELECT COUNT(bill) FROM patients JOIN places ON patients.zip = places.zip WHERE side = 'shady'"
     told = session.ask(shady)
     assert told.value == 3
@@ -108,13 +107,17 @@ def test_samples_and_copies(folder: Path) -> None:
     pl.DataFrame({"zip": [1301] * 2000, "age": [30] * 2000, "disease": ["Flu", "Cold"] * 1000, "bill": [5.0] * 2000}
                  ).write_csv(folder / "patients.csv")  # fmt: skip
     count = "SELECT COUNT(*) FROM patients WHERE age = 30"
-    fresh = opened(folder, "{fresh-sample: 0.5}")
+    fresh = opened(folder, "{fresh-sample: {share: 0.5, smallest: 5}}")
     given = [fresh.ask(count).value for _ in range(5)]
     assert len(set(given)) > 1
     assert all(abs(value - 2000) < 300 for value in given)  # 300 is 6.7 standard deviations
     assert fresh.ask("SELECT AVG(bill) FROM patients").value == 5  # sum and count are of the same sample
-    first = opened(folder, "{consistent-sample: 0.5}").ask(count).value
-    again = opened(folder, "{consistent-sample: 0.5}").ask("SELECT COUNT(*) FROM patients WHERE NOT age <> 30").value
+    first = opened(folder, "{consistent-sample: {share: 0.5, smallest: 5}}").ask(count).value
+    again = (
+        opened(folder, "{consistent-sample: {share: 0.5, smallest: 5}}")
+        .ask("SELECT COUNT(*) FROM patients WHERE NOT age <> 30")
+        .value
+    )
     assert first == again  # another process, another phrase, the same people
     rounded = opened(folder, "{rounding: 300}").ask(count)
     assert rounded.value == 2100

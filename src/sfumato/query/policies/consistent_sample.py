@@ -25,31 +25,41 @@ class ConsistentSample(Policy):
     """
 
     main = "share"
-    examples = ({"share": 0.9},)
+    examples = ({"share": 0.9, "smallest": 5},)
     keeps_randomness = True
     promise = (
         "Each set of people has one secret random sample ({share:g} of the people); the same people "
-        "give the same answer however the query is written."
+        "give the same answer however the query is written. Queries about too few people are refused."
     )
     broken_by = ("averaging",)
     reference = "Denning (1980), Secure statistical databases with random sample queries, doi:10.1145/320613.320616"
 
     share: Annotated[float, Field(gt=0, le=1)]
     """Chance of each person to be in the sample."""
+    smallest: Annotated[int, Field(ge=1)] | None = None
+    """Fewest people a query may be about. Required in a metadata file."""
+
+    def table_problem(self) -> str:
+        return "" if self.smallest else "set `smallest`, the fewest people a query may be about"
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Responder(np.asarray(values), self.share, rng.child("consistent-sample").generator.bytes(32))
+        return _Responder(
+            np.asarray(values), self.share, self.smallest or 0, rng.child("consistent-sample").generator.bytes(32)
+        )
 
 
 class _Responder(ExactResponder):
-    def __init__(self, values: npt.NDArray[np.float64], share: float, key: bytes) -> None:
+    def __init__(self, values: npt.NDArray[np.float64], share: float, smallest: int, key: bytes) -> None:
         super().__init__(values)
-        self._share, self._key = share, key
+        self._share, self._smallest, self._key = share, smallest, key
 
     def ask(self, query: Bits) -> float | None:
+        if int(np.bitwise_count(query).sum()) < self._smallest:
+            return None
         digest = hashlib.blake2b(query.tobytes(), key=self._key, digest_size=16).digest()
         drawn = np.random.default_rng(list(digest)).random(self.people, np.float32) < self._share
         return float((unpack(query[None, :], self.people)[0] & drawn) @ self.values / self._share)
 
     def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
-        return np.array([self.ask(query) for query in queries], np.float64)
+        answers = [self.ask(query) for query in queries]
+        return np.array([np.nan if answer is None else answer for answer in answers], np.float64)

@@ -25,23 +25,31 @@ class FreshSample(Policy):
 
     main = "share"
     fresh_noise = True
-    examples = ({"share": 0.9},)
+    examples = ({"share": 0.9, "smallest": 5},)
     promise = (
-        "Each query is answered from a new random sample of the people it is about ({share:g} of them), scaled up."
+        "Each query is answered from a new random sample of the people it is about ({share:g} of them), scaled up. "
+        "Queries about too few people are refused."
     )
     broken_by = ("averaging",)
 
     share: Annotated[float, Field(gt=0, le=1)]
     """Chance of each person to be in the sample."""
+    smallest: Annotated[int, Field(ge=1)] | None = None
+    """Fewest people a query may be about. Required in a metadata file."""
+
+    def table_problem(self) -> str:
+        return "" if self.smallest else "set `smallest`, the fewest people a query may be about"
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
-        return _Responder(np.asarray(values), self.share, rng.child("fresh-sample").generator)
+        return _Responder(np.asarray(values), self.share, self.smallest or 0, rng.child("fresh-sample").generator)
 
 
 class _Responder(ExactResponder):
-    def __init__(self, values: npt.NDArray[np.float64], share: float, generator: np.random.Generator) -> None:
+    def __init__(
+        self, values: npt.NDArray[np.float64], share: float, smallest: int, generator: np.random.Generator
+    ) -> None:
         super().__init__(values)
-        self._share, self._generator = share, generator
+        self._share, self._smallest, self._generator = share, smallest, generator
 
     def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
         out = np.empty(len(queries))
@@ -49,4 +57,5 @@ class _Responder(ExactResponder):
             masks = unpack(queries[first : first + 256], self.people)
             masks &= self._generator.random(masks.shape, np.float32) < self._share
             out[first : first + 256] = masks @ self.values / self._share
-        return out
+        size = np.bitwise_count(queries).sum(axis=1, dtype=np.int64)
+        return np.where(size < self._smallest, np.nan, out)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.query.policies.exact import ExactResponder
-from sfumato.query.policy.base import Policy, Responder
+from sfumato.query.policy.base import Flags, Policy, Responder
 from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
 
@@ -20,6 +20,9 @@ class SummaryOnly(Policy):
     """
 
     promise = "Only totals over everybody are answered; queries about fewer people are refused."
+
+    def query_set(self, selected: Flags, present: Flags) -> Flags:
+        return selected
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return _Responder(np.asarray(values))

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from sfumato.query.policy.table import PolicyTable, TableResponder
 
-__all__ = ["Policy", "Responder", "SubsetResponder", "Values"]
+__all__ = ["Flags", "Policy", "Responder", "SubsetResponder", "Values"]
 
 Values = npt.NDArray[Any]
 """One number per person."""
+Flags = npt.NDArray[np.bool_]
 
 
 class Responder(Protocol):
@@ -98,6 +99,13 @@ class Policy(Part):
     def mask_table(self, frame: pl.DataFrame, sensitive: tuple[str, ...], rng: Rng) -> pl.DataFrame:
         """The masked copy, for policies with ``masks_table``."""
         raise NotImplementedError
+
+    def query_set(self, selected: Flags, present: Flags) -> Flags:
+        """The people an answer is about: those the condition selects and who have a value.
+
+        A condition that selects everybody may still be about one person, if only that person has a value.
+        """
+        return selected & present
 
     def open_table(self, table: PolicyTable) -> TableResponder:
         """Start answering SQL about a table."""

@@ -4,7 +4,7 @@
 
     policy: differential-privacy             # the default
     policy: {audit: {k: 2, counterfeits: 1}} # exact answers or refusals
-    policy: {consistent-sample: 0.9}
+    policy: {consistent-sample: {share: 0.9, smallest: 10}}
     policy: {perturbed: {file: masked.csv}}
     policy: {rounding: 5}
 """

@@ -112,6 +112,14 @@ class SubsetTableResponder:
         query = parse_policy_query(sql, self._table.catalog)
         if query.kind not in ("count", "sum", "avg"):
             raise query.refuse(query.node, f"Policy `{self._policy.part_name()}` answers COUNT, SUM and AVG.")
+        if query.value is not None and query.column is None:
+            # SUM(CASE WHEN id = 7 THEN bill ELSE 0 END) is about one person whatever the condition selects, and
+            # SUM(bill * 1000000) makes the policy's rounding or noise negligible.
+            raise query.refuse(
+                query.node,
+                f"Policy `{self._policy.part_name()}` answers about columns of the table, not about expressions.",
+                "Use COUNT(*), or COUNT, SUM or AVG of one column, with a WHERE.",
+            )
         return query
 
     def ask(self, sql: str) -> TableAnswer:
@@ -127,7 +135,7 @@ class SubsetTableResponder:
         return TableAnswer(title=query.title, values=(value,))
 
     def _people(self, query: PolicyQuery) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Per person: the value, whether there is one, and whether the query is about the person."""
+        """Per person: the value, whether there is one, and whether the answer is about the person."""
         rows = self._table.engine.run(query.valued()).open(Permit(f"policy {self._policy.part_name()}"))
         people = self._table.frame.height
         whole = query.value is None or query.kind == "count" or query.value.kind is Kind.INTEGER
@@ -135,7 +143,7 @@ class SubsetTableResponder:
         present, selected = np.zeros(people, np.int64), np.zeros(people, np.bool_)
         for row, value, has_value in rows:
             values[row], present[row], selected[row] = value, bool(has_value), True
-        return values, present, selected
+        return values, present, self._policy.query_set(selected, present.astype(np.bool_))
 
     def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng) -> Any:
         """The policy's sum over the selected people, or its refusal."""

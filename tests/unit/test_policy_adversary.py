@@ -1,0 +1,91 @@
+"""An adversary at the SQL front: no expression may undo what a policy does to sums over sets of people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sfumato.errors import AnswerDenied, QueryRefused
+from sfumato.query.metadata import load
+from sfumato.query.session import Session
+
+PEOPLE = 40
+METADATA = """\
+sfumato: 1
+dataset: ward
+ledger: ledger.db
+policy: POLICY
+tables:
+  t:
+    data: t.csv
+    unit: row
+    columns:
+      id: {kind: integer}
+      bill: {kind: number, role: sensitive}
+      rare: {kind: number, role: sensitive}
+"""
+POLICIES = ("summary-only", "{size-control: 5}", "{rounding: 50}", "{bounded-noise: 50}",
+            "{consistent-sample: {share: 0.9, smallest: 5}}", "{fresh-sample: {share: 0.9, smallest: 5}}")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bills() -> np.ndarray:
+    return np.random.default_rng(7).uniform(10, 5000, PEOPLE).round(2)
+
+
+def opened(folder: Path, policy: str, bills: np.ndarray) -> Session:
+    rows = [f"{i},{bill},{bill if i == 3 else ''}" for i, bill in enumerate(bills)]
+    (folder / "t.csv").write_text("\n".join(["id,bill,rare", *rows]) + "\n")
+    (folder / "m.yaml").write_text(METADATA.replace("POLICY", policy))
+    return load(folder / "m.yaml").session(base=folder, analyst="eve")
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "SUM(CASE WHEN id = 7 THEN bill ELSE 0 END)",
+        "SUM(bill * 1000000)",
+        "SUM(bill + 0)",
+        "AVG(CASE WHEN id = 7 THEN bill END)",
+        "COUNT(CASE WHEN id = 7 AND bill > 100 THEN 1 END)",
+        "COUNT(NULLIF(id, 7))",
+        "SUM(ABS(bill))",
+        "SUM(CAST(bill AS INTEGER))",
+        "SUM(1)",
+    ],
+)
+def test_expressions_are_refused_by_their_text(tmp_path: Path, bills: np.ndarray, policy: str, expression: str) -> None:
+    session = opened(tmp_path, policy, bills)
+    with pytest.raises(QueryRefused, match="not about expressions"):
+        session.ask(f"SELECT {expression} FROM t WHERE id < 35")
+
+
+@pytest.mark.parametrize("policy", POLICIES[:2] + POLICIES[4:])
+def test_one_person_is_refused_however_selected(tmp_path: Path, bills: np.ndarray, policy: str) -> None:
+    session = opened(tmp_path, policy, bills)
+    for person in range(0, PEOPLE, 5):
+        with pytest.raises(AnswerDenied):
+            session.ask(f"SELECT AVG(bill) FROM t WHERE id = {person}")
+        with pytest.raises(AnswerDenied):
+            session.ask(f"SELECT SUM(bill) FROM t WHERE id = {person} OR id = 100")
+
+
+@pytest.mark.parametrize("policy", [POLICIES[1], *POLICIES[4:]])
+def test_people_without_a_value_do_not_count(tmp_path: Path, bills: np.ndarray, policy: str) -> None:
+    """The condition selects 20 people, and one of them has a value: the answer is about one person."""
+    session = opened(tmp_path, policy, bills)
+    for aggregate in ("SUM(rare)", "AVG(rare)", "COUNT(rare)"):
+        with pytest.raises(AnswerDenied):
+            session.ask(f"SELECT {aggregate} FROM t WHERE id < 20")
+    assert session.ask("SELECT COUNT(*) FROM t WHERE id < 20").value > 0
+
+
+@pytest.mark.parametrize("policy", POLICIES[4:])
+def test_a_sample_needs_a_smallest_set(tmp_path: Path, bills: np.ndarray, policy: str) -> None:
+    from sfumato.errors import InvalidRecipe
+
+    with pytest.raises(InvalidRecipe, match="smallest"):
+        opened(tmp_path, policy.replace(", smallest: 5", ""), bills)
