@@ -72,11 +72,31 @@ class SfumatoError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.fix}".strip()
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and Jupyter show: the caller's own lines, the message and the fix, no frames of this package."""
+        return [*_own_lines(self), f"{type(self).__name__} ({self.code}): {self.message}", *filter(None, [self.fix])]
+
     def to_dict(self) -> dict[str, object]:
         """The error as plain data. An error after completed work also contains the results of that work."""
         results = self.facts.get("document")
         error = {"error": {"code": self.code, "message": self.message, "fix": self.fix}}
         return {**error, **results} if isinstance(results, dict) else dict(error)
+
+
+def _own_lines(error: BaseException) -> list[str]:
+    """The lines of the caller's code that led to the error, up to the first frame of this package."""
+    import linecache
+    from pathlib import Path
+
+    package, lines, frame = Path(__file__).parent, [], error.__traceback__
+    while frame is not None:
+        file = frame.tb_frame.f_code.co_filename
+        if Path(file).is_relative_to(package):
+            break
+        if "IPython" not in Path(file).parts:
+            lines.append(f"line {frame.tb_lineno}: {linecache.getline(file, frame.tb_lineno).strip()}")
+        frame = frame.tb_next
+    return lines
 
 
 # --- files: SFU-1xx -----------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ def test_outputs_are_committed(path: Path) -> None:
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("SFUMATO_PROGRESS", "0")  # bars come and go with the speed of the machine
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     committed = [[output.output_type for output in cell.get("outputs", ())] for cell in notebook.cells]
     client = NotebookClient(

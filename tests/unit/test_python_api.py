@@ -46,7 +46,9 @@ def test_help_tells_how_to_call_a_verb():
 def test_propose_takes_any_frame(frame):
     proposal = sfumato.propose(frame)
     assert [column.role.value for column in proposal.columns] == ["identifier", "quasi", "quasi", "sensitive"]
-    assert repr(proposal).count("\n") == 3
+    shown = repr(proposal).splitlines()
+    assert [line.split()[0] for line in shown[:4]] == PEOPLE.columns
+    assert "age + diagnosis single out 2.5% of the rows" in shown[4:]
     table = proposal.to_frame()
     assert table["role"].to_list() == ["identifier", "quasi", "quasi", "sensitive"]
     assert table.columns == ["column", "role", "kind", "reason", "confidence", "distinct", "missing"]

@@ -17,7 +17,7 @@ from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import judge_limits, run_attacks, same_limit
 from sfumato.evaluation.column_attribution import column_attribution
-from sfumato.progress import SILENT, Progress
+from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
@@ -45,7 +45,7 @@ def attack(
     n_targets: int = 5000,
     seconds: float | None = None,
     limit: float | None = None,
-    progress: Progress = SILENT,
+    progress: Progress = AUTO,
     clock: Callable[[], float] = time.monotonic,
 ) -> AttackResults:
     """Attack a release and report the risk of each attack with its interval.

@@ -10,7 +10,7 @@ from sfumato.api._inputs import open_release
 from sfumato.api.results import MeasureResults
 from sfumato.evaluation import run_measures
 from sfumato.measures import Measure, ReleasePair, default_measures
-from sfumato.progress import SILENT, Progress
+from sfumato.progress import AUTO, Progress
 from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
@@ -29,7 +29,7 @@ def measure(
     schema: Schema | None = None,
     lineage: Lineage | str | Path | None = None,
     seed: int | None = None,
-    progress: Progress = SILENT,
+    progress: Progress = AUTO,
 ) -> MeasureResults:
     """Measure disclosure risk and utility of a release against its original.
 

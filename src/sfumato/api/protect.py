@@ -13,7 +13,7 @@ from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter
 from sfumato.evaluation import evaluate, make_release
 from sfumato.measures import default_measures
-from sfumato.progress import SILENT, Progress
+from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.reports import build_report
 from sfumato.rng import Rng
@@ -32,7 +32,7 @@ def protect(
     memory: str = "4GB",
     suffix: str = ".parquet",
     workspace: Path | None = None,
-    progress: Progress = SILENT,
+    progress: Progress = AUTO,
 ) -> Protection:
     """Run a recipe, attack the release and measure it. Nothing is written until ``save``.
 

@@ -20,7 +20,7 @@ from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing, write_lineage, write_manifest
-from sfumato.reports import Audience, ReportData, report_json, write_report
+from sfumato.reports import Audience, Report, ReportData, report_json, write_report
 from sfumato.schema import Dataset
 
 __all__ = ["InMemoryProtection", "Protection"]
@@ -120,6 +120,13 @@ class Protection(ABC):
         results = self.evaluation.to_dict()
         risk = attacks_html(results["attacks"], before=results["attacks_before"], limits=results["limits"])
         return f"<p>{escape(repr(self))}</p>{self.verdicts._repr_html_()}{risk}{self.measures._repr_html_()}"
+
+    def report(self, *, audience: Audience = "internal") -> Report:
+        """The report of the release: shown in a notebook, written by its ``save(path)``.
+
+        ``internal`` is for the owner; ``external`` contains no count, share or row number of the original.
+        """
+        return Report(data=self.report_data, audience=audience)
 
     def save(
         self, folder: str | Path, *, suffix: str | None = None, force: bool = False, unmet: bool = False

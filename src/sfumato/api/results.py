@@ -197,5 +197,6 @@ def as_text(show: Callable[[Console], None]) -> str:
     from rich.console import Console
 
     out = StringIO()
-    show(Console(file=out, width=120, highlight=False, no_color=True, force_terminal=False))
+    # A console in a notebook displays what it is told to print instead of writing it to the file.
+    show(Console(file=out, width=120, highlight=False, no_color=True, force_terminal=False, force_jupyter=False))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())

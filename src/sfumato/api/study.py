@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import OutputExists
-from sfumato.progress import SILENT, Progress
+from sfumato.progress import AUTO, Progress
 from sfumato.studies import Study, StudyPlan, run_study
 from sfumato.studies.folder import save_study
 
@@ -20,7 +20,7 @@ def study(
     *,
     out: str | Path | None = None,
     workers: int | None = None,
-    progress: Progress = SILENT,
+    progress: Progress = AUTO,
 ) -> Study:
     """Mask, attack and measure every candidate of a plan under every seed, and compare risk with utility.
 

@@ -62,6 +62,7 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     `sfumato init FILE --query` writes the METADATA for the owner to complete.
 
     EXPLAIN before the query (or --explain) shows the cost and the expected error and spends nothing.
+    SHOW TABLES and DESCRIBE table list the declared tables and columns and cost nothing.
     ERROR 50 CONFIDENCE 95% after the query derives the cost from the error. A repeated query is free.
 
     If METADATA names another `policy:` than differential privacy, that policy answers or refuses (exit code 1).
@@ -97,7 +98,7 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     answer = session.ask(text, **options)
     if as_json:
         emit_json(answer.to_dict())
-    elif answer.loss is None:
+    elif answer.loss is None and len(answer.columns) == 1:
         _print_values(answer)
     else:
         _print_table(answer)
@@ -116,7 +117,8 @@ def _print_table(answer: Answer) -> None:
     for row in answer.rows:
         table.add_row(*(cell_text(cell) for cell in row))
     Console(highlight=False, markup=False).print(table)
-    note(answer.cost)
+    if answer.cost:
+        note(answer.cost)
     note(str(answer.explanation).split("\n", 1)[1])
 
 

@@ -21,7 +21,7 @@ from sfumato.profiling.facts import Facts
 from sfumato.profiling.finding import HIPAA, Finding
 from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
-from sfumato.progress import SILENT, Progress
+from sfumato.progress import AUTO, Progress
 from sfumato.schema import Kind, Role
 from sfumato.schema.number_formats import NumberFormat, number_format, read_numbers
 
@@ -107,7 +107,20 @@ class Proposal:
             hipaa = f" (HIPAA {column.finding.hipaa}: ...)" if column.finding.hipaa else ""
             line = f"{column.name:<{names}}  {column.role.value:<{roles}}  {column.kind.value:<{kinds}}"
             lines.append(f"{line}  {column.finding.reason}{hipaa}")
+        lines += [f"{words} of the rows" for words in self._singled_out()]
         return "\n".join(lines)
+
+    def _singled_out(self) -> list[str]:
+        """The worst combinations in words: those that reach the threshold, or else the best below it."""
+        if self.singling is None:
+            return []
+        below = sorted(self.singling.others, key=lambda combination: -combination.unique)
+        worst = (self.singling.minimal or below)[:5]
+        return [
+            f"{' + '.join(c.columns)} {'singles' if len(c.columns) == 1 else 'single'} out {c.unique:.1%}"
+            for c in worst
+            if c.unique
+        ]
 
     def to_frame(self) -> pl.DataFrame:
         """One row per column, as a Polars data frame."""
@@ -137,11 +150,7 @@ class Proposal:
             + "</tr>"
             for c in self.columns
         )
-        combinations = self.singling.minimal[:5] if self.singling is not None else ()
-        lines = "".join(
-            f"<li>{escape(' + '.join(found.columns))}: {found.unique:.1%} of the rows are unique</li>"
-            for found in combinations
-        )
+        lines = "".join(f"<li>{escape(words)} of the rows</li>" for words in self._singled_out())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" + (
             f"<ul>{lines}</ul>" if lines else ""
         )
@@ -172,7 +181,7 @@ class Proposal:
         }
 
 
-def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT, max_size: int = 4) -> Proposal:
+def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, max_size: int = 4) -> Proposal:
     """Propose roles, kinds and hierarchies from the names and values of the columns, for review.
 
     ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame. Columns that no
@@ -185,6 +194,8 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = SILENT,
     >>> propose(people)
     dob     quasi  date      the name says birth; 100% of the values are dates (HIPAA C: ...)
     gender  quasi  category  the name says sex; 100% of the values look like it
+    dob singles out 100.0% of the rows
+    gender singles out 100.0% of the rows
     """
     table = data if isinstance(data, Table) else read_table(data)
     with progress.task("Looking at the columns", len(table.columns)) as tick:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 from uuid import uuid4
@@ -30,9 +31,10 @@ from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.policy.base import Policy
-from sfumato.query.results.answer import Answer, answer_rows, column_titles
+from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
 from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.postprocess import NoisyValue
+from sfumato.query.results.public_schema import describe_table, list_tables, schema_answer
 from sfumato.query.results.workload import WorkloadAnswer, answer_workload, plan_workload
 from sfumato.query.sql.bind import scan_table
 from sfumato.query.sql.parse import Query, parse_query
@@ -123,6 +125,27 @@ class Session:
         self._engine: Running = choose_engine(engine, sources.values()).start(opened)
         self._check_columns()
 
+    @property
+    def _policy_name(self) -> str:
+        return "differential-privacy" if self.policy is None else self.policy.part_name()
+
+    def _facts(self) -> str:
+        left = self.remaining() if self.policy is None else None
+        budget = "" if left is None else f", left {left}"
+        return f"data set {self.catalog.dataset}, analyst {self.analyst}, policy {self._policy_name}{budget}"
+
+    def __repr__(self) -> str:
+        return f"<Session: {self._facts()}>"
+
+    def _repr_html_(self) -> str:
+        """The declared tables with their columns, the policy and the remaining budget; no data is read."""
+        parts = [f"<p>{escape(self._facts())}</p>"]
+        for name, access, unit in list_tables(self.catalog)[1]:
+            about = f"{access} table, unit: {unit}" if unit else f"{access} table"
+            head, rows = describe_table(self.catalog, name)
+            parts.append(f"<p><strong>{escape(name)}</strong> ({escape(about)})</p>{html_table(head, rows)}")
+        return "".join(parts)
+
     def _check_columns(self) -> None:
         """Refuse declared columns that the data lack: every query would fail at its full cost."""
         for table in self.catalog.private.values():
@@ -150,6 +173,9 @@ class Session:
 
         With a relative error (``ERROR 5%``) it tells the most the query may cost.
         """
+        schema = schema_answer(sql, self.catalog, policy=self._policy_name)
+        if schema is not None:
+            return schema.explanation
         if self.policy is not None:
             self._refuse_options(**options)
             self._responder.parse(sql)
@@ -167,7 +193,12 @@ class Session:
         is asked at doubling costs, up to ``epsilon`` in all, until the noisy answer shows that its error is small
         enough. ``rows``, ``groups`` and ``bounding`` change accuracy and cost nothing. Other policies take no options
         and refuse with :class:`~sfumato.errors.AnswerDenied`.
+
+        ``SHOW TABLES`` and ``DESCRIBE table`` list the declared schema, which is public, and cost nothing.
         """
+        schema = schema_answer(sql, self.catalog, policy=self._policy_name)
+        if schema is not None:
+            return schema
         with quantize_response(self.pace):
             if self.policy is not None:
                 self._refuse_options(**options)

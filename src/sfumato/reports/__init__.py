@@ -2,6 +2,7 @@
 
 from sfumato.reports.build import build_report
 from sfumato.reports.columns import column_pictures
+from sfumato.reports.document import Report
 from sfumato.reports.page import report_html, report_json, write_report
 from sfumato.reports.report_data import Audience, Bar, ColumnPicture, ReportData
 
@@ -9,6 +10,7 @@ __all__ = [
     "Audience",
     "Bar",
     "ColumnPicture",
+    "Report",
     "ReportData",
     "build_report",
     "column_pictures",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cmp_to_key
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sfumato.query.plan.noise import NoisePlan
     from sfumato.query.sql.parse import Query
 
-__all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "value_text"]
+__all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "html_table", "value_text"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +105,9 @@ class Answer:
     def _repr_html_(self) -> str:
         """A table of the values with their intervals, and the cost."""
         frame = self.intervals
-        head = "".join(f"<th>{escape(name)}</th>" for name in frame.columns)
-        texts = [["" if value is None else escape(value_text(value)) for value in row] for row in frame.iter_rows()]
-        body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in texts)
+        texts = [["" if value is None else value_text(value) for value in row] for row in frame.iter_rows()]
         remarks = "".join(f"<p>{escape(line)}</p>" for line in ([self.cost] if self.cost else self.notes))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"
+        return f"{html_table(frame.columns, texts)}{remarks}"
 
     def to_frame(self) -> pl.DataFrame:
         """The values with their intervals as a Polars frame."""
@@ -139,6 +138,13 @@ class Answer:
             "remaining": None if self.remaining is None else self.remaining.to_dict(),
             "explanation": self.explanation.to_dict(),
         }  # fmt: skip
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of text; every cell is escaped."""
+    heads = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def value_text(value: Any) -> str:
