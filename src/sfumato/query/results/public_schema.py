@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from sfumato.errors import QueryRefused, did_you_mean
@@ -20,7 +21,7 @@ _STATEMENT = re.compile(
 _MOST_VALUES = 8
 """A longer list of declared values is shortened."""
 
-Rows = list[tuple[str, ...]]
+Rows = Sequence[tuple[str, ...]]
 
 
 def schema_answer(sql: str, catalog: Catalog, *, policy: str) -> Answer | None:
