@@ -19,12 +19,10 @@ import polars as pl
 from numba import njit
 
 from sfumato.attacks.base import View
-from sfumato.attacks.normalize import canonical
-from sfumato.attacks.value_parser import ROOTS, Known, reader
-from sfumato.data.row_codes import first_rows, number_rows, value_codes
-from sfumato.errors import NotApplicable, SfumatoError
+from sfumato.attacks.value_coverage import coverage
+from sfumato.data.row_codes import first_rows, number_rows
+from sfumato.errors import NotApplicable
 from sfumato.masking.base import method_of
-from sfumato.schema.hierarchy import hierarchy_from_dict
 
 __all__ = ["Candidates", "Comparison", "Match", "compare", "match"]
 
@@ -251,20 +249,10 @@ def compare(
     A blank target matches blanks and labels that represent all values; with ``blanks_unknown`` it matches every value.
     A label of ``merged`` may represent the known values that no other label names, or every value where it is true.
     """
-    known_codes, values = value_codes(targets)
-    values = _with_code_width(values, released)
-    released_codes, labels = value_codes(released)
-    known = Known(values=values)
-    text = canonical(labels)
-    pairs = _equal(known, text)
-    special = _special(known, text, declared, plain=labels.dtype != pl.String)
-    if special:
-        read = np.zeros(len(labels), dtype=np.bool_)
-        read[list(special)] = True
-        lengths = [len(fits) for fits in special.values()]
-        more = np.column_stack([np.concatenate(list(special.values())), np.repeat(list(special), lengths)])
-        pairs = np.concatenate([pairs[~read[pairs[:, 1]]], more])
-    vague = text.is_null().to_numpy() | text.is_in(list(ROOTS)).fill_null(True).to_numpy()
+    read = coverage(targets, released, declared)
+    values, labels, text = read.values, read.labels, read.text
+    pairs = read.pairs()
+    vague = read.vague
     for label, everything in merged.items():
         pairs = _with_rest(pairs, text, label, len(values), vague, everything=everything)
     named = bool((~vague[pairs[:, 1]]).any())
@@ -277,8 +265,8 @@ def compare(
     # A label for all values is less specific than any set of values, even if only one value is known.
     cover[vague] = len(values) + 1
     return Comparison(
-        known=known_codes,
-        released=released_codes,
+        known=read.known,
+        released=read.released,
         values=values,
         labels=labels,
         starts=np.searchsorted(pairs[:, 0], np.arange(len(values) + 1)).astype(np.int64),
@@ -287,22 +275,6 @@ def compare(
         named=named,
         vague=vague,
     )
-
-
-def _with_code_width(values: pl.Series, released: pl.Series) -> pl.Series:
-    """The known values with the leading zeros of codes as in the release: 2138 becomes 02138, or the reverse.
-
-    Spreadsheets read codes as numbers and drop leading zeros; an adversary would restore them.
-    """
-    if values.dtype.is_integer() and released.dtype == pl.String:
-        codes = released.unique().drop_nulls()
-        codes = codes.filter(codes.str.contains(r"^[0-9]+\**$"))
-        width = codes.str.len_chars().unique()
-        if len(width) == 1 and codes.str.starts_with("0").any() and (values.drop_nulls() >= 0).all():
-            return values.cast(pl.String).str.zfill(int(width[0]))
-    if values.dtype == pl.String and released.dtype.is_integer():
-        return values.str.replace(r"^0+([0-9]+)$", "$1")
-    return values
 
 
 def _with_rest(
@@ -317,70 +289,3 @@ def _with_rest(
         rest[pairs[~vague[pairs[:, 1]] & (pairs[:, 1] != place[0]), 0]] = False
     more = np.flatnonzero(rest)
     return np.concatenate([pairs[pairs[:, 1] != place[0]], np.column_stack([more, np.full(len(more), place[0])])])
-
-
-def _equal(known: Known, text: pl.Series) -> Ints:
-    left = pl.DataFrame({"v": known.text}).with_row_index("known")
-    right = pl.DataFrame({"v": text}).with_row_index("label")
-    joined = left.join(right, on="v", how="inner", nulls_equal=True)
-    return joined.select(pl.col("known", "label").cast(pl.Int64)).to_numpy()
-
-
-_NOTATION = (
-    r"[*?{}<>≤≥\[\]()+–]|\.\.|^-?\d[\d.eE+-]*\s*(-|to)\s*-?\d|^\d{3}0s$|^\d{4}(-\d{2}|-?Q[1-4])?$|^"
-    + "$|^".join(sorted(label for label in ROOTS if label.isalpha()))
-    + "$"
-)
-"""Labels that could be a notation; all others represent themselves and are not parsed."""
-
-
-def _special(known: Known, text: pl.Series, declared: object, *, plain: bool) -> dict[int, Ints]:
-    """For released labels that represent more than themselves: the positions of the known values they match."""
-    fits: dict[int, Ints] = {}
-    levels = _published(declared, known.values)
-    if text.null_count():
-        # A suppressed cell may represent any value.
-        fits[int(text.is_null().arg_true()[0])] = np.arange(len(known.values))
-    if plain and not levels:
-        return fits
-    notable = text.is_in(list(levels)) if levels else pl.repeat(False, len(text), eager=True)
-    if not plain:
-        notable = notable | text.str.contains(_NOTATION)
-    for code in notable.fill_null(False).arg_true().to_list():
-        label = text[code]
-        covered = levels.get(label)
-        if covered is None and not plain:
-            read = reader(label)
-            covered = np.flatnonzero(read(known)) if read is not None else None
-        if covered is not None:
-            fits[code] = covered
-    return fits
-
-
-def _published(declared: object, values: pl.Series) -> dict[str, Ints]:
-    """Labels of the upper levels of the published hierarchy, and the known values that each covers."""
-    if not declared:
-        return {}
-    try:
-        hierarchy = hierarchy_from_dict(declared)
-        assert hierarchy is not None
-        present = values.drop_nulls()
-        bound = hierarchy.bind(values.name, present)
-        leaves = bound.encode(present)
-    except (SfumatoError, ValueError, OSError):
-        # The hierarchy file may be missing, or lack some known values; notations are parsed instead.
-        return {}
-    places = values.is_not_null().arg_true().to_numpy()
-    labels: dict[str, Ints] = {}
-    for level in bound.levels[1:]:
-        codes = level.codes[leaves]
-        order = np.argsort(codes, kind="stable")
-        edges = np.searchsorted(codes[order], np.arange(level.size + 1))
-        for code, label in enumerate(level.labels.to_list()):
-            if label is None:
-                continue
-            covered = places[order[edges[code] : edges[code + 1]]].astype(np.int64)
-            labels[label] = np.union1d(labels[label], covered) if label in labels else covered
-    for label in ROOTS & set(labels):
-        labels[label] = np.arange(len(values))
-    return labels

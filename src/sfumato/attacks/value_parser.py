@@ -18,7 +18,7 @@ import polars as pl
 
 from sfumato.attacks.normalize import canonical
 
-__all__ = ["ROOTS", "Known", "bounds", "reader"]
+__all__ = ["ROOTS", "Known", "ValueRange", "bounds", "reader", "value_range"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -37,6 +37,27 @@ _SET = re.compile(r"^\{(.*)\}$", re.DOTALL)
 _DECADE = re.compile(r"^(\d{3})0s$")
 _QUARTER = re.compile(r"^(\d{4})-?Q([1-4])$")
 _DATE_PART = re.compile(r"^\d{4}(-\d{2})?$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueRange:
+    """A range of numbers or dates as a label states it."""
+
+    low: str = ""
+    high: str = ""
+    low_in: bool = True
+    high_in: bool = True
+    whole: bool = False
+    """Whether an upper bound that is an integer includes the fractions above it."""
+
+    @cached_property
+    def of_dates(self) -> bool:
+        return bool(re.match(_DATE, self.low) or re.match(_DATE, self.high))
+
+    @cached_property
+    def numbers(self) -> tuple[float, float]:
+        """The bounds as numbers, infinite where the range is open."""
+        return float(self.low or "-inf"), float(self.high or "inf")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,26 +87,22 @@ class Known:
     def _mask(self, expression: pl.Expr) -> Bools:
         return pl.DataFrame({"v": self.text}).select(expression.fill_null(False)).to_series().to_numpy()
 
-    def between(self, low: str | None, high: str | None, *, low_in: bool, high_in: bool, whole: bool = False) -> Bools:
-        """Values in a range. With ``whole`` an upper bound that is an integer includes the fractions above it."""
-        if re.match(_DATE, low or "") or re.match(_DATE, high or ""):
+    def between(self, span: ValueRange) -> Bools:
+        """Values in a range."""
+        if span.of_dates:
             inside = pl.lit(True)
-            if low:
-                inside &= (pl.col("v") >= low) if low_in else (pl.col("v") > low)
-            if high:
+            if span.low:
+                inside &= (pl.col("v") >= span.low) if span.low_in else (pl.col("v") > span.low)
+            if span.high:
                 day = pl.col("v").str.head(10)
-                inside &= (day <= high) if high_in else (day < high)
+                inside &= (day <= span.high) if span.high_in else (day < span.high)
             return self._mask(inside)
-        number = np.floor(self.number) if whole else self.number
+        number = np.floor(self.number) if span.whole else self.number
+        low, high = span.numbers
         with np.errstate(invalid="ignore"):
-            inside_range = ~np.isnan(number)
-            if low not in (None, "", "-inf"):
-                bound = float(low)
-                inside_range &= (number >= bound) if low_in else (number > bound)
-            if high not in (None, "", "inf", "+inf"):
-                bound = float(high)
-                inside_range &= (number <= bound) if high_in else (number < bound)
-        return inside_range
+            above = (number >= low) if span.low_in else (number > low)
+            below = (number <= high) if span.high_in else (number < high)
+        return above & below
 
     def pattern(self, text: str) -> Bools:
         """Values of the same length that agree in all unmasked characters."""
@@ -115,25 +132,11 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
     text = label.strip()
     if text in ROOTS or (text and set(text) == {"*"}):
         return Known.everything
-    if parsed := _BRACKET.match(text):
-        left, low, high, right = parsed.groups()
-        return lambda known: known.between(low, high, low_in=left == "[", high_in=right == "]")
+    if (span := value_range(text)) is not None:
+        return lambda known: known.between(span)
     if parsed := _SET.match(text):
         members = [member.strip().strip("'\"") for member in parsed.group(1).split(",")]
         return lambda known: known.one_of(members)
-    if parsed := _DASH.match(text):
-        low, high = parsed.groups()
-        # 1964-03 would be an empty range from 1964 to 3: it is a month.
-        if "-" in low[1:] or float(low) <= float(high):
-            return lambda known: known.between(low, high, low_in=True, high_in=True, whole="." not in high)
-    if parsed := _ONE_SIDED.match(text):
-        sign, bound = parsed.groups()
-        if sign in ("<", "<=", "≤"):
-            return lambda known: known.between(None, bound, low_in=True, high_in=sign != "<")
-        return lambda known: known.between(bound, None, low_in=sign != ">", high_in=True)
-    if parsed := _PLUS.match(text):
-        bound = parsed.group(1)
-        return lambda known: known.between(bound, None, low_in=True, high_in=True)
     if parsed := _DECADE.match(text):
         decade = parsed.group(1)
         return lambda known: known.prefix(decade)
@@ -148,27 +151,39 @@ def reader(label: str) -> Callable[[Known], Bools] | None:
     return None
 
 
+def value_range(label: str) -> ValueRange | None:
+    """The range that a label states, or None if it is no range.
+
+    >>> value_range("[20, 30)"), value_range("1964-03")
+    (ValueRange(low='20', high='30', low_in=True, high_in=False, whole=False), None)
+    """
+    text = label.strip()
+    if parsed := _BRACKET.match(text):
+        left, low, high, right = parsed.groups()
+        return ValueRange(low=low, high=high, low_in=left == "[", high_in=right == "]")
+    if parsed := _DASH.match(text):
+        low, high = parsed.groups()
+        # 1964-03 would be an empty range from 1964 to 3: it is a month.
+        if "-" in low[1:] or float(low) <= float(high):
+            return ValueRange(low=low, high=high, whole="." not in high)
+    if parsed := _ONE_SIDED.match(text):
+        sign, bound = parsed.groups()
+        if sign in ("<", "<=", "≤"):
+            return ValueRange(high=bound, high_in=sign != "<")
+        return ValueRange(low=bound, low_in=sign != ">")
+    if parsed := _PLUS.match(text):
+        return ValueRange(low=parsed.group(1))
+    return None
+
+
 def bounds(label: str) -> tuple[float, float] | None:
     """The bounds of a label that is a range of numbers; an open end is infinite. None for other labels.
 
     >>> bounds("[20, 30)"), bounds("20-29"), bounds("<40"), bounds("Golf")
     ((20.0, 30.0), (20.0, 29.0), (-inf, 40.0), None)
     """
-    text = label.strip()
-    low: str | None = None
-    high: str | None = None
-    if parsed := _BRACKET.match(text):
-        low, high = parsed.group(2), parsed.group(3)
-    elif parsed := _DASH.match(text):
-        low, high = parsed.groups()
-    elif parsed := _ONE_SIDED.match(text):
-        low, high = ("-inf", parsed.group(2)) if parsed.group(1) in ("<", "<=", "≤") else (parsed.group(2), "inf")
-    elif parsed := _PLUS.match(text):
-        low, high = parsed.group(1), "inf"
-    else:
+    span = value_range(label)
+    if span is None or span.of_dates:
         return None
-    try:
-        ends = float(low or "-inf"), float(high or "inf")
-    except ValueError:  # a range of dates
-        return None
-    return ends if ends[0] <= ends[1] else None
+    low, high = span.numbers
+    return (low, high) if low <= high else None

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import Predicate
-from sfumato.attacks.candidate_rows import Comparison, compare
 from sfumato.attacks.normalize import canonical
+from sfumato.attacks.value_coverage import Coverage, coverage
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter
 from sfumato.release import Release
@@ -25,22 +25,20 @@ def isolated(predicates: Iterable[Predicate], frame: pl.DataFrame, released: Tab
 
     A coarse released value is equal to every value that it may represent.
     """
-    compared: dict[str, tuple[Comparison, dict[str | None, int]]] = {}
+    compared: dict[str, tuple[Coverage, dict[str | None, int]]] = {}
     isolating = []
     for predicate in predicates:
         satisfied = np.ones(frame.height, dtype=np.bool_)
         for column, operator, value in predicate.conditions:
             if operator == "=":
                 if column not in compared:
-                    comparison = compare(frame[column], released.column(column))
-                    labels = canonical(comparison.labels).to_list()
-                    compared[column] = comparison, {label: code for code, label in enumerate(labels)}
-                comparison, codes = compared[column]
+                    read = coverage(frame[column], released.column(column))
+                    compared[column] = read, {label: code for code, label in enumerate(read.text.to_list())}
+                read, codes = compared[column]
                 code = codes[canonical(pl.Series([value])).to_list()[0]]
-                owner = np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts))
-                covered = np.zeros(len(comparison.values), dtype=np.bool_)
-                covered[owner[comparison.fits == code]] = True
-                satisfied &= covered[comparison.known]
+                covered = np.zeros(len(read.values), dtype=np.bool_)
+                covered[read.members[read.starts[code] : read.stops[code]]] = True
+                satisfied &= covered[read.known]
             elif operator in ("<=", ">="):
                 level = frame[column]
                 if level.dtype.is_numeric() != isinstance(value, int | float):

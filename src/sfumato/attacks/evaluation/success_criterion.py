@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.normalize import canonical
+from sfumato.attacks.value_coverage import coverage
 from sfumato.attacks.value_parser import ROOTS
 from sfumato.errors import NotApplicable
 
@@ -45,13 +45,9 @@ class Criterion:
             with np.errstate(invalid="ignore"):
                 close: Bools = np.abs(guessed - true) <= self.tolerance * np.abs(true)
             return close
-        comparison = compare(truth, guess, self.hierarchy)
-        # Each pair of a true value and a label that covers it has a number.
-        width = len(comparison.labels)
-        covers = np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts)) * width + comparison.fits
-        informative = ~comparison.vague[comparison.released] & truth.is_not_null().to_numpy()
-        correct: Bools = np.isin(comparison.known * width + comparison.released, covers) & informative
-        return correct
+        read = coverage(truth, guess, self.hierarchy)
+        informative: Bools = ~read.vague[read.released] & truth.is_not_null().to_numpy()
+        return read.covers(read.known, read.released) & informative
 
     @staticmethod
     def informative(released: pl.Series) -> pl.Series:
@@ -69,7 +65,7 @@ class Criterion:
                     "exactly correct.",
                     fix="Set how close a guess must be, with `tolerance`.",
                 )
-        elif len(present) and not compare(true, present, self.hierarchy).named:
+        elif len(present) and not coverage(true, present, self.hierarchy).named:
             raise NotApplicable(
                 f"No released value of `{released.name}` matches an original value, so guesses cannot be checked."
             )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
-from sfumato.attacks.candidate_rows import compare
+from sfumato.attacks.value_coverage import coverage
 from sfumato.measures.base import ReleasePair
 from sfumato.schema import Role
 
@@ -67,19 +67,16 @@ def spread(pair: ReleasePair, name: str, cells: int) -> Spread:
         blank = "\x00missing"
         original = original.cast(pl.String).fill_null(blank)
         released = released.cast(pl.String).fill_null(blank)
-    found = compare(original, released, declared)
+    found = coverage(original, released, declared)
     cell_of_value, count = _cells(original, found.known, found.values, cells)
-    labels = len(found.labels)
-    value = np.repeat(np.arange(len(found.values)), np.diff(found.starts))
-    fits = np.bincount(found.fits, minlength=labels)
-    lonely = np.flatnonzero(fits == 0)
-    share = 1 / fits[found.fits]
+    label, cell, common = found.by_cell(cell_of_value, count)
+    unknown = np.flatnonzero(found.counts == 0)
     matrix = sparse.csr_matrix(
         (
-            np.concatenate([share, np.ones(len(lonely))]),
-            (np.concatenate([found.fits, lonely]), np.concatenate([cell_of_value[value], np.full(len(lonely), count)])),
+            np.concatenate([common / found.counts[label], np.ones(len(unknown))]),
+            (np.concatenate([label, unknown]), np.concatenate([cell, np.full(len(unknown), count)])),
         ),
-        shape=(labels, count + 1),
+        shape=(len(found.labels), count + 1),
     )
     return Spread(original=cell_of_value[found.known], released=found.released, matrix=matrix, cells=count + 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.candidate_rows import compare
+from sfumato.attacks.value_coverage import coverage
 from sfumato.attacks.value_parser import bounds
 from sfumato.errors import NotApplicable
 from sfumato.measures.base import About, Measure, MeasureResult, ReleasePair
@@ -83,27 +83,24 @@ def penalties(pair: ReleasePair, name: str) -> Floats | None:
     """Penalty of each released cell of a column, or None when its values are not coarser ones of the original's."""
     original, released = pair.original.table.column(name), pair.release.table.column(name)
     declared = pair.release.manifest.get("columns", {}).get(name, {}).get("hierarchy")
-    found = compare(original, released, declared)
+    found = coverage(original, released, declared)
     if original.null_count() and released.null_count():
         # A blank of the original's own is an exact value, not a suppressed one.
         found_blank = found.labels.is_null().to_numpy()
     else:
         found_blank = np.zeros(len(found.labels), dtype=np.bool_)
-    fits = np.bincount(found.fits, minlength=len(found.labels))
-    if (fits[np.unique(found.released)] == 0).any():
+    fits = found.counts
+    if (fits == 0).any():
         return None
     column = pair.original.schema.column(name)
     if original.dtype.is_numeric():
         low, high = _range(original, column.domain)
         label = _widths(found.labels, low, high)
         value = found.values.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        known = np.repeat(np.arange(len(found.values)), np.diff(found.starts))
-        smallest = np.full(len(found.labels), np.inf)
-        largest = np.full(len(found.labels), -np.inf)
-        held = ~np.isnan(value[known])
-        np.minimum.at(smallest, found.fits[held], value[known][held])
-        np.maximum.at(largest, found.fits[held], value[known][held])
-        width = np.where(np.isnan(label), np.maximum(0.0, largest - smallest), label)
+        unstated = np.flatnonzero(np.isnan(label))
+        smallest, largest = found.extremes(unstated, value)
+        width = label.copy()
+        width[unstated] = np.maximum(0.0, largest - smallest)
         each = np.minimum(1.0, width / (high - low)) if high > low else np.where(fits > 1, 1.0, 0.0)
         everything = fits >= len(found.values)
         each = np.where(everything & (len(found.values) > 1), 1.0, each)
