@@ -100,6 +100,8 @@ def protect(
         steps=[step.private() for step in protected.steps],
         original=original.table,
         release=release.table,
+        lineage=protected.lineage,
+        source=data,
     )
     return InMemoryProtection(
         recipe=parsed,

@@ -18,7 +18,7 @@ from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
 from sfumato.release import Change
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
+from sfumato.schema import Column, Dataset
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
@@ -68,6 +68,10 @@ class Step(Part):
     """Parameters that protect more when raised ("more") or lowered ("less"). Reports suggest these changes when an
     attack exceeds its limit."""
 
+    did: ClassVar[str] = ""
+    """What the method does to a value, for reports and codebooks, with the names of parameters in braces: "rounded to
+    multiples of {base:g}". Default: the name of the method."""
+
     exempt: ClassVar[Mapping[str, str]] = {}
     """Contract checks that cannot hold for this method, each with the reason: ``{check: reason}``."""
 
@@ -91,6 +95,19 @@ class Step(Part):
         return apply_by_columns(self, table, context)
 
     @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        """What a published step did to a column, in words; empty if it left the column as it was.
+
+        ``published`` is the step's entry in the manifest and ``declared`` the column's, so the words are public.
+        """
+        if column not in published.get("columns", ()):
+            return ""
+        try:
+            return cls.did.format(**published.get("parameters", {})) or f"changed by {cls.part_name()}"
+        except (KeyError, ValueError, TypeError):  # a manifest of another version
+            return f"changed by {cls.part_name()}"
+
+    @classmethod
     def joint_columns(cls, published: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
         """Groups of columns that a published step masked together, so that no column can be rerun without the others.
 
@@ -108,6 +125,10 @@ class UnknownStep(Step):
     """A published method that is not installed. Nothing is assumed about its released values."""
 
     simulable = False
+
+    @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        return f"changed by {published.get('step')}" if column in published.get("columns", ()) else ""
 
     def apply(self, data: Dataset, context: Context) -> Change:
         raise NotApplicable("The method of this step is not installed.")

@@ -4,12 +4,13 @@ from sfumato.reports.build import build_report
 from sfumato.reports.columns import column_pictures
 from sfumato.reports.document import Report
 from sfumato.reports.page import report_html, report_json, write_report
-from sfumato.reports.report_data import Audience, Bar, ColumnPicture, ReportData
+from sfumato.reports.report_data import Audience, Bar, ColumnPicture, ColumnSummary, ReportData
 
 __all__ = [
     "Audience",
     "Bar",
     "ColumnPicture",
+    "ColumnSummary",
     "Report",
     "ReportData",
     "build_report",

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.data.table import Table
+from sfumato.data.url import file_and_options
 from sfumato.evaluation import Evaluation
 from sfumato.recipe import Recipe
+from sfumato.release import Lineage
+from sfumato.reports.column_table import column_summaries
 from sfumato.reports.columns import column_pictures
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.versions import versions
@@ -24,14 +27,18 @@ def build_report(
     steps: Sequence[Mapping[str, Any]],
     original: Table | None = None,
     release: Table | None = None,
+    lineage: Lineage | None = None,
+    source: object = None,
     original_rows: int | None = None,
 ) -> ReportData:
     """The report of an evaluated release. Without the two tables it has no pictures of columns.
 
-    ``original_rows`` is needed only where the original was not read into memory.
+    ``lineage`` gives the owner's report an example of each change. ``source`` is where the data was read from instead
+    of the recipe's own file. ``original_rows`` is needed only where the original was not read into memory.
     """
     results = evaluation.to_dict()
-    name = Path(recipe.source.location).stem if recipe.source else "a table"
+    place = source if isinstance(source, str | Path) else recipe.source.location if recipe.source else None
+    name = "a table" if place is None else Path(file_and_options(place)[0]).stem
     return ReportData(
         title=recipe.title or f"Release of {name}",
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -49,5 +56,6 @@ def build_report(
         measures=tuple(results["measures"]),
         limits=tuple(results["limits"]),
         columns=column_pictures(original, release, evaluation.manifest) if original and release else (),
+        column_table=column_summaries(evaluation.manifest, original=original, release=release, lineage=lineage),
         riskiest=None if original is None else evaluation.riskiest_rows(),
     )

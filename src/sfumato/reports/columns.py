@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import polars as pl
 from sfumato.attacks.value_parser import bounds
 from sfumato.data.table import Table
 from sfumato.errors import SfumatoError
+from sfumato.reports.column_table import is_nothing_left
 from sfumato.reports.report_data import Bar, ColumnPicture
 from sfumato.schema import ROOT, BoundHierarchy, Column, Hierarchy, Kind, Role
 from sfumato.schema.hierarchy import with_missing
@@ -48,7 +50,9 @@ def column_pictures(
         before = original.column(name) if name in original.columns else None
         bars, note = _bars(declared, before, release.column(name), most)
         kind = declared.kind or Kind.of((release.column(name) if before is None else before).dtype)
-        pictures.append(ColumnPicture(column=name, role=str(declared.role), kind=str(kind), bars=bars, note=note))
+        left = is_nothing_left(release.column(name))
+        picture = ColumnPicture(column=name, role=str(declared.role), kind=str(kind), bars=bars, note=note)
+        pictures.append(replace(picture, nothing_left=left))
     return tuple(pictures)
 
 

@@ -149,7 +149,10 @@ def _column_figure(place: int, picture: ColumnPicture) -> Figure:
     caption = picture.note
     values = "1 value" if len(picture.bars) == 1 else f"{len(picture.bars)} values"
     alternative = f"Column {picture.column}: {values}; the most frequent is {top.label}, {percent(top.after)}"
-    if compared:
+    if picture.nothing_left:
+        alternative = caption = f"Nothing is left of {picture.column}: every released value is empty or masked"
+        caption += "."
+    elif compared:
         moved = sum(abs((bar.before or 0) - bar.after) for bar in picture.bars) / 2
         alternative += f" (before: {percent(top.before)}). Total variation distance: {percent(moved)}"
         caption = f"{caption} Total variation distance: {moved:.3f}.".strip()

@@ -16,7 +16,7 @@ from sfumato.errors import BadParameter
 from sfumato.evaluation import Advice, advice
 from sfumato.measures import measure_of
 
-__all__ = ["Audience", "Bar", "ColumnPicture", "ReportData"]
+__all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData"]
 
 Audience = Literal["internal", "external"]
 Plain = Mapping[str, Any]
@@ -51,6 +51,34 @@ class ColumnPicture:
     bars: tuple[Bar, ...]
     note: str = ""
     """How the values were grouped into bars, in words."""
+    nothing_left: bool = False
+    """Whether every released value is empty or ``*``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSummary:
+    """One line of the table of columns. Fields marked *owner* are dropped in an external report."""
+
+    column: str
+    role: str
+    done: str
+    """What the steps did to it, in words; empty if nothing."""
+    released: bool
+    unchanged: bool
+    """Whether it is released as it was."""
+    decided_by: str = ""
+    """Who decided the role."""
+    reason: str = ""
+    """Why it has the role."""
+    nothing_left: bool = False
+    """Whether every released value is empty or ``*``."""
+    example_before: str | None = None
+    """Owner: a value of the original."""
+    example_after: str | None = None
+    """Owner: what that value became."""
+    distinct_before: int | None = None
+    """Owner: distinct values of the original."""
+    distinct_after: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +118,8 @@ class ReportData:
     """What :meth:`sfumato.measures.base.Measurement.to_dict` gives."""
     columns: tuple[ColumnPicture, ...] = ()
     """Made by :func:`sfumato.reports.columns.column_pictures`."""
+    column_table: tuple[ColumnSummary, ...] = ()
+    """Made by :func:`sfumato.reports.column_table.column_summaries`."""
     limits: tuple[Plain, ...] = ()
     """``{"limit": "risk", "wanted": 0.09, "value": 0.02, "met": True}``: ``value`` is what was judged (the upper end
     of the worst interval), ``met`` is None when nothing could be judged."""
@@ -137,6 +167,10 @@ class ReportData:
             attacks=tuple(_public_attack(attack) for attack in self.attacks),
             measures=tuple(_public_measure(m) for m in self.measures if measure_of(str(m.get("measure"))).publishable),
             columns=tuple(_public_column(column) for column in self.columns),
+            column_table=tuple(
+                replace(line, example_before=None, example_after=None, distinct_before=None)
+                for line in self.column_table
+            ),
             limits=tuple(_public_limit(limit) for limit in self.limits),
             riskiest=None,
         )
@@ -170,6 +204,7 @@ class ReportData:
             ColumnPicture(**{**column, "bars": tuple(Bar(**bar) for bar in column["bars"])})
             for column in known.get("columns", ())
         )
+        known["column_table"] = tuple(ColumnSummary(**line) for line in known.get("column_table", ()))
         return cls(**known)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "quasi",
     "standing",
     "summary",
+    "unchanged_columns",
     "verdicts",
 ]
 
@@ -149,6 +150,16 @@ def _released(report: ReportData) -> str:
     lost = report.original_rows - rows
     share = f" ({percent(lost / report.original_rows)} suppressed)" if lost > 0 and report.original_rows else ""
     return f"{records} of {report.original_rows:,} were released{share}."
+
+
+def unchanged_columns(report: ReportData) -> str:
+    """Which columns leave as they are, in a sentence; empty if the report does not know its columns."""
+    if not report.column_table:
+        return ""
+    names = [f"“{line.column}”" for line in report.column_table if line.unchanged]
+    if not names:
+        return "No column leaves unchanged."
+    return f"{len(names)} of {len(report.column_table)} columns leave unchanged: {join_words(names)}."
 
 
 def _attacked(report: ReportData) -> str:

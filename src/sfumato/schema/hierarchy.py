@@ -46,6 +46,10 @@ class Hierarchy(Part):
         Leaves have the type of ``values`` where possible, and the last level is a single group.
         """
 
+    def level_in_words(self, level: int) -> str:
+        """A level of the hierarchy in words, for reports and codebooks; level 0 is the value itself."""
+        return f"level {level} of its hierarchy"
+
     def public(self) -> dict[str, Any]:
         """The public form of the rule, without values that occur only in the data."""
         return {self.part_name(): self.to_dict()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking, numbers_of
 from sfumato.release import Change
-from sfumato.schema import Dataset
+from sfumato.schema import Column, Dataset
 
 __all__ = ["Categorize"]
 
@@ -63,6 +64,16 @@ class Categorize(Masking):
         if self.breaks is not None and not np.isfinite(self.breaks).all():
             raise ValueError("`breaks` must be finite numbers")
         return self
+
+    @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        if column not in published.get("columns", ()):
+            return ""
+        given = published.get("parameters", {})
+        if given.get("bins") is None:
+            return f"ranges with borders at {', '.join(f'{edge:g}' for edge in given.get('breaks', ()))}"
+        shape = "of equal width" if given.get("by") == "width" else "with equal numbers of people"
+        return f"{given['bins']} ranges {shape}"
 
     def apply(self, data: Dataset, context: Context) -> Change:
         if self.strata:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -20,7 +21,7 @@ from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.rationals import floor_share
 from sfumato.release import Change
-from sfumato.schema import Dataset
+from sfumato.schema import Column, Dataset
 from sfumato.schema.hierarchy import ROOT
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ class Generalize(Step):
     seconds: Annotated[float, Field(gt=0)] | None = None
     """Time limit. The search then returns the best result so far and its gap to the lower bound. Default: no limit for
     ``optimal``, 30 seconds for ``heuristic``."""
+
+    @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        level = published.get("levels", {}).get(column)
+        if not level:
+            return ""
+        return declared.hierarchy.level_in_words(level) if declared.hierarchy is not None else "all values removed (*)"
 
     def apply(self, data: Dataset, context: Context) -> Change:
         table = _compressed(data, context, metric_of(self.metric))

@@ -23,7 +23,7 @@ from sfumato.masking.methods._grouping import (
 )
 from sfumato.masking.methods._masking import Masking, Rows, fitting, refuse_not_finite, weights_of
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind, Role
+from sfumato.schema import Column, Dataset, Kind, Role
 
 if TYPE_CHECKING:
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
@@ -143,6 +143,13 @@ class Microaggregate(Masking):
                 step=self.part_name(),
             )
         return super().apply_stored(table, context)
+
+    @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        if column not in published.get("columns", ()):
+            return ""
+        k = next((k for names, k in published.get("groups", ()) if column in names), "k")
+        return f"average of groups of at least {k} similar records"
 
     def apply(self, data: Dataset, context: Context) -> Change:
         frame, strata, tasks = data.table.frame, self.parts(data), self._tasks(data)

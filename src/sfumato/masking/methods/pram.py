@@ -15,7 +15,7 @@ from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Masking, fitting, split
 from sfumato.masking.methods._pram_matrix import TransitionMatrix
 from sfumato.release import Change
-from sfumato.schema import Dataset, Kind
+from sfumato.schema import Column, Dataset, Kind
 
 __all__ = ["Pram"]
 
@@ -100,6 +100,14 @@ class Pram(Masking):
         named = self.columns if self.columns is not None or self.keep is not None else tuple(self.matrix)
         kinds = self.kinds if named is None else self.kinds | {Kind.INTEGER}
         return fitting(data, named, kinds, self.part_name(), self.strata)
+
+    @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        if column not in published.get("columns", ()):
+            return ""
+        keep = published.get("parameters", {}).get("keep")
+        stays = "" if keep is None else f", kept with probability {keep:g}"
+        return f"categories changed at random (PRAM{stays})"
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names, frame = self.chosen(data), data.table.frame

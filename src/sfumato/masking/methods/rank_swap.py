@@ -47,6 +47,7 @@ class RankSwap(Masking):
     (4, True)
     """
 
+    did = "values swapped within {p:g}% of the ranks"
     kinds = ORDERED
     simulable = True
     stronger = {"p": "more"}

@@ -32,6 +32,7 @@ class Recode(Step):
     ['health', 'health', 'else']
     """
 
+    did = "recoded by a table"
     simulable = True
     out_of_core = True
     main = "map"

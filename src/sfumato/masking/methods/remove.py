@@ -22,6 +22,7 @@ class Remove(Step):
     anonymous: the remaining quasi-identifiers single out most people.
     """
 
+    did = "removed"
     truthful = True
     simulable = False
     leaves_values = True

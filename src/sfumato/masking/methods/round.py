@@ -37,6 +37,7 @@ class Round(Masking):
     [1200, 1300, 1000]
     """
 
+    did = "rounded to multiples of {base:g}"
     simulable = True
     stronger = {"base": "more"}
     independent_columns = True

@@ -45,6 +45,7 @@ class Shuffle(Masking):
     0.7
     """
 
+    did = "values shuffled between records"
     kinds = ORDERED
     simulable = False
     examples = ({"columns": ["income"], "given": ["age"]}, {})

@@ -51,6 +51,7 @@ class Synthesize(Masking):
     0.7
     """
 
+    did = "replaced by synthetic values"
     kinds = frozenset(Kind)
     simulable = False
     stronger = {"min_leaf": "more"}

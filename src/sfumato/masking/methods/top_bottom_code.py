@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from sfumato.errors import BadParameter
 from sfumato.masking.base import Context
 from sfumato.masking.methods._masking import Floats, Masking, numbers_of, weights_of
 from sfumato.release import Change
-from sfumato.schema import Dataset
+from sfumato.schema import Column, Dataset
 
 __all__ = ["TopBottomCode"]
 
@@ -83,6 +84,20 @@ class TopBottomCode(Masking):
                 if high < low and (column is None or other is None or column == other):
                     raise ValueError("`top` lies below `bottom`")
         return self
+
+    @classmethod
+    def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:
+        if column not in published.get("columns", ()):
+            return ""
+        given, words = published.get("parameters", {}), []
+        for name, sign in (("top", "+"), ("bottom", "-")):
+            limit = given.get(name)
+            value = limit.get(column) if isinstance(limit, dict) else limit
+            if value is not None:
+                words.append(f"{name} {value:g}{sign}" if sign == "+" else f"{name} {value:g} and below")
+            if given.get(f"{name}_percent") is not None:
+                words.append(f"{name} {given[f'{name}_percent']:g}% coded")
+        return ", ".join(words) or "top or bottom coded"
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
         named = [set(limit) for limit in (self.top, self.bottom) if isinstance(limit, dict)]

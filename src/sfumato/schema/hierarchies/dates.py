@@ -45,6 +45,11 @@ class DatesHierarchy(Hierarchy):
             raise ValueError("weeks cross month and year boundaries; remove `week` or all units after it")
         return units
 
+    def level_in_words(self, level: int) -> str:
+        if not 0 < level <= len(self.units):
+            return super().level_in_words(level) if level <= 0 else "all values removed (*)"
+        return f"{self.units[level - 1]} only"
+
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not isinstance(values.dtype, pl.Date | pl.Datetime):
             raise WrongKind(

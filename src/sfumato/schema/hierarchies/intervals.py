@@ -69,6 +69,14 @@ class IntervalsHierarchy(Hierarchy):
             raise ValueError("bottom must be below top")
         return self
 
+    def level_in_words(self, level: int) -> str:
+        if not 0 < level <= len(self.widths):
+            return super().level_in_words(level) if level <= 0 else "all values removed (*)"
+        words = [f"bands of {self.widths[level - 1]:g}"]
+        words += [f"below {self.bottom:g} together"] if self.bottom is not None else []
+        words += [f"top {self.top:g}+"] if self.top is not None else []
+        return ", ".join(words)
+
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         if not values.dtype.is_numeric():
             raise WrongKind(

@@ -46,6 +46,13 @@ class MaskHierarchy(Hierarchy):
             raise ValueError("must increase from level to level")
         return steps
 
+    def level_in_words(self, level: int) -> str:
+        if level <= 0 or (self.steps is not None and level > len(self.steps)):
+            return super().level_in_words(level) if level <= 0 else "all values removed (*)"
+        count = level if self.steps is None else self.steps[level - 1]
+        end = "last" if self.direction == "right" else "first"
+        return f"{end} character masked" if count == 1 else f"{end} {count} characters masked"
+
     def bind(self, column: str, values: pl.Series) -> BoundHierarchy:
         leaves = values.unique().sort()
         text = leaves.cast(pl.String)
