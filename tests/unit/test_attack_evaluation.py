@@ -67,7 +67,7 @@ def test_outside_file_links_before_and_not_after() -> None:
 def test_homogeneous_class_gives_the_condition_away() -> None:
     scenario = AttackScenario(original=ORIGINAL, release=release(FOUR_ANONYMOUS), aligned=True)
     outcome = evaluate_attack(AttributeLinkage(), scenario, rng=Rng(1))
-    found = set(outcome.rows[outcome.hit & (outcome.confidence == 1.0)].tolist())
+    found = set(outcome.rows[(outcome.hit == 1.0) & (outcome.confidence == 1.0)].tolist())
     assert found == {8, 9, 10, 11}
     assert outcome.certain_hits == 4
     assert [row["row"] for row in outcome.riskiest(4)] == [8, 9, 10, 11]

@@ -12,7 +12,7 @@ battery (:meth:`Attack.defaults`), whether it is fast enough to be repeated, and
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
@@ -155,6 +155,9 @@ class Guesses:
     tried: int | None = None
     """Number of targets, from the first on, that were processed before the deadline; all of them if None. Targets come
     in random order, so the processed ones are a random sample."""
+    chance: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | None = None
+    """For attacks that choose at random among equally good rows: given a row for each of the first targets, the
+    probability that the attack names it. The evaluation then counts expected hits instead of one random choice."""
 
     @classmethod
     def of_rows(
@@ -163,10 +166,22 @@ class Guesses:
         confidence: npt.NDArray[np.float64],
         detail: Mapping[str, Any] | None = None,
         tried: int | None = None,
+        chance: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.float64]] | None = None,
     ) -> Guesses:
         """Guesses of identity; a negative row means no guess."""
         made = row >= 0
-        return cls(row=row, made=made, confidence=np.where(made, confidence, 0.0), detail=detail or {}, tried=tried)
+        confidence = np.where(made, confidence, 0.0)
+        return cls(row=row, made=made, confidence=confidence, detail=detail or {}, tried=tried, chance=chance)
+
+    def named(self, true_row: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """For each target the probability that the attack names this row: 0 or 1 unless it chooses among ties."""
+        assert self.row is not None
+        named: npt.NDArray[np.float64]
+        if self.chance is not None:
+            named = np.where(self.made & (true_row >= 0), self.chance(true_row), 0.0)
+        else:
+            named = np.where(self.made & (self.row == true_row), 1.0, 0.0)
+        return named
 
     @property
     def reached(self) -> Guesses:

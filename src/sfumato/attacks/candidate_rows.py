@@ -110,6 +110,24 @@ class Match:
                 Candidates(classes=classes, sizes=sizes[classes], weight=self._weight[classes]),
             )
 
+    def fits(self, targets: Ints, rows: Ints) -> npt.NDArray[np.bool_]:
+        """For each pair of a target and a release row, whether the row matches the target in all columns used."""
+        class_of = np.empty(len(self.order), dtype=np.int64)
+        class_of[self.order] = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        person, number = self.person[targets], class_of[rows]
+        matching = np.ones(len(targets), dtype=np.bool_)
+        for column, codes, class_codes in zip(self._columns, self._codes, self._class_codes, strict=True):
+            width = len(column.cover)
+            pairs = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts)) * width + column.fits
+            matching &= np.isin(codes[person] * width + class_codes[number], pairs)
+        return matching
+
+    def weights(self, rows: Ints) -> Floats:
+        """The weight of release rows, as in :class:`Candidates`."""
+        by_row = np.empty(len(self.order))
+        by_row[self.order] = np.repeat(self._weight, np.diff(self.starts))
+        return by_row[rows]
+
     def reached(self, combinations: int) -> int:
         """The number of targets, from the first on, that are complete after this many combinations."""
         if combinations >= self.persons:

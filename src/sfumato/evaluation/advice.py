@@ -236,7 +236,8 @@ def _secret(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
 
 def _records(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     """The effect of suppressing the records that the attack found with certainty."""
-    certain, hits, tried = (int(attack.get(key) or 0) for key in ("certain_hits", "hits", "tried"))
+    certain, tried = (int(attack.get(key) or 0) for key in ("certain_hits", "tried"))
+    hits = float(attack.get("hits") or 0.0)
     if attack.get("discloses") != "identity" or not certain or not tried:
         return []
     if certain < 0.95 * int(attack.get("certain") or 0):

@@ -70,15 +70,16 @@ class Evaluation:
     def riskiest_rows(self, count: int = 10) -> tuple[int, ...]:
         """Row numbers (from 1) of the original's records that identity attacks find most reliably.
 
-        Each hit is weighted by the attack's confidence and by its precision, so records found by several attacks come
-        before records found by one attack by chance.
+        Each hit is weighted by its probability, the attack's confidence and its precision, so records found by several
+        attacks come before records found by one attack by chance.
         """
         score: dict[int, float] = {}
         for outcome in self.attacks:
             if isinstance(outcome, Outcome) and outcome.discloses is Discloses.IDENTITY and outcome.claims:
                 precision = outcome.main.hits / outcome.claims
-                for row, confidence in zip(outcome.rows[outcome.hit], outcome.confidence[outcome.hit], strict=True):
-                    score[int(row)] = score.get(int(row), 0.0) + precision * float(confidence)
+                weight = precision * outcome.confidence * outcome.hit
+                for row, value in zip(outcome.rows[weight > 0], weight[weight > 0], strict=True):
+                    score[int(row)] = score.get(int(row), 0.0) + float(value)
         return tuple(row + 1 for row in sorted(score, key=lambda row: (-score[row], row))[:count])
 
     def to_dict(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def achieved(attack: Plain) -> str:
     """
     if attack.get("risk") is None:
         return f"No risk can be given. {attack.get('reason') or ''}".rstrip()
-    counts = "" if attack.get("hits") is None else f"; {attack['hits']:,} of {attack['tried']:,} targets"
+    counts = "" if attack.get("hits") is None else f"; {number(attack['hits'])} of {number(attack['tried'])} targets"
     sentence = f"It was right about {of_hundred(attack['risk'])} of every 100 people{_interval(attack, counts)}."
     if attack.get("stopped"):
         planned = attack.get("planned")

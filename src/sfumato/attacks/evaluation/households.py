@@ -58,15 +58,14 @@ def evaluate_households(
     rows = targets.rows[chosen][: len(guesses.made)][counted]
     row = guesses.row[counted]
     kept = Guesses(row=row, made=guesses.made[counted], confidence=guesses.confidence[counted], detail=guesses.detail)
-    hit = kept.made & (row == release_row[rows])
-    random = rng.child("baseline").generator.integers(scenario.release.table.rows, size=len(rows)) == release_row[rows]
+    hit = kept.named(release_row[rows])
     return outcome_of(
         attack,
         targets,
         rows,
         kept,
         hit,
-        Arm(hits=int(random.sum()), trials=len(rows)),
+        Arm(hits=len(rows) / scenario.release.table.rows, trials=len(rows)),
         truth="row map" if scenario.lineage is not None else "aligned rows",
         planned=int(inside[chosen].sum()),
     )

@@ -65,18 +65,16 @@ def evaluate_identity(
     size = scenario.release.table.rows
     baseline: Arm | None
     if release_row is not None:
-        hit = guesses.made & (guesses.row == release_row[rows])
+        hit = guesses.named(release_row[rows])
         if fitted:
             baseline = _fitted_baseline(attack, view, release_row[targets.rows[chosen]], rng, progress)
         else:
-            random = rng.child("baseline").generator.integers(size, size=len(rows)) == release_row[rows]
-            baseline = Arm(hits=int(random.sum()), trials=len(rows))
+            baseline = Arm(hits=len(rows) / size, trials=len(rows))
     else:
         # All steps are truthful, so the true row is among the matching ones, and the attack chose one of them at
         # random. The guess is correct with the probability that the attack states as its confidence.
-        hit = guesses.made & (rng.child("coin").generator.random(len(rows)) < guesses.confidence)
-        random = rng.child("baseline").generator.random(len(rows)) < 1 / size
-        baseline = Arm(hits=int(random.sum()), trials=len(rows))
+        hit = np.where(guesses.made, guesses.confidence, 0.0)
+        baseline = Arm(hits=len(rows) / size, trials=len(rows))
     if release_row is None:
         truth = "size of matching class"
     else:

@@ -10,8 +10,11 @@ from sfumato.errors import BadParameter
 __all__ = ["wilson"]
 
 
-def wilson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(hits: float, trials: int, level: float = 0.95) -> tuple[float, float]:
     """The Wilson score interval of a binomial proportion. It lies within [0, 1] and contains 1 if every trial hit.
+
+    ``hits`` may be a sum of success probabilities. Their variance is at most that of binary outcomes with the same
+    mean, so the interval then covers at least as often.
 
     Written out because ``scipy.stats.binomtest`` takes a second to import and a millisecond per call.
 

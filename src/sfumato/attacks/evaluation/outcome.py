@@ -17,9 +17,12 @@ __all__ = ["Arm", "Outcome", "Risk", "risk"]
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """Number of correct guesses (hits) in a number of trials."""
+    """Number of correct guesses (hits) in a number of trials.
 
-    hits: int
+    Hits are a fraction where an attack chooses at random among equally good guesses: the expected number.
+    """
+
+    hits: float
     trials: int
 
     def __post_init__(self) -> None:
@@ -78,7 +81,8 @@ class Outcome:
     """How correct guesses were determined."""
     rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64), repr=False)
     """Original rows of the targets. Confidential, as are ``hit`` and ``confidence``."""
-    hit: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_), repr=False)
+    hit: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64), repr=False)
+    """The probability that the guess about each target was correct."""
     confidence: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64), repr=False)
 
     @property
@@ -89,7 +93,7 @@ class Outcome:
     def riskiest(self, count: int = 10) -> list[dict[str, Any]]:
         """The targets found with the highest confidence: original row (from 0) and confidence. Confidential."""
         order = np.lexsort((self.rows, -self.confidence))
-        chosen = order[self.hit[order]][:count]
+        chosen = order[self.hit[order] > 0][:count]
         return [{"row": int(self.rows[i]), "confidence": float(self.confidence[i])} for i in chosen]
 
     def to_dict(self, level: float = 0.95) -> dict[str, Any]:
@@ -109,7 +113,7 @@ class Outcome:
             "excess": excess(main.value, max(base or 0.0, control or 0.0)),
             "tried": self.main.trials,
             **({"stopped": True, "planned": self.planned} if self.stopped else {}),
-            "hits": self.main.hits,
+            "hits": whole(self.main.hits),
             "claims": self.claims,
             "precision": self.main.hits / self.claims if self.claims else None,
             "certain": self.certain,
@@ -123,6 +127,15 @@ class Outcome:
             **({"detail": dict(self.detail)} if self.detail else {}),
             **({"without": {name: dict(left) for name, left in self.without.items()}} if self.without else {}),
         }
+
+
+def whole(hits: float) -> int | float:
+    """A whole number as an integer, an expected number to three decimals.
+
+    >>> whole(31.0), whole(10 / 3)
+    (31, 3.333)
+    """
+    return int(hits) if hits == int(hits) else round(hits, 3)
 
 
 def excess(value: float, reference: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import fsum
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -16,6 +18,7 @@ from sfumato.rng import Rng
 __all__ = ["in_release", "non_members", "outcome_of", "row_map_required", "run_attack", "sample", "view_of"]
 
 Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int64]
 
 
@@ -67,12 +70,18 @@ def in_release(release_row: Rows | None, targets: Targets) -> Rows:
     return inside
 
 
+def expected(hit: Floats) -> float:
+    """The expected number of hits, the same in any order of the targets; thrice a third is one."""
+    total = fsum(hit)
+    return float(round(total)) if abs(total - round(total)) < 1e-7 else total
+
+
 def outcome_of(
     attack: Attack,
     targets: Targets,
     rows: Rows,
     guesses: Guesses,
-    hit: Bools,
+    hit: Bools | Floats,
     baseline: Arm | None,
     *,
     planned: int,
@@ -80,7 +89,9 @@ def outcome_of(
     control: Arm | None = None,
     secret: str | None = None,
 ) -> Outcome:
-    """The outcome of an attack; ``rows`` are the original rows of the targets and ``hit`` says who was found."""
+    """The outcome of an attack; ``rows`` are the original rows of the targets and ``hit`` says who was found: with
+    certainty (true, 1), or with the probability of a random choice among ties."""
+    hit = hit.astype(np.float64)
     certain = guesses.made & (guesses.confidence >= 1 - 1e-9)
     detail = dict(guesses.detail)
     order = np.argsort(rows, kind="stable")
@@ -89,12 +100,12 @@ def outcome_of(
     return Outcome(
         attack=attack.part_name(),
         discloses=attack.discloses,
-        main=Arm(hits=int(hit.sum()), trials=len(hit)),
+        main=Arm(hits=expected(hit), trials=len(hit)),
         baseline=baseline,
         control=control,
         claims=int(guesses.made.sum()),
         certain=int(certain.sum()),
-        certain_hits=int((certain & hit).sum()),
+        certain_hits=int(hit[certain].sum() + 0.5),
         knows=targets.knows,
         secret=secret,
         parameters={

@@ -46,14 +46,13 @@ def evaluate_units(
     release_owner[release_row[present]] = owner[present]
     hit = guesses.made & (release_owner[np.maximum(guesses.row, 0)] == people)
     everybody = np.unique(release_owner[release_owner >= 0])
-    random = rng.child("baseline").generator.choice(everybody, len(people)) == people
     outcome = outcome_of(
         attack,
         Targets(frame=frame, rows=people, knows=columns),
         people,
         guesses,
         hit,
-        Arm(hits=int(random.sum()), trials=len(people)),
+        Arm(hits=len(people) / len(everybody), trials=len(people)),
         planned=planned,
     )
     # No match is certain: the known events of a person may be somebody else's as well.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.candidate_rows import match
@@ -26,7 +27,7 @@ class Linkage(Linking):
     quasi-identifiers of everybody in the release (the prosecutor scenario), which is the worst case for this attack.
     Released values may be coarser than the known ones: published hierarchies, masks, ranges, sets and date parts are
     parsed. Among the matching rows the most specific ones are preferred, because a suppressed cell matches everybody;
-    one of them is chosen at random.
+    one of them is chosen at random, so the risk is the expected share of correct choices: 1 / k among k such rows.
 
     A row that is the only match is a *certain* match. Columns that a published step perturbed (noise, swapping,
     microaggregation) are not used. If all known columns were perturbed, the attack does not apply; use distance
@@ -49,7 +50,7 @@ class Linkage(Linking):
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         matched = match(view, in_release=True)
         row = np.full(view.targets.height, -1, dtype=np.int64)
-        confidence = np.zeros(view.targets.height)
+        confidence, best, ties = (np.zeros(view.targets.height) for _ in range(3))
         draw = rng.generator
         done = 0
         steps = batches(progress, "linkage", matched.persons)
@@ -65,5 +66,12 @@ class Linkage(Linking):
             inside = picks - (ends[place] - sizes[place])
             row[targets] = matched.order[matched.starts[classes[place]] + inside]
             confidence[targets] = candidates.weight[top][0] / candidates.total
+            best[targets], ties[targets] = candidates.weight[top][0], ends[-1]
+
+        def chance(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            targets = np.arange(len(rows))
+            tied = matched.fits(targets, rows) & (matched.weights(rows) >= best[targets] * (1 - 1e-9))
+            return tied / np.maximum(ties[targets], 1.0)
+
         detail = {"left out": list(matched.left_out)} if matched.left_out else {}
-        return Guesses.of_rows(row, confidence, detail, tried=matched.reached(done))
+        return Guesses.of_rows(row, confidence, detail, tried=matched.reached(done), chance=chance)
