@@ -175,6 +175,9 @@ def _from_pandas(source: Any) -> Table:
         source = source.reset_index()
     refuse_duplicates([str(name) for name in source.columns])
     source = source.rename(columns=str)
+    # Periods such as 1960-01 and intervals have no Polars type: they are read as text.
+    texts = [name for name, kind in source.dtypes.items() if str(kind).startswith(("period", "interval"))]
+    source = source.assign(**{name: source[name].astype(str).where(source[name].notna(), None) for name in texts})
     import pyarrow as pa
 
     try:

@@ -44,11 +44,13 @@ class Table:
         if self.frame.width == 0:
             raise EmptyTable("The table has no columns.", fix="Check the delimiter and the first line of the file.")
         for name, kind in self.frame.schema.items():
-            if kind.is_nested() or kind in (pl.Duration, pl.Object):
+            if kind.is_nested() or kind in (pl.Duration, pl.Object) or isinstance(kind, pl.BaseExtension):
                 raise WrongKind(
                     f"Column `{name}` holds {str(kind.base_type()).lower()} values; "
                     "a cell must be one number, text, date or truth value.",
-                    fix="Take it apart into columns of their own, or leave it out.",
+                    fix="Convert it to a number, for example of days."
+                    if kind == pl.Duration
+                    else "Take it apart into columns of their own, or leave it out.",
                     column=name,
                 )
             # Polars reads such a name as a pattern: the wrong columns, or none, would be worked on

@@ -137,4 +137,5 @@ class Facts:
         """Share of the sampled values that are numbers in this range."""
         if self.sample.is_empty() or not self.sample.dtype.is_numeric():
             return 0.0
-        return float(self.sample.is_between(low, high).mean() or 0.0)  # type: ignore[arg-type]
+        # A bound outside the range of a small integer type cannot be compared with it.
+        return float(self.sample.cast(pl.Float64).is_between(low, high).mean() or 0.0)  # type: ignore[arg-type]

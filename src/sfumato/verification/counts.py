@@ -42,7 +42,7 @@ def count_classes(
         for name, key in zip(quasi, keys, strict=True)
     )
     # Polars formats both sides of every comparison: DuckDB writes large numbers and timestamps differently
-    as_text = release.with_columns(release.get_column(name).cast(pl.String) for name in (*quasi, *sensitive))
+    as_text = pl.DataFrame([release.get_column(name).cast(pl.String) for name in (*quasi, *sensitive)])
     with duckdb.connect(":memory:") as base:
         base.register("release_rows", as_text.to_arrow())
         columns = ", ".join(f"{key} AS q{i}" for i, key in enumerate(keys))

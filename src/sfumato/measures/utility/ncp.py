@@ -106,7 +106,7 @@ def penalties(pair: ReleasePair, name: str) -> Floats | None:
         each = np.where(everything & (len(found.values) > 1), 1.0, each)
     else:
         domain = _domain_size(pair.original, name)
-        each = np.where(fits <= 1, 0.0, np.minimum(1.0, fits / domain))
+        each = np.where(fits <= 1, 0.0, np.minimum(1.0, fits / max(domain, 1)))
         if column.hierarchy is not None:
             each = _by_leaves(pair.original, name, found.labels, each)
         each = np.where(fits >= len(found.values), np.where(len(found.values) > 1, 1.0, 0.0), each)
@@ -118,7 +118,8 @@ def _range(original: pl.Series, domain: Any) -> tuple[float, float]:
     if domain is not None and domain.low is not None:
         return float(domain.low), float(domain.high)
     values = original.cast(pl.Float64)
-    low, high = values.min(), values.max()
+    finite = values.filter(values.is_finite())
+    low, high = finite.min(), finite.max()
     return (float(low), float(high)) if low is not None and high is not None else (0.0, 0.0)  # type: ignore[arg-type]
 
 
