@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -21,7 +21,12 @@ from sfumato.masking.model import (
     sensitive_column,
     whole_rows,
 )
-from sfumato.masking.models._earth_movers_distance import equal_distance, hierarchical_distance, ordered_distance
+from sfumato.masking.models._earth_movers_distance import (
+    half_distance,
+    hierarchical_image,
+    most_rows_within,
+    ordered_image,
+)
 from sfumato.masking.models._transport_check import ordered_transport, total_variation, tree_transport
 from sfumato.release.class_counts import CannotCheck, ConditionResult, ReleaseCounts, shares
 
@@ -121,24 +126,30 @@ class _Distance(ModelRule):
         self, name: str, column: str, tracked: TrackedColumn, reference: Floats, distance: str, t: float
     ) -> None:
         self.name, self.columns, self.wanted = name, (column,), t
-        self.distance, self.hierarchy = distance, tracked.hierarchy
-        occurs = (tracked.totals > 0) | (reference > 0)
-        # values of the hierarchy that do not occur are left out of the order, because they would stretch it
-        self.order = np.flatnonzero(occurs)[_order(tracked, occurs)] if distance == "ordered" else None
-        self.shares = reference
+        self._image: Callable[[Floats], Floats]
+        match distance:
+            case "equal":
+                self._image = lambda shares: shares
+            case "ordered":
+                occurs = (tracked.totals > 0) | (reference > 0)
+                # values of the hierarchy that do not occur are left out of the order, because they would stretch it
+                order = np.flatnonzero(occurs)[_order(tracked, occurs)]
+                self._image = lambda shares: ordered_image(shares[..., order])
+            case _:
+                self._image = hierarchical_image(tracked.hierarchy)
+        self._target = self._image(reference)
 
     def values(self, groups: ClassGroups) -> Floats:
         counts = groups.histograms[self.columns[0]]
-        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        if self.distance == "equal":
-            return equal_distance(shares, self.shares)
-        if self.order is not None:
-            return ordered_distance(shares[:, self.order], self.shares[self.order])
-        return hierarchical_distance(shares, self.shares, self.hierarchy)
+        return half_distance(self._image(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)), self._target)
 
     def due(self, groups: ClassGroups, passed: Mask) -> Counts:
-        # suppressing a share of the rows changes a distribution by at most that share
-        return whole_rows(groups.sizes * (self.values(groups) - self.wanted), passed, groups.sizes)
+        # what a finer table keeps of a class is a union of passing classes, so it passes too
+        failing = ~passed
+        counts = self._image(groups.histograms[self.columns[0]][failing].astype(np.float64))
+        due = np.zeros(len(passed))
+        due[failing] = groups.sizes[failing] - most_rows_within(counts, self._target, self.wanted + 2e-9)
+        return whole_rows(due, passed, groups.sizes)
 
 
 def _order(tracked: TrackedColumn, occurs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

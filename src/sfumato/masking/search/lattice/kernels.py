@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["climb", "close_box", "count_values", "group", "member", "nested_extra", "next_open", "small", "sums"]
+__all__ = ["certain_extra", "climb", "close_box", "count_values", "group", "member", "next_open", "small", "sums"]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(0xBF58476D1CE4E5B9)
@@ -154,21 +154,37 @@ def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # ty
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def nested_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    codes, starts, levels, sizes, losses, star, of_parent, of, kept, extra
-):
-    """Extra loss of suppressed rows over their generalized values: ``extra[column, level]``.
+def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    codes, sizes, of_parent, of, lost, class_sizes, first, leaf_starts, leaf_losses, star, levels,
+    keys, word, shift, mask, starts, losses, extra
+):  # fmt: skip
+    """Extra loss of the rows that every finer table suppresses over their generalized values: ``extra[column, level]``.
 
-    Only levels up to ``levels`` are filled. The class of combination j is ``of[of_parent[j]]``.
+    Class c loses ``lost[c]`` of its rows: all of them, or any of them, which then cost at least the difference to their
+    loss at ``levels``, because losses never fall with the level. Only levels up to ``levels`` are filled. The class of
+    combination j is ``of[of_parent[j]]``; the leaves of column i are numbered from ``first[i]`` to ``first[i + 1]``.
     """
-    extra[:] = 0.0
+    columns = codes.shape[1]
+    rows = np.zeros(first[columns], dtype=np.int64)
     for j in range(codes.shape[0]):
-        if not kept[of[of_parent[j]]]:
-            rows = sizes[j]
-            for i in range(codes.shape[1]):
-                leaf = codes[j, i]
+        c = of[of_parent[j]]
+        if lost[c] == class_sizes[c]:
+            for i in range(columns):
+                rows[first[i] + codes[j, i]] += sizes[j]
+    extra[:] = 0.0
+    for i in range(columns):
+        for leaf in range(first[i + 1] - first[i]):
+            here = rows[first[i] + leaf]
+            if here:
                 for level in range(levels[i] + 1):
-                    extra[i, level] += rows * (star[i] - losses[starts[i, level] + leaf])
+                    extra[i, level] += here * (star[i] - leaf_losses[leaf_starts[i, level] + leaf])
+    for c in range(class_sizes.size):
+        if 0 < lost[c] < class_sizes[c]:
+            for i in range(columns):
+                code = np.int64((keys[c, word[i]] >> shift[i]) & mask[i])
+                least = lost[c] * (star[i] - losses[starts[i] + code])
+                for level in range(levels[i] + 1):
+                    extra[i, level] += least
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -144,7 +145,8 @@ class _ExactSearch:
         elif node.extra is not None:
             part = [p[: i + 1] for p, i in zip(floors(space, self.within, node.extra), here, strict=True)]
             below = tuple(slice(0, i + 1) for i in here)
-            bound = space.metric.below(outer_sum(part), space.losses, node.shape, least=space.least)
+            coarser = replace(node.shape, suppressed=node.certain)
+            bound = space.metric.below(outer_sum(part), space.losses, coarser, least=space.least)
             np.maximum(self.open[below], bound, out=self.open[below])
         if node.settled and space.metric.grows:
             kernels.close_box(self.flat, self._strides, at, self._shape - 1)

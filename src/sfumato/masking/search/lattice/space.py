@@ -47,8 +47,10 @@ class Node:
     """Whether every finer combination fails too."""
     settled: bool
     """Whether nothing is suppressed here and in any coarser table."""
+    certain: int = 0
+    """Number of rows that every finer table must suppress too."""
     extra: npt.NDArray[np.float64] | None = None
-    """By column and level: extra loss of the rows that every finer table must suppress too."""
+    """By column and level: extra loss of these rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,7 @@ class LatticeSpace:
                 at, leaf_at = at + level.size, leaf_at + len(level.codes)
         flat = [cells for column in self.losses.cells for cells in column]
         levels = [level for hierarchy in table.hierarchies for level in hierarchy.levels]
+        self._first_leaf = np.cumsum([0, *(len(hierarchy.leaves) for hierarchy in table.hierarchies)])
         self._losses = np.concatenate(flat)
         self._leaf_prices = np.concatenate([p[level.codes] for p, level in zip(flat, levels, strict=True)])
         self._packing = Packing(table.hierarchies)
@@ -199,11 +202,12 @@ class LatticeSpace:
             self._witnesses.remember(self._smallest(source, size))
         if not meets and not self.counts_classes:
             return self._refuted(at)
-        extra = self._extra(at, source, kept) if explain and meets and certain and not self._others else None
+        lost = np.where(kept, 0, size)
         term = 0.0
         if meets and (self._others or self._columns):
-            meets, term, due = self._test(source, kept)
-            certain += due
+            meets, term = self._test(source, kept, lost)
+            certain = int(lost.sum())
+        extra = self._extra(at, source, lost) if explain and 0 < certain <= self.limit else None
         pack = self._packing
         suppressed, classes, smallest, summed = kernels.sums(
             self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses, size, kept,
@@ -224,6 +228,7 @@ class LatticeSpace:
             meets=meets,
             hopeless=certain > self.limit or (monotone and not meets),
             settled=meets and suppressed == 0 and self.closure is not Monotonicity.NONE,
+            certain=certain,
             extra=extra,
         )
 
@@ -308,11 +313,13 @@ class LatticeSpace:
             of_parent=self._of[: len(source.size)].copy(),
         )
 
-    def _extra(self, at: Ints, source: _Stored, kept: Mask) -> npt.NDArray[np.float64]:
+    def _extra(self, at: Ints, source: _Stored, lost: Ints) -> npt.NDArray[np.float64]:
         extra = np.zeros(self._starts.shape)
-        kernels.nested_extra(
-            self.table.codes, self._leaf_starts, at, self.table.sizes, self._leaf_prices, self.losses.star,
-            source.of, self._of, kept, extra,
+        pack = self._packing
+        kernels.certain_extra(
+            self.table.codes, self.table.sizes, source.of, self._of, lost, self._size[: len(lost)],
+            self._first_leaf, self._leaf_starts, self._leaf_prices, self.losses.star, at,
+            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses, extra,
         )  # fmt: skip
         return extra
 
@@ -333,13 +340,11 @@ class LatticeSpace:
             population=self._people[numbers] if len(self._people) else None,
         )
 
-    def _test(self, source: _Stored, kept: Mask) -> tuple[bool, float, int]:
-        """Unmark the classes that fail.
+    def _test(self, source: _Stored, kept: Mask, lost: Ints) -> tuple[bool, float]:
+        """Unmark the classes that fail, and write to ``lost`` how many of their rows every finer table must suppress.
 
-        Returns whether the rest can pass, the class term that needs histograms, and how many of the tested rows every
-        finer table must suppress.
+        Returns whether the rest can pass, and the class term that needs histograms.
         """
-        due = 0
         size = self._size[: len(kept)]
         numbers = np.flatnonzero(kept | (size == 0) if self._absent else kept)
         step = self.table.blocks(len(numbers), self._columns)
@@ -347,20 +352,21 @@ class LatticeSpace:
             block = numbers[start : start + step]
             groups = self._groups(source, block, self._columns)
             good = np.ones(len(block), dtype=np.bool_)
-            least = np.zeros(len(block), dtype=np.int64)
+            due = np.zeros(len(block), dtype=np.int64)
             for rule in self._others:
                 passed = rule.passes(groups)
                 good &= passed
                 if self.limit and not passed.all():
-                    least = np.maximum(least, rule.due(groups, passed))
+                    due = np.maximum(due, rule.due(groups, passed))
             if self._absent and (groups.sizes[~good] == 0).any():
-                return False, 0.0, due
+                return False, 0.0
             kept[block[~good]] = False
-            due += int(least.sum())
+            # what a finer table keeps of a class are classes of at least the minimum size
+            lost[block] = np.where(groups.sizes - due < self.least, groups.sizes, due)
         together = tuple(rule for rule in self._others if rule.about_table)
         if together and not self._suppress_smallest(together, kept):
-            return False, 0.0, due
-        return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0, due
+            return False, 0.0
+        return True, self._minority(source, kept) if self.metric.class_term is ClassTerm.MINORITY else 0.0
 
     def _suppress_smallest(self, rules: tuple[ModelRule, ...], kept: Mask) -> bool:
         """Unmark the smallest classes until the rules on the whole table hold."""
