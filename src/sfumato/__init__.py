@@ -2,7 +2,8 @@
 
 >>> import sfumato
 >>> proposal = sfumato.propose(frame)                                # doctest: +SKIP
->>> result = sfumato.protect(proposal.recipe(k=5), frame)            # doctest: +SKIP
+>>> recipe = sfumato.decide(proposal.recipe(k=5), {"ht": "quasi"}, rest="drop", by="A. Steward")  # doctest: +SKIP
+>>> result = sfumato.protect(recipe, frame)                          # doctest: +SKIP
 >>> result.data                                                      # doctest: +SKIP
 >>> sfumato.attack(result)                                           # doctest: +SKIP
 >>> result.save("release/")                                          # doctest: +SKIP
@@ -15,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than the rest of this module
     from sfumato.api.attack import attack as attack
     from sfumato.api.check import check as check
+    from sfumato.api.decide import decide as decide
     from sfumato.api.measure import measure as measure
     from sfumato.api.propose import propose as propose
     from sfumato.api.protect import protect as protect
@@ -43,7 +45,7 @@ __version__ = "0.2.0.dev0"
 _HOME = {
     "api": (
         *("AttackResults", "CheckResults", "MeasureResults", "Protection"),
-        *("attack", "check", "measure", "propose", "protect", "report", "session", "study"),
+        *("attack", "check", "decide", "measure", "propose", "protect", "report", "session", "study"),
     ),
     "data": ("read", "write"),
     "errors": ("SfumatoError",),

@@ -42,6 +42,7 @@ __all__ = [
     "SfumatoError",
     "SingularData",
     "TooFewRows",
+    "UndecidedColumns",
     "UnknownBudget",
     "UnknownColumn",
     "UnknownFormat",
@@ -280,6 +281,20 @@ class PolicyNotMet(SfumatoError):
 
     code = "SFU-402"
     status = 1
+
+
+class UndecidedColumns(SfumatoError):
+    """Nobody has decided the role of some columns, so no release is made. All are named at once, with what each singles
+    out."""
+
+    code = "SFU-403"
+
+    def to_dict(self) -> dict[str, object]:
+        shape = super().to_dict()
+        error = shape["error"]
+        assert isinstance(error, dict)
+        error["columns"] = self.facts["columns"]
+        return shape
 
 
 # --- attacks and measures: SFU-5xx --------------------------------------------------------------------------------

@@ -139,6 +139,11 @@ def prepare(page: str, folder: Path) -> None:
             (folder / "study.yaml").write_text(quick)
         case "init":
             (folder / "sfumato.yaml").unlink()
+            undecided = "  waist: {role: undecided, kind: integer}\n  weight_kg: {role: undecided, kind: integer}\n"
+            text = (folder / "roles.yaml").read_text().replace("data: people.csv", "data: measurements.csv")
+            (folder / "measurements.yaml").write_text(text.replace("columns:\n", f"columns:\n{undecided}"))
+            more = [((pl.col("age") * 7) % 31).alias("waist"), ((pl.col("age") * 3) % 17).alias("weight_kg")]
+            pl.read_csv(folder / "people.csv").with_columns(more).write_csv(folder / "measurements.csv")
         case "data":  # its Python writes the files anew
             for name in ("sfumato.yaml", "people.csv", "people.parquet"):
                 (folder / name).unlink()

@@ -140,7 +140,7 @@ BY_NAME = {
     "photo": (["1.jpg", "2.jpg"] * 30, Role.IDENTIFIER, "Q"),
     "user_id": (list(range(60)), Role.IDENTIFIER, "R"),
     "birth_year": ([1950, 1987] * 30, Role.QUASI, None),
-    "year": ([2019, 2020] * 30, Role.PLAIN, None),
+    "year": ([2019, 2020] * 30, Role.UNDECIDED, None),
     "sex": ([1, 2] * 30, Role.QUASI, None),
     "race": ([1, 2, 5] * 20, Role.QUASI, None),
     "education": (["a", "b"] * 30, Role.QUASI, None),
@@ -189,9 +189,9 @@ def test_by_name(name):
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_what_is_unclear_is_plain_and_says_so(name):
+def test_what_is_unclear_is_undecided_and_says_so(name):
     column = proposal_of(name, HARMLESS[name])
-    assert column.role is Role.PLAIN
+    assert column.role is Role.UNDECIDED
     assert "choose a role" in column.reason
 
 
@@ -247,8 +247,8 @@ def test_amounts_with_commas_and_thousands_are_numbers():
 def test_remarks_are_free_text_by_their_name():
     said = ["Pat. wünscht Rückruf", "Allergie", "Angehörige informiert: Tochter Anna"] * 20
     assert proposal_of("Bemerkung", said).role is Role.IDENTIFIER
-    assert proposal_of("Bemerkung", ["A", "B"] * 30).role is Role.PLAIN
-    assert proposal_of("station", said).role is Role.PLAIN
+    assert proposal_of("Bemerkung", ["A", "B"] * 30).role is Role.UNDECIDED
+    assert proposal_of("station", said).role is Role.UNDECIDED
 
 
 def test_what_everybody_in_a_village_shares_is_no_household():
@@ -263,8 +263,8 @@ def test_shares_count_values_not_missing_ones():
 
 
 def test_a_weight_with_a_gap_is_no_weight():
-    assert proposal_of("sampling_weight", [1.0, None] * 30).role is Role.PLAIN
-    assert proposal_of("sampling_weight", [1.0, 0.0] * 30).role is Role.PLAIN
+    assert proposal_of("sampling_weight", [1.0, None] * 30).role is Role.UNDECIDED
+    assert proposal_of("sampling_weight", [1.0, 0.0] * 30).role is Role.UNDECIDED
 
 
 def test_the_title_of_a_column_counts_as_its_name():
@@ -291,6 +291,6 @@ def test_words(name, words):
 def test_of_several_weights_the_first_counts():
     frame = pl.DataFrame({"sampling_weight": [1.5, 2.5] * 30, "household_weight": [3.5, 4.5] * 30})
     first, second = propose(Table(frame=frame)).columns
-    assert (first.role, second.role) == (Role.WEIGHT, Role.WEIGHT)
+    assert (first.role, second.role) == (Role.WEIGHT, Role.UNDECIDED)
     assert "first" not in first.reason
-    assert "only the first one, `sampling_weight`" in second.reason
+    assert "`sampling_weight` comes first" in second.reason

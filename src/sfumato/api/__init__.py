@@ -2,6 +2,7 @@
 
 from sfumato.api.attack import attack
 from sfumato.api.check import check
+from sfumato.api.decide import decide
 from sfumato.api.measure import measure
 from sfumato.api.propose import propose
 from sfumato.api.protect import protect
@@ -18,6 +19,7 @@ __all__ = [
     "Protection",
     "attack",
     "check",
+    "decide",
     "measure",
     "propose",
     "protect",

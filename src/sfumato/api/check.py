@@ -23,6 +23,7 @@ from sfumato.verification.rules import verify
 __all__ = ["check"]
 
 INTERSECTION = "intersection"
+UNDECIDED = "undecided columns"
 
 
 def check(
@@ -62,10 +63,11 @@ def check(
     table = opened.table.frame
     quasi = [name for name, column in columns.items() if column.role is Role.QUASI and name in table.columns]
     sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE and name in table.columns]
+    undecided = _undecided(columns, table.columns)
     if not quasi:
-        return _not_checked(
-            [str(next(iter(model))) for model in models], "No column of the release is known to be a quasi-identifier."
-        )
+        reason = "No column of the release is known to be a quasi-identifier."
+        unchecked = _not_checked([str(next(iter(model))) for model in models], reason)
+        return CheckResults(verdicts=(*unchecked, *undecided))
     before = None
     if original is not None:
         data = original if isinstance(original, Dataset) else _cast(read(original), columns)
@@ -81,7 +83,7 @@ def check(
         else None,
         paths={name: _paths(columns[name], before if before is not None else table, name) for name in sensitive},
     )
-    verdicts = tuple(verify(models, counts))
+    verdicts = (*verify(models, counts), *undecided)
     if earlier and before is None:
         reason = "Earlier releases can be checked only with the original: name it with --original."
         return CheckResults(verdicts=(*verdicts, *_not_checked([INTERSECTION], reason)))
@@ -90,6 +92,15 @@ def check(
         others = [one if isinstance(one, Release) else load_release(one) for one in earlier]
         verdicts += tuple(_intersection(data, name, [opened, *others]) for name in sensitive)
     return CheckResults(verdicts=verdicts)
+
+
+def _undecided(columns: Mapping[str, Column], released: Sequence[str]) -> tuple[Verdict, ...]:
+    """A failed verdict if the release holds columns whose role nobody has decided."""
+    names = [name for name in released if name in columns and columns[name].role is Role.UNDECIDED]
+    if not names:
+        return ()
+    reason = f"Nobody has decided the role of {', '.join(f'`{name}`' for name in names)}; see `sfumato decide`."
+    return (Verdict(model=UNDECIDED, state=State.FAILS, worst=len(names), wanted=0, reason=reason),)
 
 
 def _not_checked(models: Sequence[str], reason: str) -> CheckResults:

@@ -14,7 +14,7 @@ import polars as pl
 
 from sfumato.api.protection import Protection
 from sfumato.attacks import AttackScenario
-from sfumato.data import read, scan
+from sfumato.data import preview, read, scan
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
 from sfumato.errors import BadParameter
@@ -22,19 +22,22 @@ from sfumato.evaluation import Evaluation, evaluate, release_manifest
 from sfumato.evaluation.class_risk import class_attacks, class_measures
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.measures import default_measures
+from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.reports import build_report
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
+from sfumato.schema import Dataset, Role
 
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
 
 EVALUATED_ROWS = 300_000
 """Largest number of rows of files that are attacked and measured in memory."""
+_EXAMINED = 200_000
+"""Rows on which an undecided column's unique values are counted."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -112,6 +115,9 @@ def protect_out_of_core(
 
     The secret row map is written to the private folder.
     """
+    if recipe.schema.names(Role.UNDECIDED):
+        sample = preview(source, most=_EXAMINED, **options).table.frame
+        refuse_undecided(recipe.schema, sample, recipe=recipe.path)
     rng = Rng(seed if seed is not None else recipe.seed)
     folder = tempfile.TemporaryDirectory(prefix="sfumato-", dir=workspace)
     masked = protect_file(

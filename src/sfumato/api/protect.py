@@ -13,6 +13,7 @@ from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter
 from sfumato.evaluation import evaluate, make_release
 from sfumato.measures import default_measures
+from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import AUTO, Progress
 from sfumato.recipe import Recipe
 from sfumato.reports import build_report
@@ -82,6 +83,7 @@ def protect(
         )  # fmt: skip
     rng = Rng(seed if seed is not None else parsed.seed)
     original = Dataset.of(read(source, **options), parsed.schema)
+    refuse_undecided(parsed.schema, original.table.frame, recipe=parsed.path)
     protected, release = make_release(parsed, original, rng=rng, progress=progress)
     evaluation = evaluate(
         AttackScenario(original=original, release=release, lineage=protected.lineage),

@@ -70,8 +70,9 @@ def command(
 ) -> None:
     """Profile DATA (a file or a database URL) and write a commented recipe for it.
 
-    The recipe is a proposal for review: each column has a role with its reason. Without --k or --preset, `k` has no
-    value yet, and `sfumato protect` refuses the recipe until you fill it in.
+    The recipe is a proposal for review: each column has a role with its reason. Columns that are not recognized are
+    `undecided`, and `sfumato protect` refuses them: see `sfumato decide`. Without --k or --preset, `k` has no value
+    yet, and `sfumato protect` refuses the recipe until you fill it in.
     """
     from urllib.parse import urlsplit
 
@@ -109,11 +110,26 @@ def command(
         from rich.console import Console
 
         _show(proposal, Console())
-        note(f"\nWritten: {out}. Review it, then: sfumato protect {out}")
+        note(f"\nWritten: {out}. Review it, then: sfumato protect {_quoted(str(out))}")
+        _note_undecided(proposal, out)
         if "://" in data and urlsplit(data).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
         if k is None and preset is None:
             note("`k` has no value yet: fill it in, or run this command again with --k.")
+
+
+def _note_undecided(proposal: Proposal, out: Path) -> None:
+    """Say which columns nobody has decided, and the command that decides them."""
+    from sfumato.schema import Role
+
+    names = proposal.of_role(Role.UNDECIDED)
+    if not names:
+        return
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    what = "1 column is undecided" if len(names) == 1 else f"{len(names)} columns are undecided"
+    note(f"{what}: {shown}. `sfumato protect` refuses until you decide, for example:")
+    first = _quoted(f"{names[0]}=quasi")
+    note(f"  sfumato decide {_quoted(str(out))} {first} --rest drop --by YOUR-NAME")
 
 
 def _write_metadata(table: Table, data: str, out: Path, *, unit: str | None, force: bool, as_json: bool) -> None:
@@ -205,7 +221,7 @@ def _show(proposal: Proposal, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    colors = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "plain": "dim"}
+    colors = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "undecided": "bold cyan"}
     part = f", {proposal.rows} of them read" if proposal.rows < proposal.whole else ""
     columns = Table(
         title=f"{proposal.whole} rows{part}", title_justify="left", box=None, header_style="bold", pad_edge=False

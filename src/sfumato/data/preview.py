@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,19 +38,20 @@ class Preview:
         return self.table.rows < self.rows
 
 
-def preview(source: Any, *, most: int, whole: bool | None = None) -> Preview:
+def preview(source: Any, *, most: int, whole: bool | None = None, **options: Any) -> Preview:
     """At most about ``most`` rows of a table; all of them if it has no more.
 
     Half are the first rows, in which those that belong together (a household, a stay) still stand together. The others
     are every n-th of the rest. A file that does not fit into memory (or any, if not ``whole``) is passed through piece
     by piece and never held; CSV, Parquet and DuckDB files can be, and kinds of CSV columns are still those of all rows.
+    ``options`` are those of the format, a delimiter for example.
     """
-    found = _scanned(source, whole) if isinstance(source, str | Path) else None
+    found = _scanned(source, whole, options) if isinstance(source, str | Path) else None
     if found is not None:
         rows = found.count()
         if rows > most:
             return Preview(table=_read_part(found, rows, most), rows=rows)
-    table = read(source)
+    table = read(source, **options)
     if table.rows <= most:
         return Preview(table=table, rows=table.rows)
     return Preview(table=table.with_frame(table.frame[_chosen(table.rows, most)]), rows=table.rows)
@@ -67,17 +69,17 @@ def _plan(rows: int, most: int) -> tuple[int, int]:
     return first, -(-(rows - first) // (most - first))
 
 
-def _scanned(source: str | Path, whole: bool | None) -> FileScan | None:
+def _scanned(source: str | Path, whole: bool | None, options: Mapping[str, Any]) -> FileScan | None:
     """The file ready to be passed through, if it must be and can be."""
     if is_url(str(source)) or str(source) == "-":
         return None
-    name, options = file_and_options(source)
+    name, own = file_and_options(source)
     path = Path(name)
     require_file(path)
     if format_for(path) not in (Csv, Parquet, Database) or (size_hint(path).fits if whole is None else whole):
         return None
     try:
-        return scan(path, **dict[str, Any](options))
+        return scan(path, **{**own, **options})
     except NotThatFormat:
         return None  # reading it whole either works or says what is wrong
 

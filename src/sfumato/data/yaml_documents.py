@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +15,18 @@ from typing import Any
 from sfumato.data.format import format_for
 from sfumato.errors import FileMissing, InvalidRecipe, NotThatFormat, OldVersionKey, Problem, UnknownFormat
 
-__all__ = ["YamlDocument", "accept_old_version_key", "parse_yaml", "read_text_file", "yaml_text"]
+__all__ = [
+    "YamlDocument",
+    "accept_old_version_key",
+    "parse_yaml",
+    "read_text_file",
+    "yaml_flow",
+    "yaml_scalar",
+    "yaml_text",
+]
 
+_PLAIN_SCALAR = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
+_RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _OLD_KEY = "tacit"
 """Version 0.1 had this name, which is the first key of its recipes and metadata files."""
 
@@ -124,3 +136,34 @@ def yaml_text(document: Any) -> str:
     out = StringIO()
     yaml.dump(document, out)
     return out.getvalue()
+
+
+def yaml_scalar(text: str) -> str:
+    """A YAML scalar: plain if that is safe, otherwise in double quotes."""
+    if _PLAIN_SCALAR.fullmatch(text) and text.lower() not in _RESERVED and " #" not in text:
+        return text
+    escaped = "".join(_escape(character) for character in text)
+    return f'"{escaped}"'
+
+
+def _escape(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08X}"
+
+
+def yaml_flow(value: object) -> str:
+    """Plain data on one line of YAML: ``{role: quasi, kind: integer}``."""
+    match value:
+        case Mapping():
+            return "{" + ", ".join(f"{yaml_scalar(str(key))}: {yaml_flow(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(yaml_flow, value)) + "]"
+        case str():
+            return yaml_scalar(value)
+        case float() if math.isinf(value):
+            return ".inf" if value > 0 else "-.inf"
+        case int() | float():
+            return repr(value)
+        case _:
+            raise TypeError(f"no YAML form for {type(value).__name__}")

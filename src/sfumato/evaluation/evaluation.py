@@ -18,6 +18,7 @@ from sfumato.measures.base import Measure, MeasureResult, ReleasePair
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
+from sfumato.release.decisions import ColumnDecision, column_decisions
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
@@ -36,6 +37,11 @@ class Evaluation:
     measures: tuple[MeasureResult, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     limit_set: Limits = field(default_factory=Limits)
+
+    @property
+    def decisions(self) -> tuple[ColumnDecision, ...]:
+        """The role of each column, who decided it and why, and whether the column leaves unchanged."""
+        return column_decisions(self.manifest)
 
     @cached_property
     def limits(self) -> tuple[LimitResult, ...]:
@@ -85,6 +91,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """The results as plain data, as ``sfumato protect --json`` prints them."""
         return {
+            "decisions": [decision.to_dict() for decision in self.decisions],
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "attacks_before": [attack_to_dict(item) for item in self.attacks_before],
             "attacks": [attack_to_dict(item) for item in self.attacks],

@@ -11,6 +11,7 @@ from sfumato.masking.pipeline import protect as run_steps
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.release import Release, Verdict
+from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
@@ -31,6 +32,7 @@ def make_release(
         rows=table.rows,
         steps=[step.public() for step in protected.steps],
         verdicts=protected.verdicts,
+        unchanged=unchanged_columns(data.table, table, protected.lineage),
     )
     return protected, Release(table=table, manifest=manifest)
 
@@ -42,13 +44,18 @@ def release_manifest(
     rows: int,
     steps: Sequence[Mapping[str, Any]],
     verdicts: Sequence[Verdict],
+    unchanged: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """How the release was made and which models hold. Contains no count of the original."""
+    """How the release was made and which models hold. Contains no count of the original.
+
+    ``unchanged`` are the columns that leave as they are; None if that was not compared.
+    """
     public = recipe.public()
     return {
         "sfumato": __version__,
         "recipe": public,
         "columns": {name: column for name, column in public["columns"].items() if name in columns},
+        **({} if unchanged is None else {"unchanged": list(unchanged)}),
         "models": public["models"],
         "steps": list(steps),
         "verdicts": [{"model": v.model, "state": str(v.state), "wanted": v.wanted} for v in verdicts],

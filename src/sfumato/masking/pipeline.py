@@ -61,7 +61,7 @@ def protect(
     order: str = "shuffled",
     progress: Progress = SILENT,
 ) -> MaskingResult:
-    """Run the steps in order, remove remaining identifiers, and evaluate every model.
+    """Run the steps in order, remove remaining identifiers and dropped columns, and evaluate every model.
 
     Rows are shuffled at the end unless ``order`` is "kept": releases in the row order of the original could be linked
     to each other row by row.
@@ -81,7 +81,7 @@ def protect(
 
     for position, step in enumerate(steps):
         run(step, position)
-    left = tuple(name for name in data.identifiers if name not in safe)
+    left = data.removed(safe)
     if left:
         run(Remove(columns=left), len(steps))
     if order == "shuffled":

@@ -185,10 +185,10 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
     """Propose roles, kinds and hierarchies from the names and values of the columns, for review.
 
     ``data`` is a table, or anything that can be read as one: a path, a pandas, Polars or Arrow frame. Columns that no
-    detector recognizes are proposed as plain and marked ``not recognized; choose a role``. Combinations of up to
-    ``max_size`` columns are searched for those that single people out. ``whole`` is the number of rows of the whole
-    table if ``data`` is a part of it (:func:`sfumato.data.preview`); shares of unique rows are then those of the part,
-    which are higher than in the whole table.
+    detector recognizes get the role ``undecided``, which ``protect`` refuses: decide them with :func:`sfumato.decide`.
+    Combinations of up to ``max_size`` columns are searched for those that single people out. ``whole`` is the number of
+    rows of the whole table if ``data`` is a part of it (:func:`sfumato.data.preview`); shares of unique rows are then
+    those of the part, which are higher than in the whole table.
 
     >>> people = pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]})
     >>> propose(people)
@@ -218,7 +218,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
     quasi = [c.name for c in columns if c.role is Role.QUASI]
     # Identifiers single out by definition; weights and household numbers belong to the survey, not to the person.
-    combined = [c.name for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.PLAIN) and c.missing < 1]
+    combined = [c.name for c in columns if c.role in (Role.QUASI, Role.SENSITIVE, Role.UNDECIDED) and c.missing < 1]
     return Proposal(
         rows=table.rows,
         whole=whole if whole is not None else table.rows,
@@ -232,13 +232,13 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
 
 
 def _one_counts(columns: list[ColumnProposal]) -> list[ColumnProposal]:
-    """Only the first weight or household number is used; the reasons of the others say so."""
+    """Only the first weight or household number is used; the others are undecided."""
     columns_out = []
     for column in columns:
         first = next((c.name for c in columns if c.role is column.role), column.name)
         if column.role in (Role.WEIGHT, Role.HOUSEHOLD) and first != column.name:
-            reason = f"{column.finding.reason}; only the first one, `{first}`, is used: make the others plain"
-            column = replace(column, finding=replace(column.finding, reason=reason))
+            reason = f"{column.finding.reason}; only one can be used, and `{first}` comes first"
+            column = replace(column, finding=replace(column.finding, reason=reason, role=Role.UNDECIDED))
         columns_out.append(column)
     return columns_out
 
@@ -297,14 +297,14 @@ def _column(facts: Facts, placeholders: tuple[Placeholder, ...]) -> ColumnPropos
 def _most_confident(facts: Facts) -> Finding:
     if facts.present == 0:
         reason = "no row has a value; choose a role"
-        return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+        return Finding(detector="nothing", role=Role.UNDECIDED, reason=reason, confidence=0.0, bands=True)
     if facts.series.dtype == pl.Binary:
         reason = "binary data (a picture, a recording, a file), which cannot be checked"
         return Finding(detector="bytes", role=Role.IDENTIFIER, reason=reason, confidence=1.0, hipaa="R")
     findings = [finding for detector in DETECTORS if (finding := detector(facts)) is not None]
     if not findings:
         reason = "not recognized; choose a role"
-        return Finding(detector="nothing", role=Role.PLAIN, reason=reason, confidence=0.0)
+        return Finding(detector="nothing", role=Role.UNDECIDED, reason=reason, confidence=0.0, bands=True)
     return max(findings, key=lambda finding: finding.confidence)
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
 from sfumato.profiling.proposal import ColumnProposal, Proposal
 from sfumato.profiling.singling_out import Combination
 from sfumato.schema import Kind, Role
 
 __all__ = ["to_yaml"]
 
-_PLAIN = re.compile(r"(?:\.{0,2}/)*[A-Za-z_][A-Za-z0-9_./ +-]*[A-Za-z0-9_]|[A-Za-z_]")
-_RESERVED = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _WIDTH = 110
 
 
@@ -28,7 +25,7 @@ def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, 
         [
             *_head(proposal),
             "sfumato: 1",
-            *([] if data_path is None else [f"data: {_scalar(data_path)}"]),
+            *([] if data_path is None else [f"data: {yaml_scalar(data_path)}"]),
             *_comment(
                 "A seed repeats a run exactly. Keep it secret: method, parameters and seed can undo the masking."
             ),
@@ -68,7 +65,7 @@ def _preset(proposal: Proposal, text: str) -> Iterator[str]:
             if not names:
                 yield f"# {line.strip()}      # no sensitive column was found"
             for name in names:
-                yield f"{line.rstrip('}')}, column: {_scalar(name)}}}"
+                yield f"{line.rstrip('}')}, column: {yaml_scalar(name)}}}"
         else:
             yield line
 
@@ -77,8 +74,14 @@ def _head(proposal: Proposal) -> Iterator[str]:
     yield from _comment(
         f"A proposal for {len(proposal.columns)} columns and {proposal.whole} rows. Review it: read the reason above"
         " each column and change what is wrong. Roles: identifier (removed), quasi (known to outsiders, generalized),"
-        " sensitive (must stay secret), weight, household, plain (released unchanged)."
+        " sensitive (must stay secret), weight, household, plain (released unchanged), drop (removed), undecided."
     )
+    if proposal.of_role(Role.UNDECIDED):
+        yield "#"
+        yield from _comment(
+            f"{len(proposal.of_role(Role.UNDECIDED))} columns are undecided. `sfumato protect` refuses them until"
+            " somebody decides: change the role here, or run `sfumato decide`."
+        )
     if proposal.rows < proposal.whole:
         yield "#"
         yield from _comment(
@@ -114,7 +117,7 @@ def _share(combination: Combination, what: str) -> Iterator[str]:
 def _column(column: ColumnProposal) -> Iterator[str]:
     yield from _comment(column.reason, indent="  # ")
     for placeholder in column.placeholders:
-        codes, rows = _flow(placeholder.codes), f"{placeholder.rows} row{'s' if placeholder.rows != 1 else ''}"
+        codes, rows = yaml_flow(placeholder.codes), f"{placeholder.rows} row{'s' if placeholder.rows != 1 else ''}"
         if placeholder.sure:
             text = f"{codes} ({rows}) read as missing: {placeholder.reason}; remove answers from missing_codes"
         else:
@@ -129,7 +132,7 @@ def _column(column: ColumnProposal) -> Iterator[str]:
         setting["hierarchy"] = column.hierarchy
     if column.missing_codes:
         setting["missing_codes"] = column.missing_codes
-    yield f"  {_scalar(column.name)}: {_flow(setting)}"
+    yield f"  {yaml_scalar(column.name)}: {yaml_flow(setting)}"
 
 
 def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
@@ -144,7 +147,7 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
         yield "models:"
         yield f"  - k-anonymity: {{k: {k}}}"
     for name in proposal.of_role(Role.SENSITIVE)[:3]:
-        yield f"#  - l-diversity: {{l: , column: {_scalar(name)}}}      # otherwise a class may have one value only"
+        yield f"#  - l-diversity: {{l: , column: {yaml_scalar(name)}}}      # otherwise a class may have one value only"
 
 
 def _steps(proposal: Proposal) -> Iterator[str]:
@@ -170,33 +173,3 @@ def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:
         line = f"{line} {word}" if line else word
     if line:
         yield indent + line
-
-
-def _scalar(text: str) -> str:
-    """A YAML scalar: plain if that is safe, otherwise in double quotes."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED and " #" not in text:
-        return text
-    escaped = "".join(_escape(character) for character in text)
-    return f'"{escaped}"'
-
-
-def _escape(character: str) -> str:
-    if character in '"\\':
-        return "\\" + character
-    return character if character.isprintable() else f"\\U{ord(character):08X}"
-
-
-def _flow(value: object) -> str:
-    match value:
-        case Mapping():
-            return "{" + ", ".join(f"{_scalar(str(key))}: {_flow(item)}" for key, item in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_flow, value)) + "]"
-        case str():
-            return _scalar(value)
-        case float() if math.isinf(value):
-            return ".inf" if value > 0 else "-.inf"
-        case int() | float():
-            return repr(value)
-        case _:
-            raise TypeError(f"no YAML form for {type(value).__name__}")

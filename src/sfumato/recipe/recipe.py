@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -68,6 +68,8 @@ class Recipe:
     seed: int | None = None
     order: Literal["shuffled", "kept"] = "shuffled"
     title: str | None = None
+    path: Path | None = field(default=None, compare=False)
+    """The file that the recipe was read from."""
 
     def __post_init__(self) -> None:
         for name in ("models", "steps", "attacks", "measures"):
@@ -79,7 +81,7 @@ class Recipe:
         from sfumato.recipe.validate import recipe_from_text
 
         file, text = Path(path), read_text_file(path, kind="recipe", fix="`sfumato init FILE` writes one.")
-        return recipe_from_text(text, base=file.parent, source=file.name)
+        return replace(recipe_from_text(text, base=file.parent, source=file.name), path=file)
 
     @classmethod
     def parse(cls, document: str | Mapping[str, Any], *, base: Path | None = None) -> Recipe:

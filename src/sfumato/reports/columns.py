@@ -45,7 +45,7 @@ def column_pictures(
     pictures: list[ColumnPicture] = []
     for name in release.columns:
         declared = Column.model_validate(manifest.get("columns", {}).get(name, {"role": "plain"}))
-        if declared.role in (Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD):
+        if declared.role in (Role.IDENTIFIER, Role.DROP, Role.WEIGHT, Role.HOUSEHOLD):
             continue
         before = original.column(name) if name in original.columns else None
         bars, note = _bars(declared, before, release.column(name), most)

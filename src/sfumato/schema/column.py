@@ -32,7 +32,11 @@ class Role(StrEnum):
     HOUSEHOLD = "household"
     """Household: identifies rows that belong together. Finding one member finds all."""
     PLAIN = "plain"
-    """Everything else. Released unchanged."""
+    """Neither known to outsiders nor secret, by somebody's decision. Released unchanged."""
+    DROP = "drop"
+    """Not released: nobody needs it, or it cannot be protected."""
+    UNDECIDED = "undecided"
+    """Nobody has decided yet. ``protect`` refuses such a column."""
 
 
 class Kind(StrEnum):
@@ -117,6 +121,10 @@ class Column(BaseModel):
     """Declared, public set of values. Default: none; observed values are private."""
     missing: Literal["category", "wildcard", "suppressed"] = "category"
     """Meaning of an empty cell in equivalence classes: a value of its own, a wildcard, or a suppressed value."""
+    decided_by: str | None = None
+    """Who decided the role. Published with the release."""
+    reason: str | None = None
+    """Why the column has its role. Published with the release."""
 
     missing_codes: tuple[int | float | str | tuple[int | float, int | float], ...] = ()
     """Codes for missing values (-9, 999, ``n/a``; a pair is a range), which are read as empty cells."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -105,7 +105,7 @@ class Dataset:
         if table.rows == 0:
             raise EmptyTable("The table has no rows.", fix="Pass a table with at least one row.")
         for name, dtype in table.frame.schema.items():
-            if dtype == pl.Binary and schema.column(name).role is not Role.IDENTIFIER:
+            if dtype == pl.Binary and schema.column(name).role not in (Role.IDENTIFIER, Role.DROP):
                 raise WrongKind(
                     f"Column `{name}` holds bytes, which cannot be masked.",
                     fix="Give it the role `identifier`, which removes it, or drop it from the data.",
@@ -128,6 +128,10 @@ class Dataset:
     @property
     def identifiers(self) -> tuple[str, ...]:
         return self._present(Role.IDENTIFIER)
+
+    def removed(self, safe: Collection[str] = ()) -> tuple[str, ...]:
+        """Columns that no release contains: identifiers that no step made ``safe``, and columns to ``drop``."""
+        return (*(name for name in self.identifiers if name not in safe), *self._present(Role.DROP))
 
     @property
     def quasi(self) -> tuple[str, ...]:

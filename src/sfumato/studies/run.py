@@ -26,6 +26,7 @@ from sfumato.data import read
 from sfumato.data.atomic import replacing
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter
+from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import SILENT, Progress
 from sfumato.recipe import Recipe
 from sfumato.schema import Dataset
@@ -69,6 +70,7 @@ def run_study(
     options = dict(study_plan.recipe.source.options) if data is None and study_plan.recipe.source else {}
     table = source.table if isinstance(source, Dataset) else read(source, **options)
     original = Dataset.of(table, study_plan.recipe.schema)
+    refuse_undecided(study_plan.recipe.schema, original.table.frame, recipe=study_plan.recipe.path)
     content = fingerprint(original.table.frame)
     store = _Store(Path(folder) / "cells" if folder is not None else None)
     cells: dict[tuple[int, int], dict[str, Any]] = {}

@@ -58,7 +58,7 @@ class AddCounterfeits(Step):
     def apply(self, data: Dataset, context: Context) -> Change:
         frame, random = data.table.frame, context.rng.generator
         count = max(1, round(self.fraction * data.rows))
-        hidden = {*data.identifiers, *data.schema.names(Role.HOUSEHOLD)}
+        hidden = {*data.removed(), *data.schema.names(Role.HOUSEHOLD)}
         if data.schema.unit is not None:
             hidden.add(data.schema.unit)
         quasi, rest = random.integers(data.rows, size=(2, count))

@@ -18,8 +18,8 @@ __all__ = ["Remove"]
 class Remove(Step):
     """Remove columns from the release.
 
-    Identifiers that no other step has replaced are always removed. Removing identifiers alone does not make a table
-    anonymous: the remaining quasi-identifiers single out most people.
+    Identifiers that no other step has replaced, and columns with the role ``drop``, are always removed. Removing
+    identifiers alone does not make a table anonymous: the remaining quasi-identifiers single out most people.
     """
 
     did = "removed"
@@ -32,7 +32,7 @@ class Remove(Step):
     reference = "Sweeney (2000), Simple Demographics Often Identify People Uniquely, Carnegie Mellon University"
 
     columns: tuple[str, ...] | None = None
-    """The columns to remove. Default: all identifiers."""
+    """The columns to remove. Default: all identifiers, and columns with the role ``drop``."""
 
     def apply(self, data: Dataset, context: Context) -> Change:
         names = self._names(data)
@@ -46,7 +46,7 @@ class Remove(Step):
         return StoredChange(table=table.without(names), public={"columns": list(names)}, touched=frozenset(names))
 
     def _names(self, data: Dataset) -> tuple[str, ...]:
-        names = data.identifiers if self.columns is None else self.columns
+        names = data.removed() if self.columns is None else self.columns
         data.table.require(names)
         if set(names) >= set(data.table.columns):
             raise NotApplicable(

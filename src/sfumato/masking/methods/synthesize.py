@@ -75,7 +75,7 @@ class Synthesize(Masking):
 
     def chosen(self, data: Dataset) -> tuple[str, ...]:
         if self.columns is None:
-            return tuple(n for n in data.table.columns if n not in {*data.identifiers, *self.strata})
+            return tuple(n for n in data.table.columns if n not in {*data.removed(), *self.strata})
         return super().chosen(data)
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:

@@ -160,7 +160,7 @@ def _run_steps(
 
     for position, step in enumerate(steps):
         run(step, position)
-    left = tuple(name for name in table.empty.identifiers if name not in safe)
+    left = table.empty.removed(safe)
     if left:
         run(Remove(columns=left), len(steps))
     return table, done

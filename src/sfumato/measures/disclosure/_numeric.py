@@ -36,11 +36,8 @@ def beside(pair: ReleasePair, columns: tuple[str, ...] | None) -> Beside:
     if columns is not None:
         pair.original.table.require(columns)
         pair.release.table.require(columns)
-    wanted = columns or tuple(
-        name
-        for name in pair.common
-        if pair.original.schema.column(name).role in (Role.QUASI, Role.SENSITIVE, Role.PLAIN)
-    )
+    design = (Role.IDENTIFIER, Role.DROP, Role.WEIGHT, Role.HOUSEHOLD)
+    wanted = columns or tuple(name for name in pair.common if pair.original.schema.column(name).role not in design)
     kept = pair.lineage.rows >= 0
     names, before, after = [], [], []
     for name in wanted:

@@ -46,7 +46,7 @@ class Spread:
 
 def comparable(pair: ReleasePair) -> tuple[str, ...]:
     """Columns that both tables have and whose distribution means something: no identifiers, no weights."""
-    skipped = {Role.IDENTIFIER, Role.WEIGHT, Role.HOUSEHOLD}
+    skipped = {Role.IDENTIFIER, Role.DROP, Role.WEIGHT, Role.HOUSEHOLD}
     return tuple(name for name in pair.common if pair.original.schema.column(name).role not in skipped)
 
 

@@ -75,16 +75,17 @@ def year_of_birth(facts: Facts) -> Finding | None:
 
 
 def year(facts: Facts) -> Finding | None:
-    """A year alone, which HIPAA Safe Harbor permits."""
+    """A year alone, which HIPAA Safe Harbor permits; whether outsiders know it depends on the event."""
     if facts.kind is not Kind.INTEGER or not facts.says("year", "yr", "jahr", "ano", "annee"):
         return None
     if facts.between(1880, 2100) < 0.95:
         return None
     return Finding(
         detector="a year",
-        role=Role.PLAIN,
+        role=Role.UNDECIDED,
         reason="the name and the values indicate a year; make it quasi if outsiders know a person's year",
         confidence=0.8,
+        hierarchy=_BANDS,
     )
 
 

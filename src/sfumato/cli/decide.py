@@ -1,0 +1,78 @@
+"""Decide the roles of columns in a recipe, with name and reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sfumato.cli._console import emit_json, json_option, note, typed_path
+
+
+@click.command("decide")
+@click.argument("recipe", type=typed_path)
+@click.argument("decisions", nargs=-1, metavar="[COLUMN=ROLE]...")
+@click.option(
+    "--rest",
+    type=click.Choice(["identifier", "quasi", "sensitive", "plain", "drop"]),
+    default=None,
+    help="Role of all other undecided columns.",
+)
+@click.option("--by", required=True, help="Who decides. Published with the release.")
+@click.option("--reason", default=None, help="Why. Published with the release. Required if a column becomes plain.")
+@json_option
+def command(
+    recipe: Path, decisions: tuple[str, ...], rest: str | None, by: str, reason: str | None, as_json: bool
+) -> None:
+    """Set the role of columns in RECIPE: sfumato decide sfumato.yaml height=quasi visits=plain --by "A. Steward".
+
+    Roles: identifier and drop (removed), quasi (known to outsiders: masked), sensitive (must stay secret), weight,
+    household, plain (released unchanged). The recipe keeps its comments; `decided_by` and `reason` are added to each
+    decided column. `COLUMN=ROLE,COLUMN=ROLE` is not accepted: separate decisions by spaces.
+    """
+    import os
+    import stat
+
+    from sfumato.data import replacing
+    from sfumato.data.yaml_documents import read_text_file
+    from sfumato.recipe import Recipe
+    from sfumato.recipe.decide import decide
+    from sfumato.schema import Role
+
+    roles: dict[str, str] = {}
+    for decision in decisions:
+        name, equals, role = decision.rpartition("=")
+        if not equals or not name:
+            raise click.UsageError(f"`{decision}` is not COLUMN=ROLE, for example height=quasi.")
+        roles[name] = role
+    if not roles and rest is None:
+        raise click.UsageError("Nothing is decided: name a column and its role (height=quasi), or use --rest.")
+    text = read_text_file(recipe, kind="recipe", fix="`sfumato init FILE` writes one.")
+    before = Recipe.load(recipe).schema
+    changed = decide(text, roles, rest=rest, by=by, reason=reason)
+    after = Recipe.parse(changed, base=recipe.parent).schema
+    with replacing(recipe, force=True) as temporary:
+        temporary.write_text(changed, encoding="utf-8")
+        os.chmod(temporary, stat.S_IMODE(recipe.stat().st_mode))
+    decided = {name: column for name, column in after.columns.items() if column != before.columns[name]}
+    left = list(after.names(Role.UNDECIDED))
+    if as_json:
+        entries = [
+            {"column": name, "before": before.columns[name].role.value, "role": column.role.value}
+            for name, column in decided.items()
+        ]
+        emit_json({"recipe": str(recipe), "decided": entries, "by": by, "reason": reason, "undecided": left})
+        return
+    width = max((len(name) for name in decided), default=0)
+    for name, column in decided.items():
+        click.echo(f"{name:<{width}}  {before.columns[name].role.value} -> {column.role.value}")
+    if left:
+        note(f"\nStill undecided: {', '.join(left)}.")
+    else:
+        note(f"\nEvery column is decided. Then: sfumato protect {_quoted(recipe)}")
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))

@@ -1,0 +1,48 @@
+"""Undecided columns: the refusal to release a column whose role nobody has decided."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import polars as pl
+
+from sfumato.errors import UndecidedColumns
+from sfumato.profiling.exposure import Exposure, exposures
+from sfumato.schema import Role, Schema
+
+__all__ = ["refuse_undecided", "undecided"]
+
+_UNCHANGED = (Role.UNDECIDED, Role.PLAIN, Role.SENSITIVE)
+"""Roles of columns that would leave as they are. Quasi-identifiers are masked, so they are not combined with these."""
+CHOICES = (
+    "identifier or drop (removed), quasi (known to outsiders: masked), sensitive (must stay secret: leaves unchanged,"
+    " protected by the models), plain (leaves unchanged)"
+)
+
+
+def undecided(schema: Schema, frame: pl.DataFrame) -> tuple[Exposure, ...]:
+    """Columns of the table with the role ``undecided``, with what each singles out if it leaves unchanged."""
+    names = [name for name in frame.columns if schema.column(name).role is Role.UNDECIDED]
+    if not names:
+        return ()
+    leaving = [frame.get_column(name) for name in frame.columns if schema.column(name).role in _UNCHANGED]
+    return exposures(pl.DataFrame(leaving), names)
+
+
+def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None = None) -> None:
+    """Refuse a table with undecided columns. The error names all of them and how to decide."""
+    found = undecided(schema, frame)
+    if not found:
+        return
+    width = max(len(exposure.column) for exposure in found)
+    lines = [f"  {exposure.column:<{width}}  {exposure}" for exposure in found]
+    what = "1 column is" if len(found) == 1 else f"{len(found)} columns are"
+    name = shlex.quote(str(recipe or "RECIPE"))
+    example = shlex.quote(f"{found[0].column}=quasi")
+    raise UndecidedColumns(
+        "\n".join([f"{what} undecided, so nothing is released. Left unchanged, they single people out:", *lines]),
+        fix=f"\nDecide the role of each: {CHOICES}. For example:\n"
+        f"  sfumato decide {name} {example} --rest drop --by YOUR-NAME",
+        columns=[exposure.to_dict() for exposure in found],
+    )

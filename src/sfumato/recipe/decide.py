@@ -1,0 +1,129 @@
+"""Decide roles in a recipe file: an edit of its text that keeps comments and everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sfumato.data.yaml_documents import parse_yaml, yaml_flow, yaml_scalar
+from sfumato.errors import BadParameter, UnknownColumn, did_you_mean
+from sfumato.schema import Role
+
+__all__ = ["decide"]
+
+_DECISIONS = tuple(role for role in Role if role is not Role.UNDECIDED)
+
+
+def decide(
+    recipe: str,
+    roles: Mapping[str, Role | str] | None = None,
+    *,
+    rest: Role | str | None = None,
+    by: str,
+    reason: str | None = None,
+) -> str:
+    """The text of a recipe with these roles decided. Comments and all other text stay as they are.
+
+    Parameters
+    ----------
+    recipe
+        The text of a recipe, for example from ``sfumato.propose(data).recipe(k=5)``.
+    roles
+        The role of each column to decide. Columns that were decided before may be decided anew.
+    rest
+        The role of all other columns that are still undecided.
+    by, reason
+        Who decides, and why. Both are published with the release. ``reason`` is required if a column becomes plain,
+        because it then leaves unchanged.
+
+    >>> text = "sfumato: 1\\ncolumns:\\n  ht: {role: undecided}  # height\\n"
+    >>> print(decide(text, {"ht": "quasi"}, by="A. Steward"), end="")
+    sfumato: 1
+    columns:
+      ht: {role: quasi, decided_by: A. Steward}  # height
+    """
+    document = parse_yaml(recipe)
+    declared = document.value.get("columns") if isinstance(document.value, dict) else None
+    if not isinstance(declared, dict):
+        raise BadParameter("The recipe has no columns.", fix="`sfumato init FILE` writes a recipe.")
+    columns = {str(name): value for name, value in declared.items()}  # a key such as 1 is a number in YAML
+    chosen = _chosen(columns, roles or {}, rest)
+    if not by.strip():
+        raise BadParameter("`by` is required: who decides.")
+    if reason is None and Role.PLAIN in chosen.values():
+        plain = ", ".join(f"`{name}`" for name, role in chosen.items() if role is Role.PLAIN)
+        raise BadParameter(
+            f"A reason is required for {plain}: a plain column leaves unchanged.",
+            fix='Say why nobody can use it to find a person: --reason "..."',
+        )
+    facts = {"decided_by": by.strip(), **({"reason": reason} if reason is not None else {})}
+    text = recipe
+    for name, role in chosen.items():
+        text = _edited(text, name, {"role": role.value, **facts})
+    wanted = {
+        name: {**(value if isinstance(value, dict) else {"role": value}), "role": chosen[str(name)].value, **facts}
+        if str(name) in chosen
+        else value
+        for name, value in declared.items()
+    }
+    if parse_yaml(text).value != {**document.value, "columns": wanted}:
+        raise BadParameter(
+            "This recipe cannot be edited by the command, for example because columns share one declaration.",
+            fix="Change `role`, `decided_by` and `reason` of the columns by hand.",
+        )
+    return text
+
+
+def _chosen(columns: Mapping[str, Any], roles: Mapping[str, Role | str], rest: Role | str | None) -> dict[str, Role]:
+    chosen = {}
+    for name, role in roles.items():
+        if name not in columns:
+            raise UnknownColumn(f"The recipe has no column `{name}`.", fix=did_you_mean(name, columns))
+        chosen[name] = _role(role)
+    if rest is not None:
+        for name, value in columns.items():
+            current = value.get("role") if isinstance(value, dict) else value
+            if current == Role.UNDECIDED.value and name not in chosen:
+                chosen[name] = _role(rest)
+    return chosen
+
+
+def _role(role: Role | str) -> Role:
+    if role not in _DECISIONS:
+        raise BadParameter(f"`{role}` is not a role to decide.", fix=did_you_mean(str(role), _DECISIONS))
+    return Role(role)
+
+
+def _edited(text: str, name: str, settings: Mapping[str, str]) -> str:
+    """The text with these settings of one column: existing scalars are replaced, new ones follow the role."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.nodes import MappingNode
+
+    root = YAML().compose(text)
+    column = _value(_value(root, "columns"), name)
+    if not isinstance(column, MappingNode):
+        return text[: column.start_mark.index] + yaml_flow(settings) + text[column.end_mark.index :]
+    edits: list[tuple[int, int, str]] = []
+    role = _value(column, "role")
+    new = {key: value for key, value in settings.items() if key not in {pair[0].value for pair in column.value}}
+    for key, value in settings.items():
+        if key not in new:
+            scalar = _value(column, key)
+            start, end = scalar.start_mark.index, scalar.end_mark.index
+            edits.append((start, end, yaml_scalar(value) + ("\n" if text[start:end].endswith("\n") else "")))
+    if column.flow_style:
+        at, added = role.end_mark.index, "".join(f", {key}: {yaml_scalar(value)}" for key, value in new.items())
+    else:
+        line = text.find("\n", role.end_mark.index)
+        at = len(text) if line < 0 else line
+        indent = "\n" + " " * next(key.start_mark.column for key, _ in column.value)
+        added = "".join(f"{indent}{key}: {yaml_scalar(value)}" for key, value in new.items())
+    edits.append((at, at, added))
+    for start, end, replacement in sorted(edits, reverse=True):
+        text = text[:start] + replacement + text[end:]
+    return text
+
+
+def _value(mapping: Any, key: str) -> Any:
+    """The node of a key. Keys are compared as a document's plain data has them: ``1`` is not ``"1"``."""
+    return next(value for name, value in mapping.value if name.value == key)
