@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
-from sfumato.data import to_native, write
+from sfumato.data import Table, to_native, write
 from sfumato.data.atomic import replacing_folder, sha256
 from sfumato.errors import PolicyNotMet, Unmet
 from sfumato.evaluation import Advice, Evaluation, LimitResult
@@ -20,7 +20,18 @@ from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
 from sfumato.release import Lineage, Release
 from sfumato.release.folder import MANIFEST, PRIVATE, private_folder, refuse_existing, write_lineage, write_manifest
-from sfumato.reports import Audience, Report, ReportData, report_json, write_report
+from sfumato.reports import (
+    CODEBOOK,
+    README,
+    Audience,
+    Report,
+    ReportData,
+    codebook,
+    published_manifest,
+    readme,
+    report_json,
+    write_report,
+)
 from sfumato.schema import Dataset
 
 __all__ = ["InMemoryProtection", "Protection"]
@@ -151,11 +162,18 @@ class Protection(ABC):
             private.chmod(0o700)
             self._write_lineage(private)
             data = self._write_data(public, suffix)
-            self._write_reports(public, {data.name: sha256(data)}, external=True)
-            manifest = write_manifest(public, self.evaluation.manifest)
+            (public / README).write_text(readme(self.report_data, data=data.name), encoding="utf-8")
+            codebook(self.report_data, self._table_in_memory()).write_csv(public / CODEBOOK)
+            files = {path.name: sha256(path) for path in (data, public / README, public / CODEBOOK)}
+            self._write_reports(public, files, external=True)
+            manifest = write_manifest(public, published_manifest(self.evaluation.manifest))
             self._write_reports(private, manifest["files"], external=False)
             (private / "recipe.yaml").write_text(self.recipe.to_yaml(), encoding="utf-8")
         return self.to_dict(target, manifest)
+
+    def _table_in_memory(self) -> Table | None:
+        """The released table if it is in memory."""
+        return None
 
     @abstractmethod
     def _write_data(self, folder: Path, suffix: str | None) -> Path:
@@ -221,6 +239,9 @@ class InMemoryProtection(Protection):
     @property
     def lineage(self) -> Lineage:
         return self.protected.lineage
+
+    def _table_in_memory(self) -> Table:
+        return self.released.table
 
     def _write_data(self, folder: Path, suffix: str | None) -> Path:
         path = folder / f"data{suffix or '.csv'}"

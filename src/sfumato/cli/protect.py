@@ -91,7 +91,7 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
         if document.get("undeclared"):
             names = ", ".join(plain_text(name) for name in document["undeclared"])
             note(f"\nNot in the recipe, released unchanged: {names}")
-        note(f"\nPublish:       {out}/  (data, release.json, report.html)")
+        note(f"\nPublish:       {out}/  (data, README, codebook, release.json, report.html)")
         note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe)")
     all_hold = all(verdict["state"] == "holds" for verdict in document["verdicts"])
     return 0 if all_hold and all(limit["met"] for limit in document["limits"]) else 1

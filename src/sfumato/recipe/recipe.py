@@ -13,6 +13,7 @@ from sfumato.masking.base import Step
 from sfumato.masking.model import PrivacyModel
 from sfumato.measures.base import Measure
 from sfumato.params import Part
+from sfumato.recipe.about import About
 from sfumato.schema import Column, Schema
 
 __all__ = ["Limits", "Recipe", "Source"]
@@ -70,6 +71,8 @@ class Recipe:
     title: str | None = None
     path: Path | None = field(default=None, compare=False)
     """The file that the recipe was read from."""
+    about: About = field(default_factory=About)
+    """Purpose, recipient, legal basis, re-evaluation date and sign-off of the release."""
 
     def __post_init__(self) -> None:
         for name in ("models", "steps", "attacks", "measures"):
@@ -106,6 +109,8 @@ class Recipe:
             plain["unit"] = self.schema.unit
         plain["order"] = self.order
         plain["columns"] = {name: _column_to_dict(column) for name, column in self.schema.columns.items()}
+        if self.about.to_dict():
+            plain["about"] = self.about.to_dict()
         for key in ("models", "steps", "attacks", "measures"):
             parts: Sequence[Part] = getattr(self, key)
             plain[key] = [{part.part_name(): part.to_dict()} for part in parts]
@@ -121,6 +126,7 @@ class Recipe:
             "models": [{model.part_name(): model.public()} for model in self.models],
             "steps": [{step.part_name(): step.public()} for step in self.steps],
             "order": self.order,
+            **({"about": self.about.public()} if self.about.public() else {}),
         }
 
     def to_yaml(self) -> str:

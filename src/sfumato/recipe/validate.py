@@ -12,6 +12,7 @@ from sfumato.data.url import file_and_options
 from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, parse_yaml
 from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean
 from sfumato.params import Part, plain_message
+from sfumato.recipe.about import About
 from sfumato.recipe.recipe import VERSION, Limits, Recipe, Source
 from sfumato.registry import registry
 from sfumato.schema import Column, Schema
@@ -24,7 +25,7 @@ Path_ = tuple[str | int, ...]
 SECTIONS: dict[str, str] = {"models": "model", "steps": "method", "attacks": "attack", "measures": "measure"}
 """The lists of parts in a recipe, and the registry each draws from."""
 
-KEYS = ("sfumato", "title", "data", "seed", "unit", "order", "columns", *SECTIONS, "limits")
+KEYS = ("sfumato", "title", "about", "data", "seed", "unit", "order", "columns", *SECTIONS, "limits")
 """Every key of a recipe, in the order it is best read."""
 
 
@@ -118,6 +119,10 @@ def recipe_from_document(
     title = plain.get("title")
     if title is not None and not isinstance(title, str):
         collect.add(("title",), "must be text")
+    about = collect.model(About, plain.get("about") or {}, ("about",)) or About()
+    for name in about.columns:
+        if columns and name not in columns:
+            collect.add(("about", "columns", name), "unknown column. " + did_you_mean(name, columns))
     if collect.problems:
         raise InvalidRecipe(collect.problems, source=document.source)
     return Recipe(
@@ -131,6 +136,7 @@ def recipe_from_document(
         seed=seed,
         order=order,
         title=title,
+        about=about,
     )
 
 

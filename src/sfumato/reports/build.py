@@ -57,5 +57,6 @@ def build_report(
         limits=tuple(results["limits"]),
         columns=column_pictures(original, release, evaluation.manifest) if original and release else (),
         column_table=column_summaries(evaluation.manifest, original=original, release=release, lineage=lineage),
+        about=recipe.about.to_dict(),
         riskiest=None if original is None else evaluation.riskiest_rows(),
     )

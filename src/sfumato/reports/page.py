@@ -102,6 +102,8 @@ def _context(report: ReportData) -> dict[str, Any]:
         "headline_measures": _headline_measures(report),
         "noun": disclosure_of(headline.discloses).noun if headline else "",
         "roles": {column.column: column.role for column in report.columns if column.role != "plain"},
+        "about": _about(report),
+        "sign_off": [(label, report.about.get(key)) for key, label in text.SIGN_OFF.items()],
         "unchanged": text.unchanged_columns(report),
         "risk": _risk_figure(report),
         "class_sizes": class_size_figure(report),
@@ -114,6 +116,12 @@ def _context(report: ReportData) -> dict[str, Any]:
         "glossary": glossary.GLOSSARY,
     }
     return {**context, "contents": _contents(context)}
+
+
+def _about(report: ReportData) -> list[tuple[str, str | None]]:
+    """The fields of the about section. The owner's report has an empty line for each that is missing."""
+    fields = [(label, report.about.get(key)) for key, label in text.ABOUT_LABELS.items()]
+    return [field for field in fields if field[1] or report.audience == "internal"]
 
 
 def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:

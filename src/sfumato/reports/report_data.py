@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from sfumato.attacks.evaluation.outcome import excess
@@ -16,7 +16,7 @@ from sfumato.errors import BadParameter
 from sfumato.evaluation import Advice, advice
 from sfumato.measures import measure_of
 
-__all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData"]
+__all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData", "published_manifest"]
 
 Audience = Literal["internal", "external"]
 Plain = Mapping[str, Any]
@@ -27,6 +27,8 @@ _ATTACK_KEYS = (
 )
 _NO_REASON = "It does not apply to this release."
 """Replaces a reason that may contain counts of the original."""
+
+WITHHELD = "changed; the method is not published"
 
 _LIMIT_KEYS = ("limit", "wanted", "value", "met")
 
@@ -125,6 +127,8 @@ class ReportData:
     of the worst interval), ``met`` is None when nothing could be judged."""
     riskiest: tuple[int, ...] | None = None
     """Owner: row numbers (from 1) of the original's records that are easiest to find in the release."""
+    about: Plain = field(default_factory=dict)
+    """Purpose, recipient, legal basis, re-evaluation date and sign-off, as :class:`sfumato.recipe.about.About`."""
     audience: Audience = "internal"
 
     def __post_init__(self) -> None:
@@ -154,9 +158,13 @@ class ReportData:
 
     def external(self) -> ReportData:
         """The copy for others: no count, share or row number of the original, no suppressed count, no seed."""
+        withheld = self.about.get("method") == "withheld"
         return replace(
             self,
             audience="external",
+            manifest=published_manifest(self.manifest),
+            recipe_public={**self.recipe_public, "steps": []} if withheld else self.recipe_public,
+            about={key: value for key, value in self.about.items() if key not in ("prepared_by", "approved_by")},
             title=self._public_title(),
             recipe=None,
             original_rows=None,
@@ -168,7 +176,13 @@ class ReportData:
             measures=tuple(_public_measure(m) for m in self.measures if measure_of(str(m.get("measure"))).publishable),
             columns=tuple(_public_column(column) for column in self.columns),
             column_table=tuple(
-                replace(line, example_before=None, example_after=None, distinct_before=None)
+                replace(
+                    line,
+                    done=WITHHELD if withheld and line.released and line.done else line.done,
+                    example_before=None,
+                    example_after=None,
+                    distinct_before=None,
+                )
                 for line in self.column_table
             ),
             limits=tuple(_public_limit(limit) for limit in self.limits),
@@ -206,6 +220,14 @@ class ReportData:
         )
         known["column_table"] = tuple(ColumnSummary(**line) for line in known.get("column_table", ()))
         return cls(**known)
+
+
+def published_manifest(manifest: Plain) -> Plain:
+    """The manifest as the release shows it: without the steps if the owner withholds the method."""
+    recipe = manifest.get("recipe", {})
+    if recipe.get("about", {}).get("method") != "withheld":
+        return manifest
+    return {**manifest, "recipe": {**recipe, "steps": []}, "steps": []}
 
 
 def _with_judged_risk(attack: Plain) -> Plain:

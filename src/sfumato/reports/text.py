@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sfumato.reports.report_data import ReportData
 
 __all__ = [
+    "ABOUT_LABELS",
+    "SIGN_OFF",
     "Pairing",
     "achieved",
     "before_of",
@@ -33,6 +35,18 @@ __all__ = [
 ]
 
 Plain = Mapping[str, Any]
+
+ABOUT_LABELS = {
+    "purpose": "Purpose",
+    "recipient": "Recipient",
+    "legal_basis": "Legal basis",
+    "terms": "Terms of use",
+    "contact": "Contact",
+    "reevaluate": "Risk to be evaluated again by",
+}
+"""Published fields of the ``about`` section of a recipe."""
+SIGN_OFF = {"prepared_by": "Prepared by", "approved_by": "Approved by"}
+"""Who answers for the release; internal."""
 
 
 # --- attacks before and after -------------------------------------------------------------------------------------

@@ -1,0 +1,117 @@
+"""The codebook and README of a release folder, for its recipients. Made from the release and public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from sfumato.data.table import ColumnLabels, Table
+from sfumato.evaluation.formatting import number
+from sfumato.reports.report_data import ReportData
+from sfumato.reports.text import ABOUT_LABELS, summary
+from sfumato.schema import Kind
+
+__all__ = ["CODEBOOK", "README", "codebook", "readme"]
+
+README, CODEBOOK = "README.md", "codebook.csv"
+_MOST_LEVELS = 50
+"""A column with more distinct released values shows their number instead."""
+_HEAD = ("column", "meaning", "type", "values", "empty_cells", "missing_codes", "changed", "done")
+
+
+def codebook(report: ReportData, release: Table | None) -> pl.DataFrame:
+    """One row per released column: meaning, type, released values, empty cells, and what was done to it.
+
+    ``report`` may be internal: its external copy is used. Without the released table the values are left out.
+    """
+    public = report.external() if report.audience == "internal" else report
+    rows = [_line(public, line.column, release) for line in public.column_table if line.released]
+    return pl.DataFrame(rows, schema=dict.fromkeys(_HEAD, pl.String))
+
+
+def _line(report: ReportData, name: str, release: Table | None) -> dict[str, str]:
+    [summary_line] = [line for line in report.column_table if line.column == name]
+    declared = report.manifest.get("columns", {}).get(name, {})
+    series = release.column(name) if release is not None else None
+    labels = release.labels.get(name, ColumnLabels()) if release is not None else ColumnLabels()
+    changed = "nothing left" if summary_line.nothing_left else "no" if summary_line.unchanged else "yes"
+    return {
+        "column": name,
+        "meaning": report.about.get("columns", {}).get(name) or labels.label or "",
+        "type": str(declared.get("kind") or ("" if series is None else Kind.of(series.dtype))),
+        "values": "" if series is None else _values(series, labels.value_labels),
+        "empty_cells": "" if series is None else str(series.null_count()),
+        "missing_codes": _codes(declared.get("missing_codes", ())),
+        "changed": changed,
+        "done": summary_line.done,
+    }
+
+
+def _values(series: pl.Series, words: Mapping[Any, str]) -> str:
+    """The released values: all levels of a category, the range of numbers and dates."""
+    known = series.drop_nulls()
+    if known.is_empty():
+        return ""
+    if (series.dtype.is_numeric() or series.dtype.is_temporal()) and not words:
+        return f"{known.min()} to {known.max()}"
+    levels = known.unique().sort() if series.dtype != pl.Binary else known.unique()
+    if len(levels) > _MOST_LEVELS:
+        return f"{len(levels):,} different values"
+    return "; ".join(f"{level} = {words[level]}" if level in words else str(level) for level in levels.to_list())
+
+
+def _codes(codes: Sequence[Any]) -> str:
+    shown = [f"{code[0]} to {code[1]}" if isinstance(code, list | tuple) else str(code) for code in codes]
+    return "; ".join(shown)
+
+
+def _code(name: str) -> str:
+    """A column name in Markdown; characters that would end the code span are replaced."""
+    return "`" + "".join(sign if sign.isprintable() and sign != "`" else "·" for sign in name) + "`"
+
+
+def readme(report: ReportData, *, data: str) -> str:
+    """The README of the release folder: what it holds, for whom, how it was protected and what is guaranteed."""
+    public = report.external() if report.audience == "internal" else report
+    about = {**public.about}
+    facts = [f"- **{label}:** {about[key]}" for key, label in ABOUT_LABELS.items() if about.get(key)]
+    released = [line for line in public.column_table if line.released]
+    rows = public.manifest.get("rows")
+    done = [f"- {_code(line.column)}: {line.done}." for line in released if line.done]
+    method = (
+        ["The owner does not publish the masking method."]
+        if about.get("method") == "withheld"
+        else done or ["No column was changed."]
+    )
+    same = [_code(line.column) for line in released if line.unchanged]
+    sections: list[tuple[str, list[str]]] = [
+        ("", [f"{number(rows)} records, {len(released)} columns, made on {public.created[:10]}."]),
+        ("", facts),
+        (
+            "Files",
+            [
+                f"- `{data}`: the data.",
+                f"- `{CODEBOOK}`: the meaning, type and values of each column, and what was done to it.",
+                "- `report.html`: the disclosure report; `report.json` has the same figures for programs.",
+                "- `release.json`: how the release was made, with the SHA-256 of every file.",
+            ],
+        ),
+        ("How the data was changed", [*method, "", f"Unchanged: {', '.join(same) if same else 'none'}."]),
+        ("What is guaranteed", [f"- {sentence}" for sentence in summary(public)[1:]]),
+        (
+            "What recipients should do",
+            [
+                "Do not try to identify anybody, and do not link the records to other data about people."
+                " Empty cells are missing or removed values.",
+                *(["Report a suspected identification to the contact above."] if about.get("contact") else []),
+            ],
+        ),
+    ]
+    parts = [f"# {public.title}"]
+    for title, lines in sections:
+        if lines:
+            parts += [f"## {title}"] if title else []
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
