@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["About"]
+__all__ = ["AboutRelease"]
 
 
-class About(BaseModel):
+class AboutRelease(BaseModel):
     """The ``about`` section of a recipe. Reports show it and leave empty lines for what is missing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sfumato.errors import BadParameter
 from sfumato.params import Part
-from sfumato.recipe.about import About
+from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Limits
 from sfumato.recipe.validate import SECTIONS
 from sfumato.registry import registry
@@ -89,7 +89,7 @@ def json_schema() -> dict[str, Any]:
     properties: dict[str, Any] = {
         "sfumato": {"const": VERSION, "description": "Version of the recipe language."},
         "title": {"type": "string", "description": "What the report is called."},
-        "about": _inline(About.model_json_schema(), "about", definitions),
+        "about": _inline(AboutRelease.model_json_schema(), "about", definitions),
         "data": {
             "description": "File, database URL, or {file: ..., option: ...}.",
             "anyOf": [

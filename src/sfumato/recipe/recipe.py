@@ -13,7 +13,7 @@ from sfumato.masking.base import Step
 from sfumato.masking.model import PrivacyModel
 from sfumato.measures.base import Measure
 from sfumato.params import Part
-from sfumato.recipe.about import About
+from sfumato.recipe.about import AboutRelease
 from sfumato.schema import Column, Schema
 
 __all__ = ["Limits", "Recipe", "Source"]
@@ -71,7 +71,7 @@ class Recipe:
     title: str | None = None
     path: Path | None = field(default=None, compare=False)
     """The file that the recipe was read from."""
-    about: About = field(default_factory=About)
+    about: AboutRelease = field(default_factory=AboutRelease)
     """Purpose, recipient, legal basis, re-evaluation date and sign-off of the release."""
 
     def __post_init__(self) -> None:

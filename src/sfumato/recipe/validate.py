@@ -12,7 +12,7 @@ from sfumato.data.url import file_and_options
 from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, parse_yaml
 from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean
 from sfumato.params import Part, plain_message
-from sfumato.recipe.about import About
+from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Limits, Recipe, Source
 from sfumato.registry import registry
 from sfumato.schema import Column, Schema
@@ -119,7 +119,7 @@ def recipe_from_document(
     title = plain.get("title")
     if title is not None and not isinstance(title, str):
         collect.add(("title",), "must be text")
-    about = collect.model(About, plain.get("about") or {}, ("about",)) or About()
+    about = collect.model(AboutRelease, plain.get("about") or {}, ("about",)) or AboutRelease()
     for name in about.columns:
         if columns and name not in columns:
             collect.add(("about", "columns", name), "unknown column. " + did_you_mean(name, columns))

@@ -128,7 +128,7 @@ class ReportData:
     riskiest: tuple[int, ...] | None = None
     """Owner: row numbers (from 1) of the original's records that are easiest to find in the release."""
     about: Plain = field(default_factory=dict)
-    """Purpose, recipient, legal basis, re-evaluation date and sign-off, as :class:`sfumato.recipe.about.About`."""
+    """Purpose, recipient, legal basis, re-evaluation date and sign-off: the ``about`` section of a recipe."""
     audience: Audience = "internal"
 
     def __post_init__(self) -> None:
