@@ -55,7 +55,7 @@ def _values(series: pl.Series, words: Mapping[Any, str]) -> str:
     if known.is_empty():
         return ""
     if (series.dtype.is_numeric() or series.dtype.is_temporal()) and not words:
-        return f"{known.min()} to {known.max()}"
+        return f"{known.min()!s} to {known.max()!s}"
     levels = known.unique().sort() if series.dtype != pl.Binary else known.unique()
     if len(levels) > _MOST_LEVELS:
         return f"{len(levels):,} different values"

@@ -51,6 +51,7 @@ def _summary(
     before = original.column(name) if original is not None and name in original.columns else None
     after = release.column(name) if release is not None and released else None
     words = done_in_words(manifest, name, declared)
+    compared = manifest.get("unchanged")
     changed = bool(words) and released and declared.role is not Role.IDENTIFIER
     example = _example(before, after, lineage) if changed and before is not None and after is not None else None
     return ColumnSummary(
@@ -60,7 +61,7 @@ def _summary(
         reason=str((entry or {}).get("reason") or ""),
         done=words if released else words or "removed",
         released=released,
-        unchanged=released and not words,
+        unchanged=released and (not words if compared is None else name in compared),
         nothing_left=after is not None and is_nothing_left(after),
         example_before=None if example is None else example[0],
         example_after=None if example is None else example[1],
