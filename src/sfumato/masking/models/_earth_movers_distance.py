@@ -13,10 +13,13 @@ import numpy.typing as npt
 
 from sfumato.schema.hierarchy import BoundHierarchy
 
-__all__ = ["half_distance", "hierarchical_image", "most_rows_within", "ordered_image"]
+__all__ = ["half_distance", "hierarchical_image", "ordered_image"]
 
 Floats = npt.NDArray[np.float64]
 Image = Callable[[Floats], Floats]
+
+_SMALL = 100_000
+"""Values times groups up to which a product of matrices is the quickest sum."""
 
 
 def half_distance(image: Floats, target: Floats) -> Floats:
@@ -53,23 +56,7 @@ def hierarchical_image(hierarchy: BoundHierarchy) -> Image:
         starts.append(at + np.cumsum(occupied)[occupied > 0] - occupied[occupied > 0])
         at += len(level.codes)
     order, firsts = np.concatenate(leaves), np.concatenate(starts)
-    return lambda shares: np.asarray(np.add.reduceat(shares[..., order], firsts, axis=-1) / height)
-
-
-def most_rows_within(counts: Floats, target: Floats, distance: float) -> Floats:
-    """An upper bound of the rows of each class that can be kept so that their distance to the reference is at most
-    ``distance``.
-
-    ``counts`` are images of the classes' counts, ``target`` the image of the reference q. Of x kept rows at most n lie
-    in a group of n, so the group falls short of the reference by at least q - n/x. The sum over groups of
-    max(0, qx - n) is at most ``distance`` times x, whichever rows are kept.
-
-    >>> most_rows_within(np.array([[90.0, 10.0]]), np.array([0.5, 0.5]), 0.1).round().tolist()
-    [25.0]
-    """
-    ratio = np.divide(counts, target, out=np.full(counts.shape, np.inf), where=target > 0)
-    order = np.argsort(ratio, axis=-1)
-    above = np.cumsum(target[order], axis=-1) - distance
-    rows = np.cumsum(np.take_along_axis(counts, order, axis=-1), axis=-1)
-    most = np.divide(rows, above, out=np.full(counts.shape, np.inf), where=above > 0)
-    return np.asarray(most.min(axis=-1, initial=np.inf) * (1 + 1e-9))
+    if len(hierarchy.leaves) * len(firsts) > _SMALL:
+        return lambda shares: np.asarray(np.add.reduceat(shares[..., order], firsts, axis=-1) / height)
+    member = np.add.reduceat(np.eye(len(hierarchy.leaves))[:, order], firsts, axis=-1) / height
+    return lambda shares: np.asarray(shares @ member)

@@ -24,7 +24,6 @@ from sfumato.masking.model import (
 from sfumato.masking.models._earth_movers_distance import (
     half_distance,
     hierarchical_image,
-    most_rows_within,
     ordered_image,
 )
 from sfumato.masking.models._transport_check import ordered_transport, total_variation, tree_transport
@@ -145,10 +144,12 @@ class _Distance(ModelRule):
 
     def due(self, groups: ClassGroups, passed: Mask) -> Counts:
         # what a finer table keeps of a class is a union of passing classes, so it passes too
+        from sfumato.masking.models._kept_rows import most_rows_within
+
         failing = ~passed
         counts = self._image(groups.histograms[self.columns[0]][failing].astype(np.float64))
-        due = np.zeros(len(passed))
-        due[failing] = groups.sizes[failing] - most_rows_within(counts, self._target, self.wanted + 2e-9)
+        due = groups.sizes.astype(np.float64)
+        due[failing] -= most_rows_within(counts, self._target, self.wanted + 2e-9, groups.sizes[failing])
         return whole_rows(due, passed, groups.sizes)
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["certain_extra", "climb", "close_box", "count_values", "group", "member", "next_open", "small", "sums"]
+__all__ = [
+    "any_open",
+    "certain_extra",
+    "climb",
+    "close_box",
+    "count_values",
+    "group",
+    "member",
+    "merge_pairs",
+    "next_open",
+    "small",
+    "sums",
+]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _FOLD = np.uint64(0xBF58476D1CE4E5B9)
@@ -156,12 +168,12 @@ def sums(keys, word, shift, mask, start, losses, size, kept, term, cells):  # ty
 @njit(cache=True, nogil=True, boundscheck=False)
 def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     codes, sizes, of_parent, of, lost, class_sizes, first, leaf_starts, leaf_losses, star, levels,
-    keys, word, shift, mask, starts, losses, extra
+    keys, word, shift, mask, highest_starts, highest, extra
 ):  # fmt: skip
     """Extra loss of the rows that every finer table suppresses over their generalized values: ``extra[column, level]``.
 
-    Class c loses ``lost[c]`` of its rows: all of them, or any of them, which then cost at least the difference to their
-    loss at ``levels``, because losses never fall with the level. Only levels up to ``levels`` are filled. The class of
+    Class c loses ``lost[c]`` of its rows: all of them, or any of them, which then cost at least the difference to the
+    ``highest`` loss at that level of the values in the class. Only levels up to ``levels`` are filled. The class of
     combination j is ``of[of_parent[j]]``; the leaves of column i are numbered from ``first[i]`` to ``first[i + 1]``.
     """
     columns = codes.shape[1]
@@ -182,19 +194,51 @@ def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compile
         if 0 < lost[c] < class_sizes[c]:
             for i in range(columns):
                 code = np.int64((keys[c, word[i]] >> shift[i]) & mask[i])
-                least = lost[c] * (star[i] - losses[starts[i] + code])
                 for level in range(levels[i] + 1):
-                    extra[i, level] += least
+                    extra[i, level] += lost[c] * (star[i] - highest[highest_starts[i, levels[i], level] + code])
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def count_values(cells, values, counts, of_parent, of, place, out):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Histogram of a tracked column by class: ``out[place[class], value]``; classes of place -1 are left out."""
+def count_values(cells, values, counts, of, place, out):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Histogram of a tracked column by class: ``out[place[of[cell]], value]``; classes of place -1 are left out."""
     out[:] = 0
     for j in range(cells.size):
-        row = place[of[of_parent[cells[j]]]]
+        row = place[of[cells[j]]]
         if row >= 0:
             out[row, values[j]] += counts[j]
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def merge_pairs(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    cells, values, counts, of, classes, width, out_cells, out_values, out_counts
+):
+    """Add up the counts of pairs (cell, value) that have the same class ``of[cell]``; returns how many are left."""
+    # pairs in order of their class, by counting
+    first = np.zeros(classes + 1, dtype=np.int64)
+    for j in range(cells.size):
+        first[of[cells[j]] + 1] += 1
+    for c in range(classes):
+        first[c + 1] += first[c]
+    order = np.empty(cells.size, dtype=np.int64)
+    at = first[:classes].copy()
+    for j in range(cells.size):
+        c = of[cells[j]]
+        order[at[c]] = j
+        at[c] += 1
+    seen = np.full(width, -1, dtype=np.int64)
+    found = 0
+    for c in range(classes):
+        start = found
+        for position in range(first[c], first[c + 1]):
+            j = order[position]
+            place = seen[values[j]]
+            if place < start:
+                place = found
+                seen[values[j]] = found
+                out_cells[found], out_values[found], out_counts[found] = c, values[j], 0
+                found += 1
+            out_counts[place] += counts[j]
+    return found
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -248,6 +292,31 @@ def close_box(bounds, strides, low, high):  # type: ignore[no-untyped-def]  # pr
             i -= 1
         if i < 0:
             break
+        at[i] += 1
+        place += strides[i]
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def any_open(bounds, strides, high, limit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Whether the bound of a combination of levels below ``high`` is below ``limit``; ``high`` itself is left out."""
+    columns = high.size
+    at = np.zeros(columns, dtype=np.int64)
+    place = 0
+    last = columns - 1
+    while True:
+        end = high[last] + 1
+        if np.array_equal(at[:last], high[:last]):
+            end -= 1
+        for step in range(end):
+            if bounds[place + step * strides[last]] < limit:
+                return True
+        i = last - 1
+        while i >= 0 and at[i] == high[i]:
+            place -= high[i] * strides[i]
+            at[i] = 0
+            i -= 1
+        if i < 0:
+            return False
         at[i] += 1
         place += strides[i]
 

@@ -35,7 +35,7 @@ def minimal_nodes(space: LatticeSpace, within: LevelRange) -> list[tuple[int, ..
         # combinations above a minimal one are not minimal
         if fails[at] or above[at]:
             continue
-        node = space.evaluate(np.array(at) + low)
+        node = space.evaluate(np.array(at) + low, explain=True)
         if node.meets:
             minimal.append(node.levels)
             above[tuple(slice(i, None) for i in at)] = True
@@ -50,7 +50,7 @@ def _rule_out(space: LatticeSpace, low: npt.NDArray[np.int64], fails: npt.NDArra
     for column in range(len(top)):
         at = top.copy()
         while at[column] >= 0:
-            node = space.evaluate(at + low)
+            node = space.evaluate(at + low, explain=True)
             if node.hopeless:
                 fails[tuple(slice(0, i + 1) for i in at)] = True
                 break

@@ -132,7 +132,8 @@ class _ExactSearch:
     def visit(self, at: npt.NDArray[np.int64]) -> None:
         node = np.empty_like(at)
         kernels.climb(self.flat, self._shape, self._strides, at, self.best_score, self._share, node)
-        self._learn(node, self.space.evaluate(node + self.low, explain=True))
+        explain = kernels.any_open(self.flat, self._strides, node, self.best_score)
+        self._learn(node, self.space.evaluate(node + self.low, explain=explain))
 
     def _learn(self, at: npt.NDArray[np.int64], node: Node) -> None:
         """Update the bounds of a combination and of all finer and coarser ones from its evaluation."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
 from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, LossMetric
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice import kernels
@@ -64,11 +64,28 @@ class _Stored:
     of_parent: npt.NDArray[np.int32]
     """Class of each class of the parent; without a parent, of each combination."""
     parent: _Stored | None = None
+    _pairs: dict[str, TrackedColumn] = field(default_factory=dict)
 
     @cached_property
     def of(self) -> npt.NDArray[np.int32]:
         """For each combination of the compressed table the class it lies in."""
         return self.of_parent if self.parent is None else self.of_parent[self.parent.of]
+
+    def pairs(self, name: str, column: TrackedColumn) -> TrackedColumn:
+        """The column's counts by class of this table."""
+        if name not in self._pairs:
+            finer = column if self.parent is None else self.parent.pairs(name, column)
+            size = len(finer.cells)
+            cells, values = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+            counts = np.empty(size, dtype=np.int64)
+            left = kernels.merge_pairs(
+                finer.cells, finer.values, finer.counts, self.of_parent, len(self.size), len(column.hierarchy.leaves),
+                cells, values, counts,
+            )  # fmt: skip
+            self._pairs[name] = replace(
+                finer, cells=cells[:left].copy(), values=values[:left].copy(), counts=counts[:left].copy()
+            )
+        return self._pairs[name]
 
 
 class LatticeSpace:
@@ -205,7 +222,7 @@ class LatticeSpace:
         lost = np.where(kept, 0, size)
         term = 0.0
         if meets and (self._others or self._columns):
-            meets, term = self._test(source, kept, lost)
+            meets, term = self._test(source, kept, lost, explain=explain and self.limit > 0)
             certain = int(lost.sum())
         extra = self._extra(at, source, lost) if explain and 0 < certain <= self.limit else None
         pack = self._packing
@@ -319,9 +336,27 @@ class LatticeSpace:
         kernels.certain_extra(
             self.table.codes, self.table.sizes, source.of, self._of, lost, self._size[: len(lost)],
             self._first_leaf, self._leaf_starts, self._leaf_prices, self.losses.star, at,
-            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses, extra,
+            self._keys, pack.word, pack.shift, pack.mask, *self._highest, extra,
         )  # fmt: skip
         return extra
+
+    @cached_property
+    def _highest(self) -> tuple[Ints, npt.NDArray[np.float64]]:
+        """By column, level, finer level and code: the highest loss of a value of the code at the finer level; the
+        starts in the array, and the array."""
+        deepest = self._starts.shape[1]
+        starts = np.zeros((len(self.heights), deepest, deepest), dtype=np.int64)
+        flat, at = [], 0
+        for i, hierarchy in enumerate(self.table.hierarchies):
+            for number, level in enumerate(hierarchy.levels):
+                for finer in range(number + 1):
+                    highest = np.zeros(level.size)
+                    start = self._leaf_starts[i, finer]
+                    np.maximum.at(highest, level.codes, self._leaf_prices[start : start + len(level.codes)])
+                    starts[i, number, finer] = at
+                    flat.append(highest)
+                    at += level.size
+        return starts, np.concatenate(flat)
 
     def _groups(self, source: _Stored, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> ClassGroups:
         """Sizes and histograms of the given classes."""
@@ -331,16 +366,15 @@ class LatticeSpace:
         for name in columns:
             column = self.table.track(name)
             histograms[name] = np.zeros((len(numbers), len(column.hierarchy.leaves)), dtype=np.int64)
-            kernels.count_values(
-                column.cells, column.values, column.counts, source.of, self._of, place, histograms[name]
-            )
+            pairs = source.pairs(name, column)
+            kernels.count_values(pairs.cells, pairs.values, pairs.counts, self._of, place, histograms[name])
         return ClassGroups(
             sizes=self._size[numbers],
             histograms=histograms,
             population=self._people[numbers] if len(self._people) else None,
         )
 
-    def _test(self, source: _Stored, kept: Mask, lost: Ints) -> tuple[bool, float]:
+    def _test(self, source: _Stored, kept: Mask, lost: Ints, *, explain: bool) -> tuple[bool, float]:
         """Unmark the classes that fail, and write to ``lost`` how many of their rows every finer table must suppress.
 
         Returns whether the rest can pass, and the class term that needs histograms.
@@ -356,7 +390,7 @@ class LatticeSpace:
             for rule in self._others:
                 passed = rule.passes(groups)
                 good &= passed
-                if self.limit and not passed.all():
+                if explain and not passed.all():
                     due = np.maximum(due, rule.due(groups, passed))
             if self._absent and (groups.sizes[~good] == 0).any():
                 return False, 0.0
