@@ -19,6 +19,7 @@ Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 
 _LARGEST_KEY = 1 << 62
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
 
 def value_codes(values: pl.Series) -> tuple[Ints, pl.Series]:
@@ -40,6 +41,14 @@ def positions(values: pl.Series, index: pl.Series) -> pl.Series:
     >>> positions(pl.Series([5, 7, 6]), pl.Series([7, 5])).to_list()
     [1, 0, None]
     """
+    if values.dtype == index.dtype and not index.null_count():
+        # quicker than a join: texts by the codes of an enumeration, whole numbers of a small range by a table
+        if index.dtype == pl.String:
+            return values.cast(pl.Enum(index), strict=False).to_physical().cast(pl.Int64)
+        if index.dtype in _WHOLE and len(index) and not values.null_count():
+            low, high = int(index.min()), int(index.max())  # type: ignore[arg-type]
+            if high - low <= 4 * (len(values) + len(index)):
+                return _looked_up(values, index, low, high)
     table = pl.DataFrame({"value": index, "code": np.arange(len(index), dtype=np.int64)})
     return (
         values.alias("value")
@@ -47,6 +56,16 @@ def positions(values: pl.Series, index: pl.Series) -> pl.Series:
         .join(table, on="value", how="left", nulls_equal=True, maintain_order="left")
         .get_column("code")
     )
+
+
+def _looked_up(values: pl.Series, index: pl.Series, low: int, high: int) -> pl.Series:
+    codes = np.full(high - low + 2, -1, dtype=np.int64)
+    codes[index.to_numpy().astype(np.int64) - low] = np.arange(len(index))
+    # the last place stands for all values outside the range
+    inside = values.is_between(low, high).to_numpy()
+    number = np.where(inside, values.to_numpy().astype(np.int64) - low, high - low + 1)
+    found = pl.Series(codes[number])
+    return found if found.is_empty() or found.min() != -1 else found.replace(-1, None)
 
 
 def row_keys(columns: Sequence[npt.NDArray[Any]], sizes: Sequence[int]) -> tuple[Ints, int]:
