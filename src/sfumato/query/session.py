@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import uuid4
 
 import polars as pl
@@ -39,6 +39,9 @@ from sfumato.query.results.workload import WorkloadAnswer, answer_workload, plan
 from sfumato.query.sql.bind import scan_table
 from sfumato.query.sql.parse import Query, parse_query
 from sfumato.rationals import Number, rational
+
+if TYPE_CHECKING:
+    from sfumato.query.dbapi import Connection
 
 __all__ = ["Answer", "QueryOptions", "Session"]
 
@@ -265,6 +268,15 @@ class Session:
             missed = (*answer.explanation.notes, "The wanted error was not reached for this epsilon.")
             answer = replace(answer, explanation=replace(answer.explanation, notes=missed))
         return replace(answer, loss=sequential(losses), cached=not fresh)
+
+    def connect(self, *, intervals: bool = False, **options: Unpack[QueryOptions]) -> Connection:
+        """A DB-API 2.0 connection: ``pandas.read_sql(sql, session.connect(epsilon="0.1"))``.
+
+        Every query costs what ``options`` say. ``intervals`` adds the columns ``_low`` and ``_high``.
+        """
+        from sfumato.query.dbapi import Connection
+
+        return Connection(self, intervals=intervals, options=options)
 
     def table(self, name: str) -> Builder:
         """Start a query without SQL: ``session.table("patients").by("ward").count().ask(epsilon=1)``."""
