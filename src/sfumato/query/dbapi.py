@@ -243,7 +243,7 @@ def bind_parameters(sql: str, parameters: Sequence[Any]) -> str:
     """
     from sqlglot.dialects.duckdb import DuckDB
     from sqlglot.errors import SqlglotError
-    from sqlglot.tokens import TokenType
+    from sqlglot.tokenizer_core import TokenType
 
     if isinstance(parameters, str | Mapping) or not isinstance(parameters, Sequence):
         raise ProgrammingError("Parameters are a sequence with one value for each `?`.")
