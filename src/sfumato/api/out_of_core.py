@@ -18,7 +18,7 @@ from sfumato.data import preview, read, scan
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
 from sfumato.errors import BadParameter
-from sfumato.evaluation import Evaluation, evaluate, release_manifest
+from sfumato.evaluation import Evaluation, evaluate, release_manifest, with_control
 from sfumato.evaluation.class_risk import class_attacks, class_measures
 from sfumato.masking.out_of_core import ProtectedFile, protect_file
 from sfumato.measures import default_measures
@@ -179,8 +179,10 @@ def _evaluated(
     if masked.rows and masked.original_rows <= EVALUATED_ROWS and is_file:
         original = Dataset.of(read(source, **options), recipe.schema)
         release = Release(table=read(masked.path), manifest=manifest)
+        lineage = load_lineage(masked.path.with_name(LINEAGE))
+        scenario = AttackScenario(original=original, release=release, lineage=lineage)
         evaluation = evaluate(
-            AttackScenario(original=original, release=release, lineage=load_lineage(masked.path.with_name(LINEAGE))),
+            with_control(recipe, scenario, rng=rng, seconds=0.0, progress=progress),
             attacks=recipe.attacks,
             measures=recipe.measures or default_measures(),
             limits=recipe.limits,

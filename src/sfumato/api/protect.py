@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from sfumato.attacks import AttackScenario
 from sfumato.data import read, size_hint
 from sfumato.data.url import file_and_options, is_url
 from sfumato.errors import BadParameter
-from sfumato.evaluation import evaluate, make_release
+from sfumato.evaluation import evaluate, make_release, with_control
 from sfumato.measures import default_measures
 from sfumato.profiling.undecided import refuse_undecided
 from sfumato.progress import AUTO, Progress
@@ -84,9 +85,11 @@ def protect(
     rng = Rng(seed if seed is not None else parsed.seed)
     original = Dataset.of(read(source, **options), parsed.schema)
     refuse_undecided(parsed.schema, original.table.frame, recipe=parsed.path)
+    begin = time.perf_counter()
     protected, release = make_release(parsed, original, rng=rng, progress=progress)
+    scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)
     evaluation = evaluate(
-        AttackScenario(original=original, release=release, lineage=protected.lineage),
+        with_control(parsed, scenario, rng=rng, seconds=time.perf_counter() - begin, progress=progress),
         attacks=parsed.attacks,
         measures=parsed.measures or default_measures(),
         limits=parsed.limits,

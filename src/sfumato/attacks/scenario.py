@@ -52,6 +52,11 @@ class AttackScenario:
     """Columns that the adversary knows, for attacks that do not set ``knows`` themselves."""
     targets: Rows | None = None
     """Rows of the original that are targets; all rows if None."""
+    folds: tuple[AttackScenario, ...] = ()
+    """Cross-fitting: releases that the same recipe makes without some people, who are the ``control`` of each. They
+    show what the release says about people who are not in it."""
+    no_folds: str = ""
+    """Why there are no folds, for outcomes without a control."""
 
     def __post_init__(self) -> None:
         if self.lineage is not None and len(self.lineage.rows) != self.release.table.rows:
@@ -77,6 +82,11 @@ class AttackScenario:
     def synthetic(self) -> bool:
         """Whether no released row belongs to a person: all rows were drawn from a model of the original."""
         return self.lineage is not None and len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
+
+    @property
+    def has_non_members(self) -> bool:
+        """Whether people are known who are not in the release, or not in the release of a fold."""
+        return self.control is not None or bool(self.folds)
 
     @property
     def steps(self) -> tuple[Mapping[str, Any], ...]:

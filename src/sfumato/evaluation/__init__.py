@@ -3,7 +3,7 @@
 from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.evaluation import Evaluation, evaluate
 from sfumato.evaluation.limits import LimitResult, judge_limits, judged_risk, reference_rate, same_limit
-from sfumato.evaluation.make_release import make_release, release_manifest
+from sfumato.evaluation.make_release import make_release, release_manifest, with_control
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "run_attacks",
     "run_measures",
     "same_limit",
+    "with_control",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack, risk
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, evaluate_attack, risk
 from sfumato.deadline import Deadline, quiet
 from sfumato.errors import NotApplicable, SfumatoError
 from sfumato.evaluation.limits import LimitResult, judged_risk, limit_of
@@ -53,6 +53,8 @@ def _without(
     attack: Attack, knows: tuple[str, ...], scenario: AttackScenario, rng: Rng, progress: Progress
 ) -> dict[str, dict[str, float]]:
     remaining: dict[str, dict[str, float]] = {}
+    if attack.discloses is Discloses.ATTRIBUTE:
+        scenario = replace(scenario, folds=())  # only the risk itself is reported, not its control
     listener = progress.listener if isinstance(progress, Deadline) else progress
     with listener.task("attributing risk to columns", len(knows)) as tick:
         for column in knows:

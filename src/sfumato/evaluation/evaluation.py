@@ -20,7 +20,6 @@ from sfumato.recipe import Limits
 from sfumato.release import Release, Verdict
 from sfumato.release.decisions import ColumnDecision, column_decisions
 from sfumato.rng import Rng
-from sfumato.schema import Dataset
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -125,7 +124,7 @@ def evaluate(
     if attribute_columns:
         results = judge_limits(limits, outcomes)
         outcomes = column_attribution(scenario, chosen, outcomes, results, rng=rng, progress=progress)
-    naive = _unprotected(scenario.original) if before else None
+    naive = _unprotected(scenario) if before else None
     pair = ReleasePair(original=scenario.original, release=scenario.release, lineage=scenario.lineage)
     return Evaluation(
         manifest=scenario.release.manifest,
@@ -139,9 +138,15 @@ def evaluate(
     )
 
 
-def _unprotected(original: Dataset) -> AttackScenario:
+def _unprotected(scenario: AttackScenario) -> AttackScenario:
     """The naive release: identifiers removed, nothing else done."""
-    protected = run_steps(original, steps=(), rng=Rng(0), order="kept")
+    protected = run_steps(scenario.original, steps=(), rng=Rng(0), order="kept")
     manifest = {"columns": {}, "steps": [step.public() for step in protected.steps], "rows": protected.data.rows}
-    release = Release(table=protected.data.table, manifest=manifest)
-    return AttackScenario(original=original, release=release, lineage=protected.lineage)
+    return AttackScenario(
+        original=scenario.original,
+        release=Release(table=protected.data.table, manifest=manifest),
+        lineage=protected.lineage,
+        control=scenario.control,
+        folds=tuple(_unprotected(fold) for fold in scenario.folds),
+        no_folds=scenario.no_folds,
+    )

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato import __version__
+from sfumato.attacks import AttackScenario, Discloses
+from sfumato.deadline import quiet
+from sfumato.evaluation.cross_fit import with_folds
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.masking.pipeline import protect as run_steps
 from sfumato.progress import SILENT, Progress
@@ -15,7 +18,10 @@ from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
-__all__ = ["make_release", "release_manifest"]
+__all__ = ["make_release", "release_manifest", "with_control"]
+
+_CONTROLLED = (Discloses.ATTRIBUTE, Discloses.MEMBERSHIP)
+"""Kinds of disclosure that are judged by people who are not in the release."""
 
 
 def make_release(
@@ -35,6 +41,23 @@ def make_release(
         unchanged=unchanged_columns(data.table, table, protected.lineage),
     )
     return protected, Release(table=table, manifest=manifest)
+
+
+def with_control(
+    recipe: Recipe, scenario: AttackScenario, *, rng: Rng, seconds: float, progress: Progress = SILENT
+) -> AttackScenario:
+    """The scenario with a control group by cross-fitting, where the attacks of the recipe need one.
+
+    ``seconds`` is the time that the recipe took; a slow one is not applied again.
+    """
+    if recipe.attacks and not any(attack.discloses in _CONTROLLED for attack in recipe.attacks):
+        return scenario
+
+    def of_fold(kept: Dataset, own: Rng) -> AttackScenario:
+        protected, release = make_release(recipe, kept, rng=own, progress=quiet(progress))
+        return AttackScenario(original=kept, release=release, lineage=protected.lineage)
+
+    return with_folds(scenario, of_fold, rng=rng, progress=progress, seconds=seconds)
 
 
 def release_manifest(

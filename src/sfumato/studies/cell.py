@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.attacks import AttackScenario
 from sfumato.errors import SfumatoError
-from sfumato.evaluation import evaluate, make_release
+from sfumato.evaluation import evaluate, make_release, with_control
 from sfumato.recipe import Recipe
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
@@ -27,9 +27,11 @@ def run_cell(recipe: Recipe, data: Dataset, *, n_targets: int) -> dict[str, Any]
 
 def _run(recipe: Recipe, data: Dataset, n_targets: int) -> dict[str, Any]:
     rng = Rng(recipe.seed)
+    begin = time.perf_counter()
     protected, release = make_release(recipe, data, rng=rng)
+    scenario = AttackScenario(original=data, release=release, lineage=protected.lineage)
     evaluation = evaluate(
-        AttackScenario(original=data, release=release, lineage=protected.lineage),
+        with_control(recipe, scenario, rng=rng, seconds=time.perf_counter() - begin),
         attacks=recipe.attacks,
         measures=recipe.measures,
         verdicts=protected.verdicts,

@@ -5,6 +5,7 @@ For numbers it may be off by the tolerance; a coarse label is correct if it cove
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +17,15 @@ from sfumato.attacks.base import Attack, Guesses
 from sfumato.attacks.evaluation.model_selection import selection_targets, strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.success_criterion import Criterion
-from sfumato.attacks.evaluation.trial import in_release, non_members, outcome_of, run_attack, sample, view_of
+from sfumato.attacks.evaluation.trial import (
+    controlled_scenarios,
+    in_release,
+    non_members,
+    outcome_of,
+    run_attack,
+    sample,
+    view_of,
+)
 from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
 from sfumato.deadline import split_deadline
 from sfumato.errors import BadParameter, NotApplicable
@@ -72,7 +81,7 @@ def evaluate_attribute(
     published = scenario.release.manifest.get("columns", {}).get(secret, {})
     criterion = Criterion(tolerance=tolerance, hierarchy=published.get("hierarchy"))
     criterion.refuse_incomparable(released, truth)
-    outside = non_members(scenario, targets, secret, release_row)
+    controlled = controlled_scenarios(scenario, targets)
 
     def trial(attack: Attack, chosen: Rows, progress: Progress) -> Guesses:
         view = view_of(attack, scenario, targets, chosen, secret=secret)
@@ -82,7 +91,7 @@ def evaluate_attribute(
         assert guesses.value is not None
         return guesses.made & criterion.correct(guesses.value, truth.gather(targets.rows[chosen]))
 
-    parts = 1 if outside is None else 2
+    parts = 2 if controlled else 1
     best, chosen, selection = strongest(attack, chosen, n_targets, trial, correct, split_deadline(progress, parts))
     guesses = trial(best, chosen, split_deadline(progress, parts))
     guesses = replace(guesses, detail={**guesses.detail, **selection})
@@ -90,19 +99,9 @@ def evaluate_attribute(
     hit = correct(guesses, chosen[: len(guesses.made)])
     constant = best_constant(criterion.informative(released), tolerance)
     constant_hit = criterion.correct(pl.Series(constant).new_from_index(0, len(rows)), truth.gather(rows))
-    control = None
-    if outside is not None:
-        frame, values = outside
-        drawn = sample(rng, "control", np.arange(frame.height), n_targets)
-        strangers = Targets(frame=frame, rows=np.empty(0, np.int64), knows=targets.knows)
-        view = view_of(attack, scenario, strangers, drawn, secret=secret)
-        # Out of time, or if no row matches these few people: the reference is then the baseline alone, which is the
-        # more conservative one.
-        with suppress(NotApplicable):
-            others = run_attack(best, view, rng.child("guess control"), progress)
-            assert others.value is not None
-            control_hit = others.made & criterion.correct(others.value, values.gather(drawn[: len(others.made)]))
-            control = Arm(hits=int(control_hit.sum()), trials=len(control_hit))
+    control = _control_arm(best, controlled, targets, secret, criterion, rng, progress, n_targets)
+    if control is None and scenario.no_folds:
+        guesses = replace(guesses, detail={**guesses.detail, "control": scenario.no_folds})
     return outcome_of(
         attack,
         targets,
@@ -115,6 +114,38 @@ def evaluate_attribute(
         truth="row map" if scenario.lineage is not None and not scenario.synthetic else "original values",
         planned=len(chosen),
     )
+
+
+def _control_arm(
+    attack: Attack,
+    controlled: Sequence[AttackScenario],
+    targets: Targets,
+    secret: str,
+    criterion: Criterion,
+    rng: Rng,
+    progress: Progress,
+    n_targets: int,
+) -> Arm | None:
+    """The same attack on people who are not in the release; None if it has no result for any of them.
+
+    The reference is then the baseline alone, which is the more conservative one.
+    """
+    hits = trials = 0
+    for number, scenario in enumerate(controlled):
+        assert scenario.control is not None
+        strangers, values = non_members(scenario.control, targets, secret)
+        stream = rng.child("control", number)
+        drawn = sample(stream, "targets", np.arange(len(values)), max(1, n_targets // len(controlled)))
+        # Out of time, or no row matches these few people.
+        with suppress(NotApplicable):
+            view = view_of(attack, scenario, strangers, drawn, secret=secret)
+            part = split_deadline(progress, len(controlled) - number)
+            guesses = run_attack(attack, view, stream.child("guess"), part)
+            assert guesses.value is not None
+            truth = values.gather(drawn[: len(guesses.made)])
+            hits += int((guesses.made & criterion.correct(guesses.value, truth)).sum())
+            trials += len(guesses.made)
+    return Arm(hits=hits, trials=trials) if trials else None
 
 
 def best_constant(values: pl.Series, tolerance: float) -> pl.Series:

@@ -110,7 +110,9 @@ class Outcome:
             "high": main.high,
             "baseline": base,
             "control": control,
-            "excess": excess(main.value, max(base or 0.0, control or 0.0)),
+            "excess": None
+            if self.discloses is Discloses.ATTRIBUTE and control is None
+            else excess(main.value, max(base or 0.0, control or 0.0)),
             "tried": self.main.trials,
             **({"stopped": True, "planned": self.planned} if self.stopped else {}),
             "hits": whole(self.main.hits),

@@ -11,11 +11,21 @@ import polars as pl
 from sfumato.attacks.base import Attack, Guesses, View
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.scenario import AttackScenario, Targets
+from sfumato.data.table import Table
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["in_release", "non_members", "outcome_of", "row_map_required", "run_attack", "sample", "view_of"]
+__all__ = [
+    "controlled_scenarios",
+    "in_release",
+    "non_members",
+    "outcome_of",
+    "row_map_required",
+    "run_attack",
+    "sample",
+    "view_of",
+]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -124,20 +134,23 @@ def outcome_of(
     )
 
 
-def non_members(
-    scenario: AttackScenario, targets: Targets, secret: str | None, release_row: Rows | None
-) -> tuple[pl.DataFrame, pl.Series] | None:
-    """People who are not in the release, with their sensitive values: the control file, or the suppressed rows."""
+def non_members(table: Table, targets: Targets, secret: str | None = None) -> tuple[Targets, pl.Series]:
+    """The people of a control file as targets, with their sensitive values.
+
+    Suppressed rows never serve as control: they were suppressed because they are unlike the others.
+    """
+    table.require([*targets.knows, *([secret] if secret else [])])
+    frame = table.frame if secret is None else table.frame.filter(pl.col(secret).is_not_null())
+    strangers = Targets(frame=frame.select(targets.knows), rows=np.empty(0, np.int64), knows=targets.knows)
+    return strangers, frame.get_column(secret) if secret is not None else pl.Series([])
+
+
+def controlled_scenarios(scenario: AttackScenario, targets: Targets) -> tuple[AttackScenario, ...]:
+    """Scenarios with a control file: the scenario itself, or its folds.
+
+    None if what is known about the targets does not hold for the people of the folds: values of an external file, or
+    targets that were not drawn at random.
+    """
     if scenario.control is not None:
-        needed = [*targets.knows, *([secret] if secret else [])]
-        scenario.control.require(needed)
-        frame = scenario.control.frame
-    elif release_row is not None:
-        frame = scenario.original.table.frame.filter(pl.Series(release_row < 0))
-    else:
-        return None
-    if secret is not None:
-        frame = frame.filter(pl.col(secret).is_not_null())
-    if frame.height == 0:
-        return None
-    return frame.select(targets.knows), frame.get_column(secret) if secret is not None else pl.Series([])
+        return (scenario,)
+    return () if targets.external or scenario.targets is not None else scenario.folds

@@ -68,7 +68,7 @@ class Membership(Attack):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        return (cls(),) if scenario.control is not None else ()
+        return (cls(),) if scenario.has_non_members else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         limit = self._threshold(view, rng, progress) if self.shadows else None
