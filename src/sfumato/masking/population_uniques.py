@@ -60,11 +60,15 @@ def zayatz(sample: Sizes) -> float:
 def pitman(sample: Sizes) -> float:
     """Share of the population that is unique under Pitman's sampling formula, fitted by maximum likelihood.
 
+    The parameters are 0 <= α < 1 and θ > -α. The likelihood is evaluated on a grid, maximized from the best points of
+    the grid, and compared with Ewens's formula (α = 0), which is the maximum if class sizes vary little. A point where
+    the likelihood can still be raised is refused.
+
     Reference: Hoshino, N. (2001). Applying Pitman's sampling formula to microdata disclosure risk assessment. Journal
     of Official Statistics 17(4).
     """
     from scipy.optimize import minimize
-    from scipy.special import gammaln
+    from scipy.special import expit, gammaln
 
     if sample.unique == 0:
         return 0.0
@@ -72,20 +76,78 @@ def pitman(sample: Sizes) -> float:
         raise NotApplicable("Every equivalence class has one row; class sizes cannot be estimated.")
     rows, number = sample.rows, sample.classes
 
-    def cost(point: Floats) -> float:
-        theta, alpha = np.exp(point[0]), 1 / (1 + np.exp(-point[1]))
-        likelihood = (number - 1) * np.log(alpha) + gammaln(theta / alpha + number) - gammaln(theta / alpha + 1)
-        likelihood -= gammaln(theta + rows) - gammaln(theta + 1)
-        likelihood += float(sample.count @ (gammaln(sample.size - alpha) - gammaln(1 - alpha)))
-        return float(-likelihood) if np.isfinite(likelihood) else 1e300
+    def likelihood(shifted: Floats, logit: Floats) -> Floats:
+        """The log likelihood at θ = exp(shifted) - α, for arrays of points."""
+        alpha = expit(logit)
+        theta = np.exp(shifted) - alpha
+        value: Floats = (number - 1) * np.log(alpha) + _log_rising(theta / alpha + 1, number - 1)
+        value = value - _log_rising(theta + 1, rows - 1)
+        alpha_column = alpha[..., None]
+        return value + (gammaln(sample.size - alpha_column) - gammaln(1 - alpha_column)) @ sample.count
 
-    start = np.array([np.log(max(1.0, number / 4)), 0.0])
-    fit = minimize(cost, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-9, "maxiter": 5000})
-    theta, alpha = float(np.exp(fit.x[0])), float(1 / (1 + np.exp(-fit.x[1])))
-    if not fit.success or not 1e-6 < alpha < 1 - 1e-9:
+    def cost(point: Floats) -> float:
+        value = likelihood(point[:1], point[1:])[0]
+        return float(-value) if np.isfinite(value) else 1e300
+
+    shifted, logit = (axis.ravel() for axis in np.meshgrid(np.linspace(-8, np.log(rows) + 4, 32), _LOGITS))
+    with np.errstate(all="ignore"):
+        value = np.nan_to_num(likelihood(shifted, logit), nan=-np.inf)
+        starts = np.argsort(-value)[[0, 3, 40]]
+        options = {"xatol": 1e-9, "fatol": 1e-10, "maxiter": 5000}
+        fits = [
+            minimize(
+                cost,
+                np.array([shifted[place], logit[place]]),
+                method="Nelder-Mead",
+                options={**options, "initial_simplex": _simplex(shifted[place], logit[place])},
+            )
+            for place in starts
+        ]
+        fit = min(fits, key=lambda found: float(found.fun))
+    theta_0, without = _ewens(sample)
+    if without >= -fit.fun - 1e-9 or fit.x[1] < _LOGITS[0]:
+        return float(min(1.0, theta_0 / sample.population))
+    alpha = float(expit(fit.x[1]))
+    theta = float(np.exp(fit.x[0])) - alpha
+    steps = [cost(fit.x + step) for step in 1e-3 * np.array([[1, 0], [-1, 0], [0, 1], [0, -1]])]
+    if not fit.success or alpha > 1 - 1e-9 or min(steps) < fit.fun - 1e-9:
         raise NotApplicable("Pitman's model does not fit these class sizes.")
     share = np.exp(gammaln(theta + 1) - gammaln(theta + alpha) + (alpha - 1) * np.log(sample.population))
     return float(min(1.0, share))
+
+
+_LOGITS = np.linspace(-14.0, 8.0, 32)
+"""Logits of α on the grid; below the first one α is 0 to the accuracy of the estimate."""
+
+
+def _simplex(shifted: float, logit: float) -> Floats:
+    return np.array([[shifted, logit], [shifted + 0.5, logit], [shifted, logit + 0.5]])
+
+
+def _ewens(sample: Sizes) -> tuple[float, float]:
+    """The parameter θ of Ewens's sampling formula by maximum likelihood, and the log likelihood there."""
+    from scipy.optimize import brentq
+    from scipy.special import digamma, gammaln
+
+    rows, number = sample.rows, sample.classes
+
+    def score(log_theta: float) -> float:
+        theta = np.exp(log_theta)
+        return float((number - 1) - theta * (digamma(theta + rows) - digamma(theta + 1)))
+
+    theta = float(np.exp(brentq(score, -30.0, 2 * np.log(rows) + 5)))
+    value = (number - 1) * np.log(theta) - float(_log_rising(np.array([theta + 1.0]), rows - 1)[0])
+    return theta, float(value + sample.count @ gammaln(sample.size))
+
+
+def _log_rising(start: Floats, steps: int) -> Floats:
+    """The logarithm of start (start + 1) ... (start + steps - 1), accurate for large starts."""
+    from scipy.special import gammaln
+
+    far = np.maximum(start, 1e4)
+    stirling = (far + steps - 0.5) * np.log1p(steps / far) + steps * (np.log(far) - 1)
+    stirling = stirling + (1 / (far + steps) - 1 / far) / 12
+    return np.where(start > 1e4, stirling, gammaln(start + steps) - gammaln(start))
 
 
 def snb(sample: Sizes) -> float:

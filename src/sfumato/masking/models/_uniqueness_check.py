@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["unique_share"]
 
-_STEPS = 200
-_ENDS = (-13.0, 20.0)
-"""Range of the logit of α; nearer to 0 or 1 the estimate is not meaningful."""
+_STEPS = 60
+_ENDS = (-25.0, 20.0)
+"""Range of the logit of α; nearer to 1 the estimate is not meaningful."""
 
 
 def unique_share(sizes: Sequence[int], fraction: float, estimator: str) -> float:
@@ -51,30 +51,30 @@ def _choose(n: int, k: int) -> float:
 
 
 def _pitman(counts: Mapping[int, int], fraction: float) -> float:
+    import numpy as np
     from scipy.special import digamma
 
     rows, classes = sum(size * n for size, n in counts.items()), sum(counts.values())
     if max(counts) == 1 or classes < 2:
         return 1.0
-
-    def new_classes(theta: float, alpha: float) -> float:
-        """The sum of 1 / (θ + iα) over the classes but the first."""
-        return float(digamma(theta / alpha + classes) - digamma(theta / alpha + 1)) / alpha
+    later = np.arange(1, classes)
 
     def by_theta(theta: float, alpha: float) -> float:
-        return new_classes(theta, alpha) - float(digamma(theta + rows) - digamma(theta + 1))
+        return float((1 / (theta + later * alpha)).sum() - (digamma(theta + rows) - digamma(theta + 1)))
 
     def theta_at(alpha: float) -> float:
-        return math.exp(_root(lambda log: by_theta(math.exp(log), alpha), -30.0, 25.0))
+        return math.exp(_root(lambda log: by_theta(math.exp(log) - alpha, alpha), -30.0, 25.0)) - alpha
 
     def by_alpha(alpha: float) -> float:
         theta = theta_at(alpha)
-        grown = (classes - 1 - theta * new_classes(theta, alpha)) / alpha
+        grown = float((later / (theta + later * alpha)).sum())
         held = sum(n * float(digamma(size - alpha) - digamma(1 - alpha)) for size, n in counts.items())
         return grown - held
 
+    if by_alpha(0.0) <= 0:
+        return min(1.0, theta_at(0.0) * fraction / rows)  # the maximum lies at α = 0
     logit = _root(lambda point: by_alpha(1 / (1 + math.exp(-point))), *_ENDS)
-    if logit in _ENDS:
+    if logit == _ENDS[1]:
         return 1.0  # the likelihood has no maximum
     alpha = 1 / (1 + math.exp(-logit))
     theta = theta_at(alpha)
