@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,10 +75,12 @@ def test_homogeneous_class_gives_the_condition_away() -> None:
     assert outcome.baseline == Arm(hits=5, trials=12)
 
 
-def test_control_arm_is_people_left_out() -> None:
+def test_control_arm_is_the_people_of_the_control_file() -> None:
     kept = np.arange(8)
     scenario = AttackScenario(original=ORIGINAL, release=release(PLAIN[kept]), lineage=Lineage(kept))
-    outcome = evaluate_attack(AttributeLinkage(knows=("zip",)), scenario, rng=Rng(1))
+    attack = AttributeLinkage(knows=("zip",))
+    assert evaluate_attack(attack, scenario, rng=Rng(1)).control is None  # the rows left out are no control
+    outcome = evaluate_attack(attack, replace(scenario, control=Table(frame=PLAIN[8:])), rng=Rng(1))
     assert outcome.control is not None
     assert outcome.control.trials == 4
     assert outcome.main.trials == 8

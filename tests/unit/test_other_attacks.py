@@ -80,7 +80,11 @@ def test_regression_is_what_everybody_shares() -> None:
     kept = np.arange(400)
     released = data.table.frame[kept]
     scenario = AttackScenario(
-        original=data, release=Release(table=Table(frame=released), manifest={}), lineage=Lineage(kept), knows=("age",)
+        original=data,
+        release=Release(table=Table(frame=released), manifest={}),
+        lineage=Lineage(kept),
+        knows=("age",),
+        control=Table(frame=data.table.frame[400:]),
     )
     outcome = evaluate_attack(
         ModelInference(secret="pay", model="neighbours", neighbours=15, tolerance=0.02), scenario, rng=Rng(1)

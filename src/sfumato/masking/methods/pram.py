@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
@@ -18,6 +19,8 @@ from sfumato.release import Change
 from sfumato.schema import Column, Dataset, Kind
 
 __all__ = ["Pram"]
+
+Floats = npt.NDArray[np.float64]
 
 _TICK = "\x1f"
 
@@ -68,14 +71,15 @@ class Pram(Masking):
     )
 
     keep: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Probability that a category stays; the others of its group share the rest equally. Required for columns without a
-    ``matrix``."""
+    """Probability that a category stays; the others of its group share the rest equally. With ``invariant``: the share
+    of values that stay, to about a hundredth. Required for columns without a ``matrix``."""
     matrix: dict[str, dict[str, dict[str, float]]] = {}
     """Transition matrices by column: ``{sex: {F: {F: 0.9, M: 0.1}, M: {F: 0.2, M: 0.8}}}``; each row sums to 1, an
     entry left out is 0."""
     invariant: bool = False
-    """Whether to make the matrix invariant, so that frequencies (of each stratum) are preserved in expectation. The
-    release publishes the matrix before this: the invariant one would reveal the exact original frequencies."""
+    """Whether to make the matrix invariant, so that frequencies (of each stratum) are preserved in expectation. A
+    second stage draws back; the first is chosen such that ``keep`` holds after both. The release publishes the matrix
+    of the first stage: the invariant one would reveal the exact original frequencies."""
     joint: bool = False
     """Whether columns change together, as one variable of all combinations that occur."""
     groups: dict[str, tuple[tuple[str, ...], ...]] = {}
@@ -118,13 +122,13 @@ class Pram(Masking):
         for series in [_joined(frame, names)] if self.joint else [frame.get_column(name) for name in names]:
             base = self._matrix(series)
             codes = base.encode(series)
+            if self.invariant and series.name not in self.matrix:
+                base = self._kept_after_both_stages(series.name, base, [_counts(base, codes[rows]) for rows in strata])
             released = codes.copy()
             for number, rows in enumerate(strata):
                 here = base
                 if self.invariant:
-                    present = codes[rows]
-                    counts = np.bincount(present[present < len(base.categories)], minlength=len(base.categories))
-                    here = base.invariant(counts.astype(np.float64))
+                    here = base.invariant(_counts(base, codes[rows]))
                 random = context.rng.child(series.name, number).generator
                 released[rows] = here.draw(codes[rows], random)
             columns = base.decode(released, series)
@@ -156,6 +160,39 @@ class Pram(Masking):
         rows = [[transitions[row].get(column, 0.0) for column in labels] for row in labels]
         return TransitionMatrix(categories=tuple(categories), probabilities=np.array(rows, dtype=np.float64))
 
+    def _kept_after_both_stages(self, name: str, base: TransitionMatrix, counts: Sequence[Floats]) -> TransitionMatrix:
+        """The first-stage matrix whose invariant matrix keeps the share ``keep`` of the values that may change.
+
+        It is a mixture of staying and an equal draw from the group. The weight is rounded to a hundredth: it is
+        published, and an exact one would tell a function of the exact original frequencies.
+        """
+        assert self.keep is not None
+        groups = self._groups(name, list(base.categories))
+        linked = TransitionMatrix.generated(base.categories, keep=0.5, groups=groups).probabilities > 0
+        equal = linked / linked.sum(axis=1, keepdims=True)
+        movable = linked.sum(axis=1) > 1
+        total = sum(float(count[movable].sum()) for count in counts)
+
+        def mixture(weight: float) -> TransitionMatrix:
+            matrix = (1 - weight) * np.eye(len(equal)) + weight * equal
+            return TransitionMatrix(categories=base.categories, probabilities=matrix)
+
+        def kept(weight: float) -> float:
+            stays = [mixture(weight).invariant(count).probabilities.diagonal() @ (count * movable) for count in counts]
+            return float(sum(stays)) / total
+
+        if total == 0:
+            return base
+        weights = np.arange(101) / 100
+        shares = np.array([kept(weight) for weight in weights])
+        if self.keep < shares[-1] - 0.01:
+            raise BadParameter(
+                "pram: an invariant matrix keeps a larger share of these values than `keep`, because frequent "
+                "categories are often drawn again.",
+                fix="Raise `keep`, or leave `invariant` out.",
+            )
+        return mixture(float(weights[np.argmin(np.abs(shares - self.keep))]))
+
     def _groups(self, name: str, categories: list[Any]) -> list[list[int]] | None:
         if name not in self.groups:
             return None
@@ -163,6 +200,12 @@ class Pram(Masking):
         groups = [[place[label] for label in group if label in place] for group in self.groups[name]]
         grouped = {number for group in groups for number in group}
         return [group for group in groups if group] + [[n] for n in place.values() if n not in grouped]
+
+
+def _counts(matrix: TransitionMatrix, codes: npt.NDArray[np.uint32]) -> Floats:
+    """Rows per category, without missing values."""
+    size = len(matrix.categories)
+    return np.bincount(codes[codes < size], minlength=size).astype(np.float64)
 
 
 def _text(value: Any) -> str:
