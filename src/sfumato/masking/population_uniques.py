@@ -81,9 +81,10 @@ def pitman(sample: Sizes) -> float:
         alpha = expit(logit)
         theta = np.exp(shifted) - alpha
         value: Floats = (number - 1) * np.log(alpha) + _log_rising(theta / alpha + 1, number - 1)
-        value = value - _log_rising(theta + 1, rows - 1)
-        alpha_column = alpha[..., None]
-        return value + (gammaln(sample.size - alpha_column) - gammaln(1 - alpha_column)) @ sample.count
+        value -= _log_rising(theta + 1, rows - 1)
+        column = alpha[..., None]
+        value += (gammaln(sample.size - column) - gammaln(1 - column)) @ sample.count
+        return value
 
     def cost(point: Floats) -> float:
         value = likelihood(point[:1], point[1:])[0]
@@ -147,7 +148,8 @@ def _log_rising(start: Floats, steps: int) -> Floats:
     far = np.maximum(start, 1e4)
     stirling = (far + steps - 0.5) * np.log1p(steps / far) + steps * (np.log(far) - 1)
     stirling = stirling + (1 / (far + steps) - 1 / far) / 12
-    return np.where(start > 1e4, stirling, gammaln(start + steps) - gammaln(start))
+    value: Floats = np.where(start > 1e4, stirling, gammaln(start + steps) - gammaln(start))
+    return value
 
 
 def snb(sample: Sizes) -> float:
