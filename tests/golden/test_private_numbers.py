@@ -20,9 +20,19 @@ from sfumato.dp.mechanisms.sparse_vector import SparseVector
 
 
 def test_laplace_error_of_a_count() -> None:
-    """|error| <= (sensitivity/epsilon)·ln(k/beta): epsilon 0.01, one count, 99 % gives 460.5."""
-    assert Laplace.for_epsilon("0.01").error(confidence="0.99") == pytest.approx(460.517, abs=1e-3)
+    """|error| <= (sensitivity/epsilon)·ln(k/beta): epsilon 0.01, one count, 99 % gives 460.5.
+
+    That is the bound of the continuous distribution. On whole numbers 460 is exceeded in more than 1 % of the draws and
+    461 in less, so 461 is stated.
+    """
+    assert 100 * log(100) == pytest.approx(460.517, abs=1e-3)
+    assert Laplace.for_epsilon("0.01").error(confidence="0.99") == 461
+    q = exp(-0.01)
+    assert 2 * q**462 / (1 + q) <= 0.01 < 2 * q**461 / (1 + q)
     assert Laplace.for_epsilon(1).error(confidence="0.95", outputs=10) == pytest.approx(log(10 / 0.05))
+    assert Laplace.for_epsilon(1).error(confidence="0.95") == 3 > log(20)  # 92.7 % of the draws are within 2
+    fine = Laplace.for_epsilon(1, grid="1/1024").error(confidence="0.95", outputs=10)
+    assert fine == pytest.approx(log(10 / 0.05), abs=1 / 1024)
 
 
 def test_two_coins_cost_ln_three() -> None:

@@ -1,18 +1,19 @@
-"""Error bounds for weighted sums of independent Laplace and Gaussian noise."""
+"""Error bounds for Laplace noise on a grid, and for weighted sums of independent Laplace and Gaussian noise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, log, prod, sqrt
+from math import ceil, exp, expm1, log, prod, sqrt
 from statistics import NormalDist
 
 from sfumato.dp.mechanism import Mechanism, tail
+from sfumato.dp.rational_bounds import exp_bracket, ln_up
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number
 
-__all__ = ["combined_error", "laplace_tail"]
+__all__ = ["combined_error", "laplace_mean_square", "laplace_radius", "laplace_tail"]
 
 _APART = 0.004
 """Scales closer than this, relatively, are increased until they differ: a wider bound without cancellation."""
@@ -50,6 +51,28 @@ def combined_error(parts: Sequence[tuple[Number, Mechanism]], *, confidence: Num
     wide = _laplace_quantile(tuple(sorted(scales)), chance) if scales else 0.0
     high = NormalDist().inv_cdf(1 - chance / 2) if chance > 10**-14 else sqrt(2 * log(2 / chance))
     return slack + (wide + sqrt(sum(variances)) * high) * (1 + 1e-9)
+
+
+def laplace_radius(scale: Fraction, grid: Fraction, chance: Fraction) -> float:
+    """A bound that abs(discrete Laplace noise) exceeds with probability at most ``chance``.
+
+    With q = exp(-grid / scale), k steps are exceeded with probability 2·q^(k + 1) / (1 + q); the bound is the smallest
+    such k, and never below scale·ln(1 / chance), the bound of the continuous distribution: where the noise is far below
+    the grid, k is 0, and an interval of width 0 would deny that the input was rounded to the grid.
+
+    >>> [round(laplace_radius(Fraction(1, n), Fraction(1), Fraction(1, 20)), 3) for n in (1, 100)]
+    [3.0, 0.03]
+    """
+    # Below exp(-50), 0 is as good a lower bound of q and keeps the rational short.
+    smallest_q = exp_bracket(-grid / scale)[0] if grid < 50 * scale else Fraction(0)
+    steps = ceil(scale / grid * ln_up(2 / ((1 + smallest_q) * chance))) - 1
+    return float(max(steps * grid, scale * ln_up(1 / chance)))
+
+
+def laplace_mean_square(scale: Fraction, grid: Fraction = Fraction(1)) -> float:
+    """The mean square of discrete Laplace noise: 2q / (1 - q)² grid steps squared, with q = exp(-grid / scale)."""
+    ratio = float(grid / scale)
+    return 2 * exp(-ratio) / expm1(-ratio) ** 2 * float(grid) ** 2
 
 
 def laplace_tail(scales: Sequence[float], distance: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from pydantic import model_validator
 
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
-from sfumato.dp.rational_bounds import ln_up
+from sfumato.dp.noise_sums import laplace_mean_square, laplace_radius
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
 from sfumato.rationals import Number, rational
@@ -60,7 +61,7 @@ class Geometric(Mechanism):
         return pure(per_step * bounds.change * bounds.groups)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        return float(self.scale * ln_up(1 / tail(confidence, outputs)))
+        return laplace_radius(self.scale, Fraction(1), tail(confidence, outputs))
 
     @property
     def noise(self) -> NoiseModel | None:
@@ -71,8 +72,7 @@ class Geometric(Mechanism):
     def mean_square(self) -> float | None:
         if self.noise is None:
             return None
-        ratio = 1 / float(self.scale)
-        return float(2 * np.exp(-ratio) / np.expm1(-ratio) ** 2)
+        return laplace_mean_square(self.scale)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         opened = as_integers(self._open(value, receipt, self.loss(sensitivity)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
-from sfumato.dp.rational_bounds import ln_up
+from sfumato.dp.noise_sums import laplace_mean_square, laplace_radius
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace
 from sfumato.errors import BadParameter
@@ -56,7 +57,7 @@ class Histogram(Mechanism):
         return pure(bounds.groups * (bounds.change / self.scale))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        return float(self.scale * ln_up(1 / tail(confidence, outputs)))
+        return laplace_radius(self.scale, Fraction(1), tail(confidence, outputs))
 
     @property
     def noise(self) -> NoiseModel:
@@ -64,8 +65,7 @@ class Histogram(Mechanism):
 
     @property
     def mean_square(self) -> float:
-        ratio = 1 / float(self.scale)
-        return float(2 * np.exp(-ratio) / np.expm1(-ratio) ** 2)
+        return laplace_mean_square(self.scale)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Any:
         """The noisy count of each cell. Negative counts are kept, so that sums stay unbiased."""

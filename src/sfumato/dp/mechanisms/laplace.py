@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import exp
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
-from sfumato.dp.rational_bounds import ln_up
+from sfumato.dp.noise_sums import laplace_mean_square, laplace_radius
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import discrete_laplace, round_scale_up
 from sfumato.rationals import Number, rational
@@ -28,7 +27,7 @@ class Laplace(Mechanism):
     ``error`` bounds abs(noise).
 
     >>> Laplace(scale=100).error(confidence="0.99")
-    460.51701859880916
+    461.0
     """
 
     main = "scale"
@@ -57,12 +56,7 @@ class Laplace(Mechanism):
         return pure(bounds.groups * (bounds.change / self.scale))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """scale·ln(outputs / beta) with beta = 1 - confidence: the bound of the continuous Laplace distribution.
-
-        On a grid it is exceeded with probability at most 2·beta / (1 + exp(-grid / scale)), which is close to beta if
-        the scale is many grid steps.
-        """
-        return float(self.scale * ln_up(1 / tail(confidence, outputs)))
+        return laplace_radius(self.scale, self.grid, tail(confidence, outputs))
 
     @property
     def noise(self) -> NoiseModel:
@@ -70,10 +64,7 @@ class Laplace(Mechanism):
 
     @property
     def mean_square(self) -> float:
-        """Exactly 2q / (1 - q)² grid steps squared, with q = exp(-grid / scale)."""
-        ratio = float(self.grid / self.scale)
-        gap = -np.expm1(-ratio)
-        return float(2 * exp(-ratio) / gap**2 * float(self.grid) ** 2)
+        return laplace_mean_square(self.scale, self.grid)
 
     def steps(self) -> Fraction:
         """The scale in grid steps, as the sampler uses it (rounded up where necessary)."""

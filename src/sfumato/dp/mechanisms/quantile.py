@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import log
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from sfumato.dp.loss import PrivacyLoss, pure
 from sfumato.dp.mechanism import (
@@ -29,9 +29,13 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue
 
-__all__ = ["Quantile"]
+__all__ = ["BEYOND", "Quantile"]
 
 Ints = npt.NDArray[Any]
+BEYOND = Fraction(1, 100)
+"""Probability, at most, that a minimum or maximum lies beyond all rows, where there are at least ``margin`` rows."""
+_STEP = 1024
+"""A margin is a whole number of these parts of a row."""
 
 
 class Quantile(Mechanism):
@@ -43,11 +47,17 @@ class Quantile(Mechanism):
     one row moves it by at most max(rank, 1 - rank). ``sensitivity`` is the number of rows of one unit. Runs of empty
     grid values have the same utility and are sampled as one interval. ``error`` bounds the distance in *rank*: how many
     rows too low or too high the answer lies.
+
+    All values beyond the largest row have no row above them, so a maximum (rank 1) chosen by that utility would be an
+    arbitrary one of them. ``margin`` moves the target inwards: with rank 1 the utility is -abs(above - margin), with
+    rank 0 -abs(below - margin). A constant changes neither the sensitivity nor the loss. ``for_epsilon`` takes the
+    margin at which a value beyond all rows is selected with probability at most 1/100, if there are ``margin`` rows.
     """
 
     examples = (
         {"rank": "1/2", "rate": 1, "low": 0, "high": 9, "grid": 1},
         {"rank": 0.9, "rate": "1/2", "low": 0, "high": 9, "grid": 1},
+        {"rank": 1, "rate": "1/2", "low": 0, "high": 9, "grid": 1, "margin": "3/2"},
     )
     reference = "Smith (2011), doi:10.1145/1993636.1993743"
     proof = "McSherry, Talwar 2007, Theorem 6, with utility sensitivity max(rank, 1 - rank)"
@@ -63,9 +73,13 @@ class Quantile(Mechanism):
     """Largest value of the public range."""
     grid: Positive
     """Distance between two candidate answers."""
+    margin: Annotated[Exact, Field(ge=0)] = Fraction(0)
+    """Number of rows beyond the answer that is aimed at; for rank 0 and rank 1 only."""
 
     @model_validator(mode="after")
     def _whole_steps(self) -> Self:
+        if self.margin and self.rank not in (0, 1):
+            raise ValueError("margin is for rank 0 and rank 1")
         if self.low > self.high or ((self.high - self.low) / self.grid).denominator != 1:
             raise ValueError("high - low must be a whole number of grid steps")
         return self
@@ -74,10 +88,14 @@ class Quantile(Mechanism):
     def for_epsilon(
         cls, epsilon: Number, *, rank: Number, low: Number, high: Number, grid: Number, sensitivity: Number = 1
     ) -> Self:
-        """The largest rate whose loss at ``sensitivity`` is ``epsilon``."""
+        """The largest rate whose loss at ``sensitivity`` is ``epsilon``; for rank 0 and rank 1 with a margin."""
         share = rational(rank)
         rate = rational(epsilon) / (2 * max(share, 1 - share) * sensitivity_of(sensitivity))
-        return cls(rank=share, rate=rate, low=rational(low), high=rational(high), grid=rational(grid))
+        plain = cls(rank=share, rate=rate, low=rational(low), high=rational(high), grid=rational(grid))
+        if share not in (0, 1):
+            return plain
+        margin = ln_up(plain.cells / BEYOND) / rate
+        return plain.model_copy(update={"margin": Fraction((margin * _STEP).__ceil__(), _STEP)})
 
     @property
     def cells(self) -> int:
@@ -98,8 +116,8 @@ class Quantile(Mechanism):
         return pure(bounds.groups * (weight + weight))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """ln(cells / beta) / rate, in rows of rank."""
-        return (log(self.cells) + float(ln_up(1 / tail(confidence, outputs)))) / float(self.rate)
+        """margin + ln(cells / beta) / rate, in rows of rank."""
+        return float(self.margin) + (log(self.cells) + float(ln_up(1 / tail(confidence, outputs)))) / float(self.rate)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> Fraction:
         """One grid value, sampled exactly."""
@@ -130,12 +148,13 @@ class Quantile(Mechanism):
         kept = sizes > 0
         starts, sizes, here, up = starts[kept], sizes[kept], here[kept], up[kept]
         total = int(up[-1])
-        a, b = self.rank.numerator, self.rank.denominator
-        if total * b >= 1 << 62:
+        b = self.rank.denominator * self.margin.denominator
+        a, inward = int(self.rank * b), int(self.margin * b) * (1 if self.rank else -1)
+        if total * b + abs(inward) >= 1 << 62:
             raise BadParameter("the rank has too many digits.", fix="Use a rank such as 0.25 or 1/3.")
-        # b times (below·(1 - rank) - above·rank), with the rows at the value itself on either side
-        least = (up - here) * (b - a) - (total - up + here) * a
-        most = up * (b - a) - (total - up) * a
+        # b times (below·(1 - rank) - above·rank ± margin), with the rows at the value itself on either side
+        least = (up - here) * (b - a) - (total - up + here) * a + inward
+        most = up * (b - a) - (total - up) * a + inward
         distance = np.where((least <= 0) & (most >= 0), 0, np.minimum(np.abs(least), np.abs(most)))
         chosen = exponential_race(distance, self.rate / b, sizes)
         cell = int(starts[chosen]) + below_big(int(sizes[chosen]))
