@@ -162,13 +162,14 @@ def sparse_pmf(counts: list[int], theta: float) -> dict[int, float]:
     return result
 
 
-def quantile_pmf(rank: float, rate: float) -> Pmf:
+def quantile_pmf(rank: float, rate: float, margin: float = 0) -> Pmf:
     def pmf(counts: list[int], theta: float) -> dict[int, float]:
         array = np.array(counts)
         below, here = np.cumsum(array) - array, array
         above = array.sum() - below - here
-        least = below * (1 - rank) - (above + here) * rank
-        most = (below + here) * (1 - rank) - above * rank
+        inward = margin if rank else -margin
+        least = below * (1 - rank) - (above + here) * rank + inward
+        most = (below + here) * (1 - rank) - above * rank + inward
         distance = np.where((least <= 0) & (most >= 0), 0, np.minimum(abs(least), abs(most)))
         return softmax(-rate / theta * distance)
 
@@ -328,6 +329,15 @@ AUDITS = {
         pmf=quantile_pmf(0.25, 1 / 3),
         base=[1] * 40,
         near=[2] + [1] * 39,
+        far=None,
+        count=60_000,
+    ),
+    "quantile, maximum": Audit(
+        make=lambda t: Quantile(rank=Fraction(1), rate=1 / exact(4 * t), low=0, high=39, grid=1, margin=exact(2.5)),
+        draw=calls(),
+        pmf=quantile_pmf(1, 1 / 4, 2.5),
+        base=[1] * 40,
+        near=[1] * 39 + [2],
         far=None,
         count=60_000,
     ),

@@ -31,7 +31,8 @@ def empty_postgres(url: str) -> None:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("DROP TABLE IF EXISTS sfumato_ledger, sfumato_answers, sfumato_audit, sfumato_schema")
+        for name in ("ledger", "answers", "audit", "schema", "queries"):
+            connection.execute(f"DROP TABLE IF EXISTS sfumato_{name}")
         connection.execute("DROP FUNCTION IF EXISTS sfumato_ledger_keep, sfumato_audit_keep")
 
 

@@ -112,14 +112,21 @@ def verify(ledger: str, last: str | None, as_json: bool) -> None:
 @command.command("export")
 @click.argument("ledger")
 @click.option("--out", type=typed_path, default=None, help="File to write; standard output if left out.")
+@click.option("--queries", is_flag=True, help="Include the text of each query. It may tell what analysts look for.")
 @force_option
-def export(ledger: str, out: Path | None, force: bool) -> None:
-    """Export all entries as JSON lines. Queries appear as fingerprints only."""
+def export(ledger: str, out: Path | None, queries: bool, force: bool) -> None:
+    """Export all entries as JSON lines. Queries appear as fingerprints unless --queries is given."""
     import json
 
     from sfumato.dp.ledger import Ledger
 
-    lines = (json.dumps(entry.to_dict()) for entry in Ledger.open(_existing(ledger)).entries())
+    accounting = Ledger.open(_existing(ledger))
+    texts = accounting.queries() if queries else {}
+    documents = (
+        entry.to_dict() | ({"text": texts[entry.number]} if entry.number in texts else {})
+        for entry in accounting.entries()
+    )
+    lines = map(json.dumps, documents)
     if out is None:
         for line in lines:
             click.echo(line)

@@ -139,8 +139,11 @@ class Ledger:
             _same_measure(totals, grains.measure)
             return _append(transaction, "cap", dataset, analyst, grains, by, totals)
 
-    def reserve(self, cost: PrivacyLoss, *, dataset: str, analyst: str, query: str) -> Receipt:
-        """Charge ``cost`` to all three accounts or to none, and return a receipt once the charge is on disk."""
+    def reserve(self, cost: PrivacyLoss, *, dataset: str, analyst: str, query: str, text: str = "") -> Receipt:
+        """Charge ``cost`` to all three accounts or to none, and return a receipt once the charge is on disk.
+
+        ``query`` is the query's fingerprint, ``text`` what the analyst wrote; the owner can read it later.
+        """
         if not dataset or not analyst:
             raise BadParameter("a charge needs a data set and an analyst.")
         with self._store.write() as transaction:
@@ -158,6 +161,9 @@ class Ledger:
                     raise _over(cost, before, cap, which)
                 totals.append(after)
             entry = _append(transaction, "spend", dataset, analyst, charge, query, totals)
+            if text:
+                insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
+                transaction.query(insert, entry.number, text.replace("\x00", "\\0"))
         return issue(cost, entry=entry.number)
 
     def balance(self, *, dataset: str = "", analyst: str = "") -> Balance:
@@ -192,6 +198,11 @@ class Ledger:
         with self._store.read() as transaction:
             rows = transaction.query(f"{_SELECT} ORDER BY number")
         return (_entry(row) for row in rows)
+
+    def queries(self) -> dict[int, str]:
+        """What analysts asked, by the number of the entry that was charged for it. For the owner of the data only."""
+        with self._store.read() as transaction:
+            return dict(transaction.query("SELECT number, text FROM sfumato_queries ORDER BY number"))
 
     def verify(self, *, last: str | None = None) -> str:
         """Check every hash, number and running total, and return the last hash. ``last`` is a hash returned earlier."""

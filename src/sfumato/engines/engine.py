@@ -24,6 +24,12 @@ class Running:
     folds: bool = False
     """Whether :meth:`fold` may be faster than a statement."""
 
+    def connect(self) -> None:
+        """Reconnect to the server if the connection was lost. Raises DatabaseFailed where that is not possible.
+
+        Called before a cost is reserved, so that a server that is down costs nothing.
+        """
+
     def check(self, sql: str) -> None:
         """Refuse a statement that this engine cannot compute exactly. Reads no data and precedes any cost."""
 

@@ -209,8 +209,8 @@ class Session:
             settings = _Options(**options)
             query = parse_query(sql, self.catalog)
             if query.target is not None and query.target.relative:
-                return self._reach_error(query, settings)
-            return self._run(self._plan_noise(query, settings))
+                return self._reach_error(query, settings, sql)
+            return self._run(self._plan_noise(query, settings), sql)
 
     def _policy_explanation(self, *more: str) -> Explanation:
         from sfumato.query.policy.table import policy_notes
@@ -228,13 +228,15 @@ class Session:
             counterfeits=answer.counterfeits,
         )
 
-    def _run(self, plan: NoisePlan) -> Answer:
+    def _run(self, plan: NoisePlan, text: str) -> Answer:
         key = self._key(plan)
         stored = self.ledger.recall(key)
         if stored is not None:
             return self._answer(plan, NoisyTable.from_json(stored), cached=True)
         check_plan(plan, self._engine)
-        receipt = self.ledger.reserve(plan.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key)
+        receipt = self.ledger.reserve(
+            plan.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key, text=text
+        )
         try:
             table = execute_plan(plan, self._engine, receipt)
         except AnswerFailed:
@@ -250,7 +252,7 @@ class Session:
         # A concurrent session may have stored its answer to the same query first.
         return self._answer(plan, table if stored == body else NoisyTable.from_json(stored), cached=False)
 
-    def _reach_error(self, query: Query, options: _Options) -> Answer:
+    def _reach_error(self, query: Query, options: _Options, text: str) -> Answer:
         """Ask at doubling costs until the noisy answer is accurate enough; the loss is that of all steps."""
         if options.epsilon is None or options.rho is not None:
             raise BadParameter("a relative error needs an epsilon that it may cost at most.")
@@ -258,7 +260,7 @@ class Session:
         fresh = False
         answer: Answer | None = None
         for plan in doubling_plans(query, rational(options.epsilon), rational(options.delta), options.limits):
-            answer = self._run(plan)
+            answer = self._run(plan, text)
             losses.append(plan.cost)
             fresh = fresh or not answer.cached
             if error_reached(query, plan, float(answer.value)):

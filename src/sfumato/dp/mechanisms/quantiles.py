@@ -21,7 +21,7 @@ from sfumato.dp.mechanism import (
     sensitivity_of,
     tail,
 )
-from sfumato.dp.mechanisms.quantile import Quantile
+from sfumato.dp.mechanisms.quantile import BEYOND, Quantile
 from sfumato.dp.os_random import words
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
@@ -99,10 +99,15 @@ class Quantiles(Mechanism):
         return pure(bounds.groups * bounds.change * _depth(len(self.ranks)) * self.price)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
-        """Each level adds at most ln(candidates·ranks / beta) / (price / 2) rows of rank."""
+        """Each level adds at most ln(candidates·ranks / beta) / (price / 2) rows of rank.
+
+        A minimum or maximum (rank 0 or 1) lies further inside by the margin of ``Quantile``.
+        """
         size = self.cells if len(self.ranks) == 1 else self.cells << _TIES
         chance = tail(confidence, outputs) / len(self.ranks)
-        return self.levels * 2 * (log(size) + float(ln_up(1 / chance))) / float(self.price)
+        rows = self.levels * (log(size) + float(ln_up(1 / chance)))
+        margin = log(size) + float(ln_up(1 / BEYOND)) if self.ranks[0] == 0 or self.ranks[-1] == 1 else 0.0
+        return 2 * (rows + margin) / float(self.price)
 
     def release(self, value: SecretValue[Any], *, receipt: Receipt, sensitivity: Number = 1) -> tuple[Fraction, ...]:
         """One grid value for each rank, none below the one before it."""

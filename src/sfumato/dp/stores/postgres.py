@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sfumato.dp.stores.schema import REVISION, VERSION_TABLE, migrate
-from sfumato.errors import FileMissing, missing_extra
+from sfumato.errors import FileMissing, WriteFailed, missing_extra
 
 __all__ = ["PostgresStore"]
 
@@ -33,9 +33,9 @@ class PostgresStore:
         except ImportError:
             raise missing_extra("postgres", "psycopg", needed_by="A ledger in PostgreSQL") from None
         self._lock = threading.RLock()
+        self._url = url
         try:
-            self._connection = psycopg.connect(url, autocommit=True)
-            self._connection.execute("SET synchronous_commit = on")
+            self._connection = _connect(url)
             if self._revision() != REVISION:
                 _migrate(url)
         except psycopg.Error:
@@ -53,14 +53,42 @@ class PostgresStore:
 
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
-        with self._lock, self._connection.transaction():
-            self._connection.execute(_LOCK)
-            yield _Transaction(self._connection)
+        with self._transaction(_LOCK) as transaction:
+            yield transaction
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
-        with self._lock, self._connection.transaction():
-            yield _Transaction(self._connection)
+        with self._transaction("SELECT 1") as transaction:
+            yield transaction
+
+    @contextmanager
+    def _transaction(self, first: str) -> Iterator[_Transaction]:
+        """A transaction that starts with a statement. A lost connection is opened again before, never within one."""
+        import psycopg
+
+        with self._lock:
+            try:
+                try:
+                    self._connection.execute("SELECT 1")
+                except psycopg.Error:
+                    self._connection.close()
+                    self._connection = _connect(self._url)
+                with self._connection.transaction():
+                    self._connection.execute(first)
+                    yield _Transaction(self._connection)
+            except psycopg.OperationalError:
+                raise WriteFailed(
+                    "The PostgreSQL ledger cannot be reached, so nothing is answered.",
+                    fix="Check that the server runs, and ask again. A charge that was confirmed before stays.",
+                ) from None
+
+
+def _connect(url: str) -> Any:
+    import psycopg
+
+    connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
+    connection.execute("SET synchronous_commit = on")
+    return connection
 
 
 def _migrate(url: str) -> None:

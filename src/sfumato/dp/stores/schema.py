@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["REVISION", "VERSION_TABLE", "migrate"]
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest script in ``migrations/versions``."""
 VERSION_TABLE = "sfumato_schema"
 _SCRIPTS = Path(__file__).parent / "migrations"

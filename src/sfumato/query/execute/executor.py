@@ -76,6 +76,7 @@ def check_plan(plan: NoisePlan, engine: Running) -> None:
     """
     for measurement in plan.measurements:
         measurement.mechanism.check_drawable()
+    engine.connect()
     for sql in statements(plan, 0, engine.listed):
         engine.check(sql)
 

@@ -242,12 +242,14 @@ def moments_aggregate(scalar: Scalar, condition: str, degree: int) -> Moments:
 def bin_counts_aggregate(scalar: Scalar, condition: str, rank: Fraction) -> BinCounts:
     """The aggregate for a quantile: counts of up to four million cells over the declared range."""
     low, high = _bounds(scalar)
-    if scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
+    if low == high:
+        cells, grid, cell = 1, Fraction(1), "0"
+    elif scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
         low, high = Fraction(low.__floor__()), Fraction(high.__ceil__())
         cells, grid = int(high - low) + 1, Fraction(1)
         cell = f"greatest(least({scalar.sql}, {int(high)}), {int(low)}) - ({int(low)})"
     else:
-        cells, grid = _MOST_CELLS + 1, (high - low) / _MOST_CELLS or Fraction(1)
+        cells, grid = _MOST_CELLS + 1, (high - low) / _MOST_CELLS
         share = f"(({scalar.as_double()} - CAST({float(low)!r} AS DOUBLE)) / CAST({float(grid)!r} AS DOUBLE))"
         cell = f"CAST(greatest(least(round({share}), {_MOST_CELLS}), 0) AS BIGINT)"
     condition = f"({condition} AND {present(scalar)})"

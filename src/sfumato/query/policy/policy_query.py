@@ -16,7 +16,7 @@ from sfumato.query.plan.aggregates import present
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, Scan, walk
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.bind import Binder
-from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.refusal import called, refuse
 from sfumato.query.sql.statement import parse_statement
 
 __all__ = ["ROW", "Condition", "PolicyQuery", "parse_policy_query"]
@@ -136,7 +136,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
         raise refuse(
             item,
             text,
-            f"`{item.key.upper()}` is not answered by this policy.",
+            f"`{called(item, text)}` is not answered by this policy.",
             "Use COUNT(*), SUM(column) or AVG(column).",
         )
     inner = item.this if kind else item

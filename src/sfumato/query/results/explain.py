@@ -77,6 +77,8 @@ def _what(aggregate: Aggregate) -> str:
             return "Sum"
         case DistinctCount():
             return "Number of different values"
+        case BinCounts(rank=rank) if rank in (0, 1):
+            return f"{'Maximum' if rank else 'Minimum'} (error in rows of rank)"
         case BinCounts(rank=rank):
             return f"Quantile {float(rank):g} (error in rows of rank)"
         case ValueCounts():
@@ -123,8 +125,15 @@ def explain(plan: NoisePlan) -> Explanation:
         )
     if any(isinstance(m, BernsteinSum) for m in plan.query.aggregates):
         notes.append("Counts, sums and means of the same rows are computed from the same noisy numbers and agree.")
-    if any(isinstance(m, BinCounts) for m in plan.query.aggregates):
+    quantiles = [(i, m) for i, m in enumerate(plan.query.aggregates) if isinstance(m, BinCounts)]
+    if any(0 < m.rank < 1 for _, m in quantiles):
         notes.append("Quantiles have no interval, because it would depend on the data.")
+    beyond = [plan.error(i, "0.95") for i, m in quantiles if m.rank in (0, 1)]
+    if beyond:
+        notes.append(
+            f"MIN and MAX are quantiles just inside the data: up to {digits(max(beyond), 3)} rows lie beyond the "
+            "answer, and a group with fewer rows has no useful answer. The interval ends at the declared bound."
+        )
     if any(isinstance(m, ValueCounts) for m in plan.query.aggregates):
         notes.append("MODE is always one of the publicly known values, even where there are no rows.")
     return Explanation(

@@ -9,8 +9,9 @@ from functools import cache
 from operator import mul
 from typing import Any
 
+from sfumato.dp.mechanisms.quantile import BEYOND
 from sfumato.query.execute.executor import NoisyTable
-from sfumato.query.plan.aggregates import ValueCounts
+from sfumato.query.plan.aggregates import BinCounts, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.results.postprocess import LEAVES, LinearCombination, NoisyValue, OutputExpr, Ratio, evaluate, finite
 from sfumato.rationals import Number
@@ -18,6 +19,8 @@ from sfumato.rationals import Number
 __all__ = ["OutputEvaluator"]
 
 _STEPS = 32
+_ERROR = Fraction(1, 20)
+"""Probability that an interval misses the true value."""
 
 
 class OutputEvaluator:
@@ -48,6 +51,8 @@ class OutputEvaluator:
         aggregate = self._plan.query.aggregates[value] if isinstance(value, int) else None
         if isinstance(aggregate, ValueCounts):
             return [NoisyValue(value=aggregate.candidates[int(place)]) for place in self._numbers(value)]
+        if isinstance(aggregate, BinCounts) and aggregate.rank in (0, 1) and BEYOND * parts <= _ERROR:
+            return [_extreme(number, aggregate) for number in self._numbers(value)]
         numbers, radius = self._numbers(value), self._radius(value, parts)
         if radius is None:
             noisy = [NoisyValue(value=number) for number in numbers]
@@ -72,7 +77,7 @@ class OutputEvaluator:
         return [sum(map(mul, weights, row)) for row in zip(*columns, strict=True)]
 
     def _level(self, parts: int) -> Number:
-        return 1 - Fraction(1, 20) / parts
+        return 1 - _ERROR / parts
 
     def _radius(self, value: int | LinearCombination, parts: int) -> float | None:
         chosen = isinstance(value, int) and self._plan.of(value).mechanism.noise is None
@@ -86,6 +91,12 @@ class OutputEvaluator:
         line = _Line(ratio, self._plan, self._level(parts))
         pairs = zip(self._numbers(ratio.total), self._numbers(ratio.count), strict=True)
         return [line.mean(float(total), float(count)) for total, count in pairs]
+
+
+def _extreme(number: Any, cells: BinCounts) -> NoisyValue:
+    """A minimum or maximum: not beyond the true one, which lies within the public bounds."""
+    ends = float(cells.low), float(cells.low + (cells.cells - 1) * cells.grid)
+    return NoisyValue(value=number, low=number if cells.rank else ends[0], high=ends[1] if cells.rank else number)
 
 
 class _Line:

@@ -5,6 +5,9 @@ over the cells of a public domain, rows of a matrix W. Some other set of sums A 
 estimated by least squares, and the queries are answered from the estimate. What A costs depends on how many of its
 sums one person is in; how exact the answers are, on how well A covers W. Three kinds of A are compared by their exact
 expected error, before anything is spent: every cell by itself, the queries themselves, and a tree of ranges.
+
+Every row is in one cell: besides its declared values a column has a cell for NULL and cells for what the owner did not
+declare (below and above the bounds of a number; any other value of a list). Cells that no query tells apart are one.
 """
 
 from __future__ import annotations
@@ -15,8 +18,8 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from fractions import Fraction
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +40,7 @@ from sfumato.query.plan.relational import Filter, PlanNode, Scan
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.sql.parse import GroupKey, Query, parse_query
+from sfumato.schema import Kind
 from sfumato.secret import SecretValue
 
 if TYPE_CHECKING:
@@ -46,16 +50,22 @@ __all__ = ["Workload", "WorkloadAnswer", "answer_workload", "plan_workload"]
 
 Matrix = npt.NDArray[np.float64]
 _MOST_CELLS = 1024
+_MOST_GROUPS = 50_000
+"""Combinations of values of the columns that conditions use."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """Counting queries as a matrix, and the measurement chosen for them."""
 
+    text: str
+    """The queries, one per line."""
     query: Query
     """The histogram over all cells that is measured."""
     bounds: NoisePlan
     """How contributions to the histogram are bounded."""
+    cell_of: npt.NDArray[np.int64]
+    """The cell of each group of the histogram."""
     matrix: Matrix
     """One row per query, one column per cell."""
     name: str
@@ -95,13 +105,14 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     scans = [_scan(query) for query in parsed]
     if len({scan.sql() for scan, _ in scans}) != 1:
         raise QueryRefused("All queries of a workload must be about the same table.")
-    columns = _columns(session, scans[0][0], [condition for _, condition in scans])
-    keys = tuple(GroupKey(scalar=scalar, values=scalar.keys()) for scalar in columns)
+    conditions = [condition for _, condition in scans]
+    columns = _columns(session, scans[0][0], conditions)
+    keys = tuple(GroupKey(scalar=column.code, values=tuple(range(len(column.values)))) for column in columns)
     base = replace(parsed[0], rows=scans[0][0], keys=keys, aggregates=(Count(),), outputs=())
-    matrix = _over_cells(keys, [condition for _, condition in scans])
+    matrix, cell_of = _merged(_over_cells(columns, conditions))
     bounds = plan_query(base, pure(1), **limits)
     options = {"cells": np.eye(matrix.shape[1]), "questions": np.unique(matrix[matrix.any(axis=1)], axis=0)}
-    if len(keys) == 1 and matrix.shape[1] > 2:
+    if len(columns) == 1 and matrix.shape[1] > 2:
         for branches in (2, 4, 16):
             options[f"tree of ranges, {branches} to 1"] = _tree(matrix.shape[1], branches)
     options = {name: measured for name, measured in options.items() if measured.size}
@@ -116,8 +127,9 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     best = min(errors, key=lambda name: errors[name])
     mechanism, sensitivity = plans[best]
     return Workload(
-        query=base, bounds=bounds, matrix=matrix, name=best, measured=options[best], solver=solvers[best],
-        mechanism=mechanism, sensitivity=sensitivity, cost=cost, errors=errors,
+        text="\n".join(queries), query=base, bounds=bounds, cell_of=cell_of, matrix=matrix, name=best,
+        measured=options[best], solver=solvers[best], mechanism=mechanism, sensitivity=sensitivity, cost=cost,
+        errors=errors,
     )  # fmt: skip
 
 
@@ -129,16 +141,17 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     kept = session.ledger.recall(key)
     cached = kept is not None
     if kept is None:
+        session._engine.connect()
         session._engine.check(additive_sql(workload.bounds, 0, session._engine.listed))
         receipt = session.ledger.reserve(
-            workload.cost, dataset=session.catalog.dataset, analyst=session.analyst, query=key
+            workload.cost, dataset=session.catalog.dataset, analyst=session.analyst, query=key, text=workload.text
         )
         try:
             secret = int.from_bytes(os.urandom(7), "little")
             rows = additive_totals(workload.bounds, session._engine, secret).open(receipt)
             cells = np.zeros(workload.matrix.shape[1], dtype=np.int64)
             for row in rows:
-                cells[int(row[0]) if workload.query.keys else 0] = int(row[-2])
+                cells[workload.cell_of[int(row[0])] if workload.query.keys else 0] += int(row[-2])
             exact = SecretValue(workload.measured.astype(np.int64) @ cells)
             noisy = workload.mechanism.release_at(exact, receipt=receipt, distance=workload.sensitivity)
         except AnswerFailed:
@@ -174,24 +187,74 @@ def _scan(query: Query) -> tuple[Scan, str]:
     return rows, " AND ".join(conditions) or "TRUE"
 
 
-def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[Scalar]:
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """A column that conditions use: which of ``values`` a row has, as a whole number, and the values themselves."""
+
+    scalar: Scalar
+    code: Scalar
+    values: tuple[Any, ...]
+    """Declared values, values that stand for those that were not declared, and None."""
+
+
+def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[_Column]:
     """The columns used in the conditions; each needs publicly known values."""
     used = set(re.findall(r"\bc\d+\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
-    relation_columns = _declared(session, scan)
-    used_columns, cells = [], 1
-    for name, column in relation_columns:
-        if column.sql in used:
-            values = column.keys()
-            if values is None:
-                raise QueryRefused(
-                    f"Workload conditions need columns with declared values, and `{name}` has none.",
-                    fix="Declare its values, or use ask() for this query.",
-                )
-            cells *= len(values)
-            used_columns.append(column)
-    if cells > _MOST_CELLS:
-        raise QueryRefused(f"The workload's columns have {cells} combinations; at most {_MOST_CELLS} are handled.")
-    return used_columns
+    columns, cells = [], 1
+    for name, scalar in _declared(session, scan):
+        if scalar.sql not in used:
+            continue
+        values = scalar.keys()
+        if values is None:
+            raise QueryRefused(
+                f"Workload conditions need columns with declared values, and `{name}` has none.",
+                fix="Declare its values, or use ask() for this query.",
+            )
+        columns.append(_bounded_column(scalar, values) if scalar.values is None else _listed_column(scalar, values))
+        cells *= len(columns[-1].values)
+    if cells > _MOST_GROUPS:
+        raise QueryRefused(f"The workload's columns have {cells:,} combinations; at most {_MOST_GROUPS:,} are handled.")
+    return columns
+
+
+def _bounded_column(scalar: Scalar, values: tuple[Any, ...]) -> _Column:
+    """A whole number within bounds, or true and false: what lies below and above the bounds has a value of its own."""
+    x, last = scalar.sql, len(values)
+    if scalar.kind is Kind.BOOLEAN:
+        code = f"(CASE WHEN {x} IS NULL THEN 2 WHEN {x} THEN 1 ELSE 0 END)"
+        return _Column(scalar=scalar, code=_whole(code), values=(False, True, None))
+    low, high = values[0], values[-1]
+    code = (
+        f"(CASE WHEN {x} IS NULL THEN {last + 2} WHEN {x} < {low} THEN 0 WHEN {x} > {high} THEN {last + 1} "
+        f"ELSE {x} - ({low}) + 1 END)"
+    )
+    beyond = max(low - 1, -(1 << 63)), min(high + 1, (1 << 63) - 1)
+    return _Column(scalar=scalar, code=_whole(code), values=(beyond[0], *values, beyond[1], None))
+
+
+def _listed_column(scalar: Scalar, values: tuple[Any, ...]) -> _Column:
+    """A list of values: all others count as one further value, above those of the list."""
+    whens = " ".join(f"WHEN {scalar.sql} = {value_sql(value)} THEN {place}" for place, value in enumerate(values))
+    code = f"(CASE WHEN {scalar.sql} IS NULL THEN {len(values) + 1} {whens} ELSE {len(values)} END)"
+    return _Column(scalar=scalar, code=_whole(code), values=(*values, _above(max(values)), None))
+
+
+def _above(value: Any) -> Any:
+    match value:
+        case str():
+            return value + chr(0x10FFFF)
+        case bool():
+            return None
+        case int():
+            return min(value + 1, (1 << 63) - 1)
+        case float():
+            return value + max(1.0, abs(value))
+        case _:
+            return value + timedelta(days=1) if value.year < 9999 else value
+
+
+def _whole(sql: str) -> Scalar:
+    return Scalar(sql=sql, kind=Kind.INTEGER)
 
 
 def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
@@ -203,18 +266,39 @@ def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
     return [(name, scalar) for _, name, scalar in relation.columns.items]
 
 
-def _over_cells(keys: tuple[GroupKey, ...], conditions: list[str]) -> Matrix:
-    """The cells that meet each condition, evaluated on public values only."""
-    if not keys:
-        return np.ones((len(conditions), 1))
+def _over_cells(columns: list[_Column], conditions: list[str]) -> npt.NDArray[np.uint8]:
+    """The combinations of values that meet each condition, evaluated on public values only."""
+    if not columns:
+        return np.ones((len(conditions), 1), dtype=np.uint8)
     import duckdb
 
-    cells = product(*(key.values or () for key in keys))
-    listed = ", ".join("(" + ", ".join([str(i), *map(value_sql, cell)]) + ")" for i, cell in enumerate(cells))
-    names = ", ".join(["place", *(key.scalar.sql for key in keys)])
-    tests = ", ".join(f"COALESCE(CAST({condition} AS INTEGER), 0)" for condition in conditions)
-    rows = duckdb.connect(":memory:").execute(f"SELECT {tests} FROM (VALUES {listed}) AS t({names}) ORDER BY place")
-    return np.array(rows.fetchall(), dtype=np.float64).T
+    sources = []
+    for i, column in enumerate(columns):
+        listed = ", ".join(f"({place}, {_written(value)})" for place, value in enumerate(column.values))
+        sources.append(f"(VALUES {listed}) AS t{i}(place{i}, {column.scalar.sql})")
+    tests = ", ".join(f"COALESCE(CAST({condition} AS UTINYINT), 0) AS q{i}" for i, condition in enumerate(conditions))
+    order = ", ".join(f"place{i}" for i in range(len(columns)))
+    with duckdb.connect(":memory:") as connection:
+        found = connection.execute(f"SELECT {tests} FROM {', '.join(sources)} ORDER BY {order}").fetchnumpy()
+    return np.array([found[f"q{i}"] for i in range(len(conditions))], dtype=np.uint8)
+
+
+def _written(value: Any) -> str:
+    return "NULL" if value is None else value_sql(value)
+
+
+def _merged(matrix: npt.NDArray[np.uint8]) -> tuple[Matrix, npt.NDArray[np.int64]]:
+    """Columns of a matrix, each once, in the order of their first place; and the new column of each old one."""
+    _, first, inverse = np.unique(matrix, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    if len(order) > _MOST_CELLS:
+        raise QueryRefused(
+            f"The queries tell {len(order):,} sets of rows apart; at most {_MOST_CELLS:,} are handled.",
+            fix="Use fewer queries, or ask() for some of them.",
+        )
+    return matrix[:, first[order]].astype(np.float64), place[inverse.ravel()]
 
 
 def _tree(cells: int, branches: int) -> Matrix:
@@ -270,5 +354,6 @@ def _intervals(solver: Matrix, mechanism: Mechanism) -> Matrix:
     assert noise is not None
     if noise.variance:
         return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * _mean_square(mechanism)))
-    draws = np.random.default_rng(0).laplace(0.0, float(noise.scale), (5_000, solver.shape[1]))
+    stop, size, rng = -np.expm1(-float(noise.grid / noise.scale)), (5_000, solver.shape[1]), np.random.default_rng(0)
+    draws = float(noise.grid) * (rng.geometric(stop, size) - rng.geometric(stop, size))
     return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0))

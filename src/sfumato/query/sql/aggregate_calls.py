@@ -21,6 +21,7 @@ from sfumato.query.plan.aggregates import (
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.results.postprocess import OutputExpr
 from sfumato.query.sql.expressions import ExpressionCompiler
+from sfumato.query.sql.refusal import called
 
 __all__ = ["AggregateCompiler"]
 
@@ -74,6 +75,8 @@ class AggregateCompiler:
         return self.aggregates.index(aggregate)
 
     def _rank(self, node: Any) -> Fraction:
+        if node is None:
+            raise QueryRefused("A quantile needs its rank.", fix="Use QUANTILE_CONT(column, 0.9).")
         constant = self._reader.read(node).constant
         if not isinstance(constant, Fraction) or not 0 <= constant <= 1 or constant.denominator > 10**6:
             raise self._reader.refuse(node, "The rank must be a constant from 0 to 1, such as 0.9.")
@@ -92,7 +95,10 @@ class AggregateCompiler:
         )
 
     def _sum(self, node: Any, condition: str) -> OutputExpr:
-        measured = sum_aggregate(self._bounded(self._argument(node)), condition)
+        scalar = self._bounded(self._argument(node))
+        if scalar.low == scalar.high == 0:
+            raise self._reader.refuse(node, "This sum is 0 whatever the data: the number is between 0 and 0.")
+        measured = sum_aggregate(scalar, condition)
         return OutputExpr(op="sum", value=self._add_aggregate(measured))
 
     def _mode(self, node: Any, condition: str) -> OutputExpr:
@@ -147,6 +153,8 @@ class AggregateCompiler:
     def _argument(self, node: Any) -> Any:
         if type(node.this).__name__ == "Distinct":
             raise self._reader.refuse(node, "DISTINCT is supported for COUNT only.")
+        if node.this is None:
+            raise self._reader.refuse(node, f"{called(node, self._reader.text)} needs the column that it is about.")
         return node.this
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.refusal import called, refuse
 
 __all__ = ["check_forms"]
 
@@ -55,4 +55,4 @@ def check_forms(tree: Any, text: str) -> None:
         strange = [name for name, value in node.args.items() if value and name not in known]
         if strange:
             word = strange[0].rstrip("_").replace("_", " ").upper()
-            raise refuse(node, text, _WORDS.get(kind, f"{node.key.upper()} with {word} is not supported."))
+            raise refuse(node, text, _WORDS.get(kind, f"`{called(node, text)}` with {word} is not supported."))

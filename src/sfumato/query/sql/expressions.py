@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.errors import did_you_mean
+from sfumato.errors import QueryRefused, did_you_mean
 from sfumato.query.plan.scalar import Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.functions import FUNCTION_RULES
-from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.refusal import called, refuse
 from sfumato.schema import Kind
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]
@@ -57,12 +57,13 @@ class ExpressionCompiler:
         return refuse(node, self.text, reason, fix)
 
     def read(self, node: Any) -> Scalar:
+        if node is None:
+            raise QueryRefused("A function of the query lacks an argument.")
         rule = _RULES.get(type(node).__name__)
         if rule is None:
-            name = str(node.this).upper() if type(node).__name__ == "Anonymous" else node.key.upper()
             raise self.refuse(
                 node,
-                f"`{name}` is not supported in row expressions.",
+                f"`{called(node, self.text)}` is not supported in row expressions.",
                 "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, "
                 "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
                 "LENGTH.",
@@ -287,7 +288,7 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
 def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
     raise reader.refuse(
         node,
-        f"{node.key.upper()} is an aggregate and cannot be used here.",
+        f"{called(node, reader.text)} is an aggregate and cannot be used here.",
         "Use aggregates in SELECT, HAVING and ORDER BY; in a subquery, group by the privacy unit.",
     )
 

@@ -16,7 +16,7 @@ from sfumato.query.results.postprocess import OutputExpr, family
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.postprocess_rules import POST_RULES
-from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.refusal import called, refuse
 from sfumato.query.sql.relation import BoundRelation, ContributionLimits
 from sfumato.query.sql.statement import ErrorTarget, parse_statement
 
@@ -224,10 +224,10 @@ class _Builder:
             if any(AggregateCompiler.is_aggregate(child) for child in node.walk()):
                 raise self.refuse(
                     node,
-                    f"{kind.upper()} cannot be applied to aggregates.",
+                    f"`{called(node, self.text)}` cannot be applied to aggregates.",
                     "Supported: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.",
                 )
-            raise self.refuse(node, "This expression is neither an aggregate nor in GROUP BY.")
+            raise self.refuse(node, f"`{called(node, self.text)}` is neither a supported aggregate nor in GROUP BY.")
         output: OutputExpr = rule(self, node)
         try:
             family(output, [key.family for key in self.grouped])

@@ -63,10 +63,11 @@ class Postgres(Engine):
 class _RunningPostgres(Running):
     def __init__(self, setup: Postgres, tables: Mapping[str, Any]) -> None:
         try:
-            import psycopg
+            import psycopg  # noqa: F401
         except ImportError:
             raise missing_extra("postgres", "psycopg", needed_by="PostgreSQL") from None
         self._lock = threading.Lock()
+        self._tables, self._timeout = tables, setup.timeout
         places = {name: _place(name, source) for name, source in tables.items() if isinstance(source, str)}
         servers = {server for server, _ in places.values()} | ({setup.url} if setup.url else set())
         if len(servers) != 1:
@@ -74,10 +75,17 @@ class _RunningPostgres(Running):
                 f"the tables are at {len(servers)} addresses; one is needed.",
                 fix="Give the engine its url, and name tables as postgresql://user@host/base#schema.table.",
             )
+        self._places, self._server = {name: place for name, (_, place) in places.items()}, servers.pop()
+        self._open()
+
+    def _open(self) -> None:
+        """Connect, find the tables and copy the frames."""
+        import psycopg
+
         columns: dict[str, Columns] = {}
         names: dict[str, str] = {}
         try:
-            self._connection = psycopg.connect(servers.pop(), autocommit=True, connect_timeout=10)
+            self._connection = psycopg.connect(self._server, autocommit=True, connect_timeout=10)
         except psycopg.Error:
             raise _unreachable() from None
         try:
@@ -87,17 +95,17 @@ class _RunningPostgres(Running):
                     "The database is not encoded in UTF-8.", fix="Texts cannot be read alike otherwise."
                 )
             run("SET client_encoding = 'UTF8'")
-            for place, (name, source) in enumerate(tables.items()):
-                if name in places:
-                    names[name] = _found(self._connection, places[name][1])
+            for place, (name, source) in enumerate(self._tables.items()):
+                if name in self._places:
+                    names[name] = _found(self._connection, self._places[name])
                 else:
                     names[name] = f'pg_temp."sfumato_{place}"'
                     _load(self._connection, f"sfumato_{place}", source)
                 columns[name] = _columns(self._connection, names[name])
             for setting in _SETTINGS:
                 run(setting.encode())
-            run(f"SET statement_timeout = {int(setup.timeout * 1000)}".encode())
-            run(f"SET lock_timeout = {int(setup.timeout * 1000)}".encode())
+            run(f"SET statement_timeout = {int(self._timeout * 1000)}".encode())
+            run(f"SET lock_timeout = {int(self._timeout * 1000)}".encode())
         except psycopg.Error:
             self._connection.close()
             raise _unreachable() from None
@@ -105,6 +113,16 @@ class _RunningPostgres(Running):
             self._connection.close()
             raise
         self._writer = PostgresWriter(columns, names)
+
+    def connect(self) -> None:
+        import psycopg
+
+        with self._lock:
+            try:
+                self._connection.execute(b"SELECT 1", prepare=False)
+            except psycopg.Error:
+                self._connection.close()
+                self._open()
 
     def check(self, sql: str) -> None:
         self._writer.write(sql)
@@ -123,8 +141,8 @@ class _RunningPostgres(Running):
 
 def _unreachable() -> DatabaseFailed:
     return DatabaseFailed(
-        "The PostgreSQL server or one of the tables cannot be read.",
-        fix="Check the address, the table's name and the rights of the user.",
+        "The PostgreSQL server or one of the tables cannot be read. Nothing was charged.",
+        fix="Check that the server runs, the address, the table's name and the rights of the user.",
     )
 
 
