@@ -43,6 +43,18 @@ def test_loss_is_that_of_sdcmicro_or_less(name: str, k: int) -> None:
     assert loss(name, k=k) <= REACHED[name][k] * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "k", "most"),
+    [
+        ("Tarragona", 3, 14.92), ("Tarragona", 5, 20.92), ("Tarragona", 10, 30.79),
+        ("CASCrefmicrodata", 3, 5.24), ("CASCrefmicrodata", 5, 8.15), ("CASCrefmicrodata", 10, 12.29),
+        ("EIA", 3, 0.371), ("EIA", 5, 0.746), ("EIA", 10, 2.04),
+    ],
+)  # fmt: skip
+def test_local_search_lowers_the_loss_of_mdav(name: str, k: int, most: float) -> None:
+    assert loss(name, k=k, refine=True) <= most < 0.94 * REACHED[name][k]
+
+
 def test_groups_of_columns_with_a_k_each() -> None:
     names = load("CASCrefmicrodata").columns
     together = loss("CASCrefmicrodata", k=3)

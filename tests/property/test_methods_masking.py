@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 from plain_mdav import mdav_plain
 from sfumato.data.table import Table
 from sfumato.masking.base import Context, Step
+from sfumato.masking.methods._grouping import group_rows
 from sfumato.masking.methods._mdav import mdav, v_mdav
 from sfumato.masking.methods._pram_matrix import TransitionMatrix
 from sfumato.masking.methods._univariate import optimal_univariate
@@ -77,6 +78,27 @@ def test_mdav_is_the_plain_algorithm_with_groups_of_k_to_2k(points: np.ndarray, 
     assert sizes.max() <= 2 * k - 1
     # Records at equal distances may be grouped in another order, so groups are compared and not their numbers.
     assert partition(groups) == partition(mdav_plain(points, k))
+
+
+@few
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(2, 150), st.integers(1, 4)), elements=st.integers(-20, 20)),
+    st.integers(2, 8),
+    st.sampled_from(["mdav", "v-mdav", "projection"]),
+)
+def test_local_search_never_raises_the_error_and_keeps_k(points: np.ndarray, k: int, algorithm: str) -> None:
+    def error(groups: np.ndarray) -> float:
+        return sum(
+            float(((part - part.mean(axis=0)) ** 2).sum()) for part in (points[groups == g] for g in set(groups))
+        )
+
+    points = np.repeat(points, k, axis=0) if len(points) < k else points
+    before = group_rows(points, k, algorithm, 0.2)
+    after = group_rows(points, k, algorithm, 0.2, refine=True)
+    sizes = np.bincount(after)
+    assert sizes.min() >= min(k, len(points))
+    assert sizes.max() <= max(2 * k, np.bincount(before).max())
+    assert error(after) <= error(before) * (1 + 1e-9)
 
 
 @few

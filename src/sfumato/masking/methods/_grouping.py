@@ -97,11 +97,19 @@ def _indicators(hierarchy: BoundHierarchy, series: pl.Series) -> list[tuple[npt.
     return indicators
 
 
-def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
+def group_rows(points: Floats, k: int, algorithm: str, gamma: float, *, refine: bool = False) -> Groups:
     """A group number for each point; groups have at least k members (fewer than 2k points: one group)."""
-    n = len(points)
-    if n < 2 * k:
-        return np.zeros(n, dtype=np.int32)
+    if len(points) < 2 * k:
+        return np.zeros(len(points), dtype=np.int32)
+    groups = _first_groups(points, k, algorithm, gamma)
+    if not refine:
+        return groups
+    from sfumato.masking.methods._exchange import refine_groups
+
+    return refine_groups(points, groups, k)
+
+
+def _first_groups(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
     match algorithm:
         case "mdav":
             return mdav(points, k)
@@ -115,7 +123,7 @@ def group_rows(points: Floats, k: int, algorithm: str, gamma: float) -> Groups:
             return _runs(points[:, 0], k)
         case "optimal":
             order = np.argsort(points[:, 0], kind="stable")
-            groups = np.empty(n, dtype=np.int32)
+            groups = np.empty(len(points), dtype=np.int32)
             groups[order] = optimal_univariate(points[order, 0], k)
             return groups
         case _:

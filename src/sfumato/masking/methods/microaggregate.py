@@ -74,6 +74,7 @@ class Microaggregate(Masking):
         {"k": 4, "algorithm": "optimal"},
         {"k": 3, "algorithm": "individual", "aggregate": "median"},
         {"k": 3, "algorithm": "projection"},
+        {"k": 3, "refine": True},
         {"k": 3, "categories": "generalize"},
         {"k": 3, "fuzzy": 1.5},
     )
@@ -96,6 +97,9 @@ class Microaggregate(Masking):
     gamma: Annotated[float, Field(ge=0)] = 0.2
     """V-MDAV only: a group takes one more record if it is nearer than gamma times the distance to that record's nearest
     neighbour."""
+    refine: bool = False
+    """Improve the groups of ``mdav``, ``v-mdav`` or ``projection`` by local search: records move or change places, and
+    neighbouring groups are cut anew, as long as that lowers the squared error. Every group keeps at least k members."""
     aggregate: Literal["mean", "median"] = "mean"
     """Aggregate of a group's numbers. The (lower) median is a data value; the mean need not be."""
     categories: Literal["mode", "generalize"] = "mode"
@@ -112,6 +116,8 @@ class Microaggregate(Masking):
     def _complete(self) -> Microaggregate:
         if not self.groups and self.k is None:
             raise ValueError("k is required unless `groups` gives one for each group of columns")
+        if self.refine and self.algorithm in _UNIVARIATE:
+            raise ValueError(f"`refine` improves mdav, v-mdav and projection, not `{self.algorithm}`")
         named = [name for group in self.groups for name in group.columns]
         if self.groups and (self.columns is not None or self.k is not None):
             raise ValueError("give either `groups` (each with its k) or `columns` and `k`, not both")
@@ -225,7 +231,7 @@ class Microaggregate(Masking):
         random: np.random.Generator | None,
     ) -> list[tuple[str, pl.Series]]:
         points = RecordSpace(data, names, rows, standardize=self.standardize).points
-        groups = group_rows(points, k, self.algorithm, self.gamma)
+        groups = group_rows(points, k, self.algorithm, self.gamma, refine=self.refine)
         taken: list[Groups] = [groups] * len(names)
         if self.fuzzy is not None and random is not None:
             taken = draw_centroids(points, groups, self.fuzzy, 2 * k, len(names), random)
