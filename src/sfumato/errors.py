@@ -367,7 +367,7 @@ class LedgerBroken(SfumatoError):
     """The ledger's chain of hashes does not hold: an entry was changed, removed or put in later."""
 
     code = "SFU-704"
-    status = 1
+    status = 3
 
 
 class UnknownBudget(SfumatoError):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
+
+from sfumato.query.auditing.atoms import AnswerConstraint, Ints
 
 Question = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]
 """People, counterfeits, and groups of values (None: values as they are)."""
@@ -29,6 +31,11 @@ def instance(
             groups = tuple(rng.integers(0, 2, values).tolist())
         asked.append((chosen, fakes, groups))
     return secrets, values, asked
+
+
+def grouped(groups: tuple[int, ...] | None) -> Callable[[Ints], AnswerConstraint] | None:
+    """The answer that reveals groups of values, as the auditor takes it."""
+    return None if groups is None else lambda counts: AnswerConstraint.grouped(counts, groups)
 
 
 def agrees(world: Sequence[int], secrets: Sequence[int], question: Question) -> bool:

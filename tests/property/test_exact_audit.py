@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from audit_instances import enumerate_possible, instance
+from audit_instances import enumerate_possible, grouped, instance
 
 from sfumato.query.auditing.delta2 import Delta2Auditor
 from sfumato.query.auditing.k_assign import AssignAuditor
@@ -23,7 +23,7 @@ def test_possible_values_are_those_of_enumeration(seed: int, fancy: bool, count:
         secrets, values, asked = instance(rng, people=6 if fancy else 7, fancy=fancy)
         auditor = AssignAuditor(secrets, values=values, k=2)
         for people, fakes, groups in asked:
-            judgement = auditor.judge(people, fakes=fakes, groups=groups, full=True)
+            judgement = auditor.judge(people, fakes=fakes, told=grouped(groups), full=True)
             overlapping += judgement.how in ("relaxation", "search")
             auditor.accept(judgement)
         truth = enumerate_possible(secrets, values, asked)

@@ -30,12 +30,16 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
 )  # fmt: skip
 @click.option("--simulatable", is_flag=True, help="Decide without the true answer, so that refusals disclose nothing.")
 @click.option(
-    "--allow", type=click.FloatRange(0, 1, max_open=True), default=0.05, show_default=True,
-    help="Simulatable: largest share of possible answers that may violate k.",
+    "--allow", type=click.FloatRange(0, 1, max_open=True), default=0.0, show_default=True,
+    help="Simulatable: largest share of possible answers that may violate k. 0 checks every possible answer.",
 )  # fmt: skip
 @click.option(
-    "--every-answer", is_flag=True,
-    help="Simulatable: check all possible answers instead of a sample, and refuse if any violates k.",
+    "--share", "shares", multiple=True, metavar="COLUMN:VALUE=SHARE",
+    help="Simulatable, with --allow: public share of a value. Once for each value.",
+)  # fmt: skip
+@click.option(
+    "--independent", multiple=True, metavar="COLUMN",
+    help="A sensitive column that determines no other one. Once for each of them.",
 )  # fmt: skip
 @click.option(
     "--auditor", type=click.Choice(["exact", "delta2"]), default="exact", show_default=True,
@@ -46,6 +50,7 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
     help="Solver time limit of one decision in deterministic seconds. The query is refused when it runs out.",
 )  # fmt: skip
 @click.option("--ledger", type=typed_path, default=None, help="SQLite file that keeps the decisions across runs.")
+@click.option("--dataset", default=None, help="Name of the table in the ledger. The file's name if left out.")
 @json_option
 def command(
     log: Path,
@@ -56,10 +61,12 @@ def command(
     counterfeits: int,
     simulatable: bool,
     allow: float,
-    every_answer: bool,
+    shares: tuple[str, ...],
+    independent: tuple[str, ...],
     auditor: Literal["exact", "delta2"],
     effort: float,
     ledger: Path | None,
+    dataset: str | None,
     as_json: bool,
 ) -> int:
     """Replay the queries of LOG (one SELECT per line, `-` for standard input) against a table, in order.
@@ -95,8 +102,8 @@ def command(
     table.require(list(secrets))
     try:
         rules = AuditRules(
-            k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, every_answer=every_answer,
-            auditor=auditor, effort=effort,
+            k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, shares=_shares(shares),
+            independent=independent, auditor=auditor, effort=effort,
         )  # fmt: skip
     except ValidationError as failure:
         raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
@@ -105,7 +112,7 @@ def command(
         from sfumato.dp.stores.sqlite import SqliteStore
 
         assert isinstance(session, Auditor)
-        session = DurableAuditor(session, SqliteStore(ledger), dataset=str(source))
+        session = DurableAuditor(session, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem)
     queries = list(read_log(_text(log)))
     decisions = []
     with progress(quiet=as_json).task("auditing", len(queries)) as tick:
@@ -119,6 +126,22 @@ def command(
         _print(decisions)
         note(f"{len(decisions)} queries, {refused} refused. This list is for the owner of the data only.")
     return 1 if refused else 0
+
+
+def _shares(given: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    from sfumato.errors import BadParameter
+
+    shares: dict[str, dict[str, float]] = {}
+    for entry in given:
+        column, colon, rest = entry.partition(":")
+        value, equals, share = rest.rpartition("=")
+        try:
+            shares.setdefault(column, {})[value] = float(share)
+        except ValueError:
+            equals = ""
+        if not colon or not equals:
+            raise BadParameter("--share is COLUMN:VALUE=SHARE, such as disease:Flu=0.2.")
+    return shares
 
 
 def _text(log: Path) -> str:

@@ -6,14 +6,19 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from sfumato.engines.contribution_bounding import Bounded
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import AnswerFailed, NotApplicable
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
-from sfumato.secret import SecretValue
+from sfumato.secret import Permit, SecretValue
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["Engine", "Running", "failed"]
 
@@ -47,6 +52,10 @@ class Running:
     @abstractmethod
     def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
         """The rows of one statement as a secret value. Every failure raises the same error with the same message."""
+
+    def row_numbers(self, sql: str) -> SecretValue[npt.NDArray[np.int64]]:
+        """The first column of a statement, which holds whole numbers, as an array."""
+        return SecretValue(np.array([row[0] for row in self.run(sql).open(Permit("row numbers"))], np.int64))
 
     @abstractmethod
     def close(self) -> None:

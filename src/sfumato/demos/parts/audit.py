@@ -11,6 +11,7 @@ from sfumato.data import write
 from sfumato.data.table import Table
 from sfumato.demos.base import Demo, Say
 from sfumato.progress import SILENT, Progress
+from sfumato.query.auditing.answer_forms import ListForm
 from sfumato.query.auditing.auditor import Auditor, Decision
 from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.rules import AuditRules
@@ -67,7 +68,7 @@ class AuditDemo(Demo):
             f"\n[bold]4.[/bold] {_decision_text(third)}\n   Clark is the only man in ZIP 12000. "
             "The difference from the first list is Clark's disease: Cold."
         )
-        counterfeiting = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2, counterfeits=2))
+        counterfeiting = Auditor(PATIENTS, secrets=["disease"], rules=AuditRules(k=2, counterfeits=1))
         counterfeiting.ask(FIRST)
         fake = counterfeiting.ask(THIRD)
         say(
@@ -87,7 +88,7 @@ class AuditDemo(Demo):
         )
         say(
             f"\nTry it:  sfumato audit {folder / 'log.sql'} --data {folder / 'patients.csv'} --secret disease --k 2\n"
-            "         and the same with --counterfeits 2\n"
+            "         and the same with --counterfeits 1\n"
         )
         return {
             "decisions": [first.verdict, second.verdict, third.verdict],
@@ -113,14 +114,14 @@ def _leak() -> tuple[int, int]:
 
     def transcript(world: tuple[int, ...], simulates: bool) -> tuple[object, ...]:
         auditor = AssignAuditor(world, values=3, k=2)
-        public = SimulatableAuditor(people=3, values=3, k=2, allow=0.3)
+        public = SimulatableAuditor(people=3, values=3, k=2, allow=0.3, shares=[1, 1, 1])
         responses: list[object] = []
         for people in ((0, 1), (0, 1, 2)):
             judgement = auditor.judge(people)
-            if public.allows(people) if simulates else judgement.safe:
+            if public.allows(people, ListForm(range(3))) if simulates else judgement.safe:
                 auditor.accept(judgement)
                 public.learn(people, judgement.answer)
-                responses.append(tuple(judgement.answer.counts))
+                responses.append(tuple(judgement.answer.totals))
             else:
                 responses.append(None)
         return tuple(responses)

@@ -6,47 +6,87 @@ some atoms in two; this takes time proportional to the size of the query, not of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import BadParameter
 
-__all__ = ["AnswerConstraint", "AtomSplit", "Atoms", "Ints"]
+__all__ = ["AnswerConstraint", "AtomSplit", "Atoms", "Flags", "Ints", "Sense"]
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
+class Sense(Enum):
+    """How the true numbers relate to the numbers of an answer."""
+
+    EQUAL = "="
+    AT_MOST = "<="
+    AT_LEAST = ">="
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnswerConstraint:
-    """One answer as the adversary sees it: a count per group of values, over a known set of people."""
+    """One answer as the adversary sees it: linear facts about how many people of a known set have each value.
 
-    counts: Ints
-    """Per group, how often it was returned, counterfeits included."""
-    groups: Ints
-    """Per value, the group it was returned as; every value its own group in a plain answer."""
-    slack: bool
-    """Whether some of the returned values may be counterfeits, so that counts are upper bounds only."""
+    With n[v] people of the set having value v, row r states that the sum of ``weights[r, v] * n[v]`` is equal to (at
+    most, at least) ``totals[r]``. A list of values is one row per value; a count one row with 0 and 1; a sum one row
+    with the numbers themselves; a maximum the two facts that nobody has more and that somebody has it.
+    """
+
+    weights: Ints
+    """Rows by values, none negative."""
+    totals: Ints
+    senses: tuple[Sense, ...]
 
     @property
     def fine(self) -> bool:
-        """Whether every value is its own group."""
-        return bool(np.array_equal(self.groups, np.arange(len(self.counts))))
+        """Whether the answer is a list of values, each returned as itself."""
+        rows, values = self.weights.shape
+        return rows == values and bool(np.array_equal(self.weights, np.eye(values, dtype=np.int64)))
+
+    @property
+    def slack(self) -> bool:
+        """Whether some of the returned values may be counterfeits, so that counts are upper bounds only."""
+        return Sense.AT_MOST in self.senses
+
+    @property
+    def facts(self) -> Iterator[tuple[Ints, int, Sense]]:
+        """Weights, total and sense of each row."""
+        return zip(self.weights, self.totals.tolist(), self.senses, strict=True)
 
     @classmethod
     def plain(cls, counts: Ints, fakes: Sequence[int] = ()) -> AnswerConstraint:
-        """An answer with exact values, plus counterfeit values."""
+        """A list of values, plus counterfeit values."""
         total = counts + np.bincount(np.asarray(fakes, np.int64), minlength=len(counts))
-        return cls(counts=total, groups=np.arange(len(counts)), slack=len(fakes) > 0)
+        sense = Sense.AT_MOST if len(fakes) else Sense.EQUAL
+        return cls(weights=np.eye(len(counts), dtype=np.int64), totals=total, senses=(sense,) * len(counts))
 
     @classmethod
     def grouped(cls, counts: Ints, groups: Sequence[int]) -> AnswerConstraint:
         """An answer that reveals only the group of each value."""
         mapping = np.asarray(groups, np.int64)
-        return cls(counts=np.bincount(mapping, weights=counts).astype(np.int64), groups=mapping, slack=False)
+        weights = (mapping[None, :] == np.unique(mapping)[:, None]).astype(np.int64)
+        return cls(weights=weights, totals=weights @ counts, senses=(Sense.EQUAL,) * len(weights))
+
+    @classmethod
+    def total(cls, counts: Ints, numbers: Ints) -> AnswerConstraint:
+        """The sum of the numbers that the values stand for. Numbers are shifted to start at 0: sizes are known."""
+        weights = (numbers - numbers.min())[None, :]
+        return cls(weights=weights, totals=weights @ counts, senses=(Sense.EQUAL,))
+
+    @classmethod
+    def extreme(cls, counts: Ints, numbers: Ints, *, largest: bool) -> AnswerConstraint:
+        """The largest or smallest of the numbers that the values stand for."""
+        held = numbers[counts > 0]
+        best = held.max() if largest else held.min()
+        beyond = numbers > best if largest else numbers < best
+        weights = np.stack([beyond, numbers == best]).astype(np.int64)
+        return cls(weights=weights, totals=np.array([0, 1]), senses=(Sense.EQUAL, Sense.AT_LEAST))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +165,23 @@ class Atoms:
         parent = np.concatenate([np.arange(atoms), broken])
         return AtomSplit(people=people, truth=truth, member=np.vstack([old, new]), parent=parent, moved=moved)
 
+    def after(self, split: AtomSplit) -> npt.NDArray[np.int32]:
+        """The atom of each person after a split. The state does not change."""
+        atoms = self._atom.copy()
+        self._move(atoms, split)
+        return atoms
+
+    def persons_after(self, split: AtomSplit, atoms: Ints) -> Ints:
+        """Row numbers of the people in these atoms after a split."""
+        return np.flatnonzero(np.isin(self.after(split), atoms)) if len(atoms) else np.empty(0, np.int64)
+
     def commit(self, split: AtomSplit) -> None:
         """Apply a split."""
+        self._move(self._atom, split)
+        self.truth, self.member = split.truth, split.member
+
+    def _move(self, atoms: npt.NDArray[np.int32], split: AtomSplit) -> None:
         target = np.arange(self.atoms, dtype=np.int32)
         for old, new in split.moved.items():
             target[old] = new
-        self._atom[split.people] = target[self._atom[split.people]]
-        self.truth, self.member = split.truth, split.member
+        atoms[split.people] = target[atoms[split.people]]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from typing import Any
 
 from sfumato.dp.ledger import Store, Transaction
@@ -20,14 +21,15 @@ from sfumato.query.auditing.rules import AuditRules
 __all__ = ["DurableAuditor"]
 
 _START = "0" * 64
-_ALWAYS = {"k", "counterfeits", "simulatable", "allow", "effort"}
+_ALWAYS = {"k", "counterfeits", "simulatable", "effort"}
 
 
 class DurableAuditor:
     """An auditor with stored decisions; several processes may share one database.
 
-    ``dataset`` names the table in the database. Each entry contains the table's fingerprint and the rules; an entry
-    with another table or other rules is an error.
+    ``dataset`` names the table in the database. Each entry contains the table's fingerprint and the rules. Entries with
+    this name or with this table bind the audit, so another name for the same table forgets nothing. Such an entry with
+    another table or with other rules is an error.
     """
 
     def __init__(self, auditor: Auditor, store: Store, *, dataset: str) -> None:
@@ -36,14 +38,28 @@ class DurableAuditor:
         for name in auditor.frame.columns:
             fingerprint.update(json.dumps([name, *map(str, auditor.frame.get_column(name).to_list())]).encode())
         fingerprint.update(auditor.beside.encode())
+        self._data = fingerprint.hexdigest()
         self._rules = json.dumps(
-            {**_recorded(auditor.rules), "secrets": auditor.secrets, "data": fingerprint.hexdigest()}, sort_keys=True
+            {**_recorded(auditor.rules), "secrets": auditor.secrets, "data": self._data}, sort_keys=True
         )
+        auditor.seed = self._secret()
         self._stopped = False
         self._last = 0
         self._previous = _START
         with store.write() as transaction:
             self._catch_up(transaction)
+
+    def _secret(self) -> bytes:
+        """The secret of this data set's counterfeits: drawn at the first use, then stored."""
+        with self._store.write() as transaction:
+            transaction.query(
+                "CREATE TABLE IF NOT EXISTS sfumato_audit_secrets (dataset TEXT PRIMARY KEY, secret TEXT NOT NULL)"
+            )
+            stored = transaction.query("SELECT secret FROM sfumato_audit_secrets WHERE dataset = ?", self._dataset)
+            if not stored:
+                stored = [(os.urandom(32).hex(),)]
+                transaction.query("INSERT INTO sfumato_audit_secrets VALUES (?, ?)", self._dataset, stored[0][0])
+        return bytes.fromhex(stored[0][0])
 
     def ask(self, query: str) -> Decision:
         """Decide a query and store the decision before returning it."""
@@ -86,7 +102,7 @@ class DurableAuditor:
                 raise LedgerBroken(
                     f"Decision {number} of the audit was changed or does not follow from the one before it."
                 )
-            if dataset == self._dataset:
+            if dataset == self._dataset or json.loads(rules)["data"] == self._data:
                 if rules != self._rules:
                     raise LedgerBroken(
                         f"Decision {number} was made about other data, or by other rules.",
@@ -103,6 +119,5 @@ def _digest(body: list[Any]) -> str:
 
 
 def _recorded(rules: AuditRules) -> dict[str, Any]:
-    """The rules stored with each decision: the five of version 0.1 always, later ones where they differ from the
-    default."""
+    """The rules stored with each decision: four always, the others where they differ from the default."""
     return {**rules.model_dump(exclude_defaults=True), **rules.model_dump(include=_ALWAYS)}

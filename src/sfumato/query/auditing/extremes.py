@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +36,15 @@ class ExtremeAnswer:
 class ExtremeAuditor:
     """Refuses a MAX or MIN that would determine somebody's value; all values lie within the known bounds."""
 
-    def __init__(self, people: int, *, low: float = -np.inf, high: float = np.inf) -> None:
-        self.people, self.low, self.high = people, low, high
+    def __init__(self, people: int, *, low: float = -np.inf, high: float = np.inf, effort: float = 30.0) -> None:
+        self.people, self.low, self.high, self.effort = people, low, high, effort
         self.answers: list[ExtremeAnswer] = []
 
     def exposed(self, *more: ExtremeAnswer) -> Ints | None:
-        """Rows of the people whose value these and the earlier answers determine; None if the answers contradict."""
+        """Rows of the people whose value these and the earlier answers determine; None if the answers contradict.
+
+        If the effort runs out, people who could not be shown to keep two values are among them.
+        """
         answers = [*self.answers, *more]
         low, high = np.full(self.people, self.low), np.full(self.people, self.high)
         for answer in answers:
@@ -61,7 +64,7 @@ class ExtremeAuditor:
         pinned = np.flatnonzero(low == high)
         if len(kinds) <= 1:
             return np.unique(np.concatenate([pinned, *[rows for rows in attain if len(rows) == 1]])).astype(np.int64)
-        return _pinned_both(answers, attain, low, high)
+        return _pinned_both(answers, attain, low, high, self.effort)
 
     def safe(self, answer: ExtremeAnswer) -> bool:
         """Whether the answer exposes nobody. The decision depends on the answer, so a refusal reveals something."""
@@ -98,39 +101,56 @@ def _attainers(answer: ExtremeAnswer, low: npt.NDArray[np.float64], high: npt.ND
 
 
 def _pinned_both(
-    answers: list[ExtremeAnswer], attain: list[Ints], low: npt.NDArray[np.float64], high: npt.NDArray[np.float64]
+    answers: list[ExtremeAnswer],
+    attain: list[Ints],
+    low: npt.NDArray[np.float64],
+    high: npt.NDArray[np.float64],
+    effort: float,
 ) -> Ints | None:
-    """Exposed rows with both MAX and MIN. Each person is at the upper bound, at the lower bound or in between."""
+    """Exposed rows with both MAX and MIN. Each person is at the upper bound, at the lower bound or in between.
+
+    A person is determined iff always at the upper or always at the lower bound. Each search shows as many people as
+    possible away from a bound at which all earlier ones had them.
+    """
     try:
         from ortools.sat.python import cp_model
     except ImportError:
         raise missing_extra("audit", "OR-tools", needed_by="Auditing of MIN and MAX together") from None
     model = cp_model.CpModel()
-    people = range(len(low))
-    top = [model.new_bool_var("") for _ in people]
-    bottom = [model.new_bool_var("") for _ in people]
-    for i in people:
-        if low[i] < high[i]:
-            model.add_at_most_one(top[i], bottom[i])
+    open_ = low < high
+    needed = np.unique(np.concatenate(attain))
+    sides: list[dict[int, Any]] = [{int(i): model.new_bool_var("") for i in needed} for _ in range(2)]
+    for i in needed.tolist():
+        if open_[i]:
+            model.add_at_most_one(sides[0][i], sides[1][i])
         else:  # one value only, which is both
-            model.add(top[i] == 1)
-            model.add(bottom[i] == 1)
+            model.add(sides[0][i] == 1)
+            model.add(sides[1][i] == 1)
     for answer, rows in zip(answers, attain, strict=True):
-        model.add_bool_or([(top if answer.kind == "max" else bottom)[i] for i in rows])
+        model.add_bool_or([sides[answer.kind == "min"][int(i)] for i in rows])
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
-    if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return None
-    fixed = []
-    for i in sorted({int(row) for rows in attain for row in rows}):
-        if low[i] == high[i]:
-            fixed.append(i)
-            continue
-        # Determined iff always at the upper or always at the lower bound.
-        for variable in (top[i], bottom[i]):
-            other = model.clone()
-            other.add(other.get_bool_var_from_proto_index(variable.index) == 0)
-            if solver.solve(other) == cp_model.INFEASIBLE:
-                fixed.append(i)
-                break
-    return np.array(fixed, np.int64)
+    solver.parameters.random_seed = 1
+    waiting = {(side, int(i)) for side in range(2) for i in needed if open_[i]}
+    left = effort
+    first = True
+    while waiting or first:
+        if not first:
+            objective = sum(sides[side][i] for side, i in sorted(waiting))
+            model.minimize(objective)
+        solver.parameters.max_deterministic_time = max(left, 1e-3)
+        state = solver.solve(model)
+        left -= max(float(solver.response_proto.deterministic_time), 1e-3)
+        if state == cp_model.INFEASIBLE:
+            return None
+        if state not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            break
+        shown = {(side, i) for side, i in waiting if not solver.value(sides[side][i])}
+        waiting -= shown
+        if not first and not shown:
+            break  # in an optimal solution nobody else can be moved away
+        first = False
+        if left <= 0:
+            break
+    fixed = {i for _, i in waiting} | {int(i) for i in needed if not open_[i]}
+    return np.array(sorted(fixed), np.int64)

@@ -7,7 +7,7 @@ allow combinations that no assignment has. People in no query are not constraine
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,23 +61,32 @@ class AssignAuditor:
         self._no: Flags = np.zeros((1, values), np.bool_)
         self._witnesses: list[Ints] = []
 
+    def recall(self, history: Sequence[tuple[Ints, AnswerConstraint]]) -> None:
+        """Start from answers given earlier, which the secret values must agree with."""
+        for people, answer in history:
+            self.partition.commit(self.partition.split(people))
+            self.answers.append(answer)
+        self._yes = np.zeros((self.partition.atoms, self.partition.values), np.bool_)
+        self._no = np.zeros_like(self._yes)
+
     def judge(
         self,
         people: npt.ArrayLike,
         *,
         fakes: Sequence[int] = (),
-        groups: Sequence[int] | None = None,
+        told: Callable[[Ints], AnswerConstraint] | None = None,
         full: bool = False,
     ) -> Assessment:
         """Assess an answer about these people; with ``full``, decide every pair instead of only those that k needs.
 
-        ``fakes`` are counterfeit values added to the answer; ``groups`` maps each value to its group in the answer.
+        The answer is a list of values unless ``told`` makes another one of the counts of values. ``fakes`` are
+        counterfeit values added to the list.
         """
-        if fakes and groups is not None:
-            raise BadParameter("an answer has counterfeits or coarser values, not both.")
+        if fakes and told is not None:
+            raise BadParameter("counterfeits are added to a list of values only.")
         rows = self.partition.select(people)
         true = self.partition.count(rows)
-        answer = AnswerConstraint.plain(true, fakes) if groups is None else AnswerConstraint.grouped(true, groups)
+        answer = AnswerConstraint.plain(true, fakes) if told is None else told(true)
         split = self.partition.split(rows)
         last = np.zeros(len(split.member), np.bool_)
         last[-1] = True
@@ -100,7 +109,7 @@ class AssignAuditor:
         safe = not few.any()
         certain = safe or bool(doomed.any())
         worst = int(sure.min()) if len(sure) else self.partition.values
-        exposed = _people(self.partition, split, np.flatnonzero(atoms)[few])
+        exposed = self.partition.persons_after(split, np.flatnonzero(atoms)[few])
         return Assessment(
             safe=safe, certain=certain, worst=worst, exposed=exposed, how=possible.how, split=split, answer=answer,
             rows=near, atoms=atoms, possible=possible,
@@ -139,24 +148,6 @@ class AssignAuditor:
         return table[self.partition._atom]
 
 
-def _people(partition: Atoms, split: AtomSplit, atoms: Ints) -> Ints:
-    """Rows of the people in these atoms after the split."""
-    if not len(atoms):
-        return np.empty(0, np.int64)
-    inside = np.zeros(partition.people, np.bool_)
-    inside[split.people] = True
-    back = {new: old for old, new in split.moved.items()}
-    rows = []
-    for atom in atoms.tolist():
-        if atom in back:
-            here = partition.persons(back[atom])
-            rows.append(here[inside[here]])
-        else:
-            here = partition.persons(atom)
-            rows.append(here[~inside[here]] if atom in split.moved else here)
-    return np.sort(np.concatenate(rows))
-
-
 def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags) -> Ints | None:
     """Extend an earlier solution to the new query by a maximum flow; None if that is impossible.
 
@@ -181,7 +172,7 @@ def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags)
     a, s = np.nonzero(supply)
     tail = np.concatenate([np.full(count, source), a, count + np.arange(wide)])
     head = np.concatenate([np.arange(count), count + s, np.full(wide, sink)])
-    capacity = np.concatenate([need, supply[a, s], answer.counts]).astype(np.int32)
+    capacity = np.concatenate([need, supply[a, s], answer.totals]).astype(np.int32)
     graph = coo_array((capacity, (tail, head)), shape=(sink + 1, sink + 1)).tocsr()
     done = maximum_flow(graph, source, sink)
     if done.flow_value != int(need.sum()):

@@ -1,8 +1,8 @@
 """Linear system of the answers: integers x[atom, value] with known sums, and tests that need no search.
 
-x[atom, value] is how many people of the atom have the value. Each atom's numbers sum to its size; for each answered
-query and each group of values, the numbers of its atoms sum to the count returned (or to no more, where counterfeits
-were added). A value is possible for a person iff some solution has x[atom of the person, value] >= 1.
+x[atom, value] is how many people of the atom have the value. Each atom's numbers sum to its size. Each answered query
+states linear facts about the numbers of its atoms, added up (see ``AnswerConstraint``). A value is possible for a
+person iff some solution has x[atom of the person, value] >= 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.query.auditing.atoms import AnswerConstraint, Flags, Ints
+from sfumato.query.auditing.atoms import AnswerConstraint, Flags, Ints, Sense
 
 __all__ = ["CountSystem", "closed", "connected", "upper_bounds"]
 
@@ -35,11 +35,11 @@ class CountSystem:
             return False
         # Counts of people are far below 2**53, so floating-point sums are exact.
         sums = self.member.astype(np.float64) @ x.astype(np.float64)
-        for total, answer in zip(sums, self.answers, strict=True):
-            counts = np.bincount(answer.groups, weights=total, minlength=len(answer.counts))
-            over = counts > answer.counts if answer.slack else counts != answer.counts
-            if over.any():
-                return False
+        for counts, answer in zip(sums, self.answers, strict=True):
+            reached = answer.weights @ counts.astype(np.int64)
+            for value, total, sense in zip(reached.tolist(), answer.totals.tolist(), answer.senses, strict=True):
+                if (sense is not Sense.AT_LEAST and value > total) or (sense is not Sense.AT_MOST and value < total):
+                    return False
         return True
 
 
@@ -58,7 +58,12 @@ def upper_bounds(system: CountSystem) -> Ints:
     """Upper bound of each x[atom, value] from single answers."""
     bounds = np.repeat(system.sizes[:, None], system.known.shape[1], axis=1)
     for row, answer in zip(system.member, system.answers, strict=True):
-        bounds[row] = np.minimum(bounds[row], answer.counts[answer.groups][None, :])
+        for weights, total, sense in answer.facts:
+            used = weights > 0
+            if sense is not Sense.AT_LEAST and used.any():
+                at_most = np.full(len(weights), np.iinfo(np.int64).max)
+                at_most[used] = total // weights[used]
+                bounds[row] = np.minimum(bounds[row], at_most[None, :])
     return bounds
 
 
@@ -94,7 +99,7 @@ def closed(system: CountSystem) -> npt.NDArray[np.bool_] | None:
     flow = np.stack([system.known[row].sum(axis=0) for row in system.member])
     for q, answer in enumerate(system.answers):
         top = node[parent[q]] if parent[q] >= 0 else np.full(wide, sink)
-        room = flow[q] < answer.counts
+        room = flow[q] < answer.totals
         # Without counterfeits the count is exact, so the flow of the lane upwards cannot decrease.
         arc(node[q], top, room, (flow[q] > 0) & np.bool_(answer.slack))
     graph = coo_array(

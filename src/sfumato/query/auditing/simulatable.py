@@ -1,13 +1,14 @@
 """Simulatable auditing: decisions that depend only on the queries and the earlier answers.
 
 An auditor that looks at the true answer reveals by a refusal that the answer would expose somebody, which can be enough
-for an adversary. A simulatable auditor does not look at it. It samples assignments that agree with the earlier answers,
-checks for each whether its answer would break k-assign anonymity, and refuses if more than an allowed share of them
-would. Its randomness is derived from the public history, so every analyst can repeat the decision and learns nothing
-from it.
+for an adversary. A simulatable auditor does not look at it, so every analyst can repeat its decisions and learns
+nothing from them.
 
-Decisions are a function of public information. The true answer may still break the rule if some assignments are allowed
-to; it cannot with :meth:`SimulatableAuditor.every_answer`.
+With ``allow`` 0, a query is answered only if no answer that agrees with the earlier ones would break k-assign
+anonymity: the true answer cannot break it either. A fresh set of people might all have the same value, so such a query
+is always refused; lists and counts are then answered only where earlier answers exclude this. With ``allow`` above 0
+the owner declares the public shares of the values; assignments are drawn with these shares, and the query is refused
+if more than ``allow`` of the drawn answers would break the rule. The true answer may then be one of the few that do.
 
 Reference: Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.1065183
 """
@@ -16,60 +17,66 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import BadParameter, missing_extra
-from sfumato.query.auditing.atoms import AnswerConstraint, Atoms, Ints
+from sfumato.query.auditing.answer_forms import AnswerForm
+from sfumato.query.auditing.atoms import AnswerConstraint, Atoms, Ints, Sense
 from sfumato.query.auditing.k_assign import AssignAuditor
 
 __all__ = ["SimulatableAuditor"]
+
+_DRAWS = 100
+_MOST = 5000
 
 
 class SimulatableAuditor:
     """Decides from public information only, without access to the secret values.
 
-    ``shares`` is the prior distribution of values for people in no query. ``draws`` is the number of sampled
-    assignments and ``allow`` the share of them that may break k-assign anonymity. Assignments are sampled as solutions
-    of a random linear objective, which favours extreme ones and so causes more refusals.
+    ``shares`` is the public distribution of the values; it is required if ``allow`` is above 0. Values of people in no
+    query are drawn from it exactly. Values of people in earlier queries are drawn among the assignments that agree with
+    the answers by perturb-and-MAP (Papandreou and Yuille, 2011), which is approximate.
     """
 
     def __init__(
-        self, *, people: int, values: int, k: int, allow: float, draws: int = 40,
-        shares: Sequence[float] | None = None, effort: float = 5.0,
+        self, *, people: int, values: int, k: int, allow: float, shares: Sequence[float] | None = None,
+        effort: float = 5.0,
     ) -> None:  # fmt: skip
         if not 0 <= allow < 1:
             raise BadParameter("the allowed share lies between 0 and 1.")
+        if allow and shares is None:
+            raise BadParameter("`allow` needs the public shares of the values.", fix="Declare `shares`, or allow 0.")
         prior = np.full(values, 1 / values) if shares is None else np.asarray(shares, float)
         if len(prior) != values or (prior < 0).any() or prior.sum() <= 0:
             raise BadParameter(f"shares are {values} numbers, none negative.")
-        self.k, self.values, self.allow, self.draws, self.effort = k, values, allow, draws, effort
+        self.k, self.values, self.allow, self.effort = k, values, allow, effort
         self._prior = prior / prior.sum()
         self._atoms = Atoms(np.zeros(people, np.int32), values)
         self._history: list[tuple[Ints, AnswerConstraint]] = []
 
-    def allows(self, people: npt.ArrayLike) -> bool:
+    def allows(self, people: npt.ArrayLike, form: AnswerForm) -> bool:
         """Whether the query may be answered, decided without its true answer."""
         rows = self._atoms.select(people)
-        broken = 0
-        for world in self._worlds(rows):
-            broken += not self._safe(world, rows)
-            if broken > self.allow * self.draws:
+        return self._every_answer(rows, form) if self.allow == 0 else self._most_answers(rows, form)
+
+    def _every_answer(self, rows: Ints, form: AnswerForm) -> bool:
+        """Whether no answer that agrees with the earlier ones breaks the rule; False if there are too many to check."""
+        if form.candidates(len(rows)) > _MOST:
+            return False
+        for answer in form.possible(len(rows)):
+            world = self._world(rows, answer)
+            if world is not None and not self._safe(world, rows, form):
                 return False
         return True
 
-    def every_answer(self, people: npt.ArrayLike, *, most: int = 5000) -> bool:
-        """Whether no answer that agrees with the earlier ones breaks the rule; False if more than ``most`` exist."""
-        rows = self._atoms.select(people)
-        if comb(len(rows) + self.values - 1, self.values - 1) > most:
-            return False
-        for counts in _compositions(len(rows), self.values):
-            world = self._world(rows, counts)
-            if world is not None and not self._safe(world, rows):
+    def _most_answers(self, rows: Ints, form: AnswerForm) -> bool:
+        broken = 0
+        for world in self._worlds(rows):
+            broken += not self._safe(world, rows, form)
+            if broken > self.allow * _DRAWS:
                 return False
         return True
 
@@ -79,31 +86,29 @@ class SimulatableAuditor:
         self._atoms.commit(self._atoms.split(rows))
         self._history.append((rows, answer))
 
-    def _safe(self, world: Ints, rows: Ints) -> bool:
+    def _safe(self, world: Ints, rows: Ints, form: AnswerForm) -> bool:
         auditor = AssignAuditor(world, values=self.values, k=self.k, effort=self.effort)
-        for people, answer in self._history:
-            auditor.partition.commit(auditor.partition.split(people))
-            auditor.answers.append(answer)
-        auditor._yes = np.zeros((auditor.partition.atoms, self.values), np.bool_)
-        auditor._no = np.zeros_like(auditor._yes)
-        return auditor.judge(rows).safe
+        auditor.recall(self._history)
+        return auditor.judge(rows, told=form.of).safe
 
     def _worlds(self, rows: Ints) -> Iterator[Ints]:
         seed = hashlib.sha256(np.array([self.k, self.values, self._atoms.people], np.int64).tobytes())
-        for people, answer in [*self._history, (rows, None)]:
-            seed.update(people.tobytes() + (answer.counts.tobytes() if answer is not None else b"?"))
+        for people, answer in self._history:
+            seed.update(people.tobytes() + answer.weights.tobytes() + answer.totals.tobytes())
+        seed.update(b"?" + rows.tobytes())
         rng = np.random.default_rng(list(seed.digest()))
-        for _ in range(self.draws):
-            cost = rng.integers(-10, 11, self._atoms.truth.shape)
-            solution = _solve(self._atoms, self._history, cost)
+        likely = -np.log(np.maximum(self._prior, 1e-12))
+        for _ in range(_DRAWS):
+            cost = np.rint(100 * (likely - rng.gumbel(size=self._atoms.truth.shape))).astype(np.int64)
+            solution = _solve(self._atoms, self._history, cost) if self._history else self._atoms.truth
             if solution is None:
                 raise BadParameter("the earlier answers contradict each other; the history was tampered with.")
             yield self._people(solution, rng)
 
-    def _world(self, rows: Ints, counts: Ints) -> Ints | None:
+    def _world(self, rows: Ints, answer: AnswerConstraint) -> Ints | None:
         """An assignment with this answer; None if the earlier answers exclude it."""
         atoms = Atoms(np.zeros(self._atoms.people, np.int32), self.values)
-        history = [*self._history, (rows, AnswerConstraint.plain(counts))]
+        history = [*self._history, (rows, answer)]
         for people, _ in history:
             atoms.commit(atoms.split(people))
         solution = _solve(atoms, history, None)
@@ -121,12 +126,6 @@ class SimulatableAuditor:
         return world
 
 
-def _compositions(total: int, parts: int) -> Iterator[Ints]:
-    for bars in combinations(range(total + parts - 1), parts - 1):
-        edges = np.array([-1, *bars, total + parts - 1])
-        yield np.diff(edges) - 1
-
-
 def _solve(atoms: Atoms, history: Sequence[tuple[Ints, AnswerConstraint]], cost: Ints | None) -> Ints | None:
     """Count of each value in each atom that agrees with the history and minimizes ``cost``."""
     try:
@@ -139,12 +138,13 @@ def _solve(atoms: Atoms, history: Sequence[tuple[Ints, AnswerConstraint]], cost:
     for size, row in zip(sizes, x, strict=True):
         model.add(sum(row) == int(size))
     for inside, (_, answer) in zip(atoms.member, history, strict=True):
-        for group, count in enumerate(answer.counts):
-            cells = [x[a][s] for a in np.flatnonzero(inside) for s in np.flatnonzero(answer.groups == group)]
-            if cells:
-                model.add(sum(cells) <= int(count) if answer.slack else sum(cells) == int(count))
-            elif count and not answer.slack:
-                return None
+        here = np.flatnonzero(inside)
+        for weights, total, sense in answer.facts:
+            amount = sum(int(weights[s]) * x[a][s] for a in here for s in np.flatnonzero(weights))
+            if sense is Sense.EQUAL:
+                model.add(amount == total)
+            else:
+                model.add(amount <= total if sense is Sense.AT_MOST else amount >= total)
     if cost is not None:
         model.minimize(
             sum(int(c) * cell for line, row in zip(cost, x, strict=True) for c, cell in zip(line, row, strict=True))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.errors import missing_extra
-from sfumato.query.auditing.atoms import Flags, Ints
+from sfumato.query.auditing.atoms import Flags, Ints, Sense
 from sfumato.query.auditing.linear_system import CountSystem, upper_bounds
 from sfumato.query.auditing.possibilities import Possibilities
 
@@ -77,38 +77,48 @@ def direction(
 
 
 def _sums(system: CountSystem, place: Ints, width: int, box: int | None) -> tuple[Any, Any, Floats]:
-    """Sums that a move keeps, sums it may increase up to a bound (answers with counterfeits), and the bounds."""
+    """Sums that a move keeps, sums it may increase up to a bound (facts that are no equality), and the bounds."""
     from scipy.sparse import coo_array
 
     rows: tuple[list[Ints], list[Ints]] = ([], [])
     columns: tuple[list[Ints], list[Ints]] = ([], [])
+    entries: tuple[list[Ints], list[Ints]] = ([], [])
     rows_added, room = [0, 0], []
 
-    def add(kind: int, cells: Ints) -> None:
+    def add(kind: int, cells: Ints, factors: Ints) -> None:
         rows[kind].append(np.full(len(cells), rows_added[kind]))
         columns[kind].append(cells)
+        entries[kind].append(factors)
         rows_added[kind] += 1
 
     for row in place:
-        add(0, row[row >= 0])
+        cells = row[row >= 0]
+        add(0, cells, np.ones(len(cells), np.int64))
     for inside, answer in zip(system.member, system.answers, strict=True):
-        block = place[inside]
-        now = np.bincount(answer.groups, weights=system.known[inside].sum(axis=0), minlength=len(answer.counts))
-        for group in np.unique(answer.groups):
-            cells = block[:, answer.groups == group].ravel()
-            cells = cells[cells >= 0]
-            spare = float(answer.counts[group] - now[group])
-            if len(cells) and not answer.slack:
-                add(0, cells)
+        block, now = place[inside], system.known[inside].sum(axis=0)
+        for weights, total, sense in answer.facts:
+            cells, factors = _weighted(block, weights)
+            spare = abs(total - int(weights @ now))
+            if len(cells) and sense is Sense.EQUAL:
+                add(0, cells, factors)
             elif len(cells) and (spare == 0 or box is not None):
-                add(1, cells)
-                room.append(spare)
+                add(1, cells, factors if sense is Sense.AT_MOST else -factors)
+                room.append(float(spare))
 
     def matrix(kind: int) -> Any:
         where = (np.concatenate(rows[kind]), np.concatenate(columns[kind]))
-        return coo_array((np.ones(len(where[0])), where), shape=(rows_added[kind], width)).tocsr()
+        factors = np.concatenate(entries[kind]).astype(np.float64)
+        return coo_array((factors, where), shape=(rows_added[kind], width)).tocsr()
 
     return matrix(0), matrix(1) if rows_added[1] else None, np.asarray(room)
+
+
+def _weighted(block: Ints, weights: Ints) -> tuple[Ints, Ints]:
+    """Places of the movable numbers of a query that a fact is about, with their weights."""
+    used = np.flatnonzero(weights)
+    cells = block[:, used]
+    factors = np.broadcast_to(weights[used], cells.shape)
+    return cells[cells >= 0], factors[cells >= 0]
 
 
 def integer_search(
@@ -152,14 +162,17 @@ def integer_search(
         if (row >= 0).any():
             model.add(total(row) == 0)
     for inside, answer in zip(system.member, system.answers, strict=True):
-        block = place[inside]
-        now = np.bincount(answer.groups, weights=known[inside].sum(axis=0), minlength=len(answer.counts))
-        for group in np.unique(answer.groups):
-            where = block[:, answer.groups == group]
-            if not (where >= 0).any():
+        block, now = place[inside], known[inside].sum(axis=0)
+        for weights, stated, sense in answer.facts:
+            where, factors = _weighted(block, weights)
+            if not len(where):
                 continue
-            room = int(answer.counts[group] - now[group])
-            model.add(total(where) <= room if answer.slack else total(where) == 0)
+            change = cp_model.LinearExpr.weighted_sum([moves[i] for i in where], factors.tolist())
+            room = stated - int(weights @ now)
+            if sense is Sense.EQUAL:
+                model.add(change == 0)
+            else:
+                model.add(change <= room if sense is Sense.AT_MOST else change >= room)
     marks = []
     for i in place[targets]:
         mark = model.new_bool_var("")

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 import polars as pl
 
+from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.query.auditing.atoms import Ints
 from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.auditor import Auditor
+from sfumato.query.auditing.column_audits import Bounds
 from sfumato.query.auditing.query_log import AuditQuery
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.catalog import Catalog
-from sfumato.query.policy.policy_query import PolicyQuery, parse_policy_query
+from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.query.policy.table import PolicyTable, TableAnswer
+from sfumato.schema import Column, Kind
 from sfumato.secret import Permit
 
 __all__ = ["AuditTableResponder", "SqlAuditor"]
+
+_TELLS = (
+    " The decision depends on the data: it tells that the answer would have broken the rule. "
+    "With `simulatable`, refusals tell nothing."
+)
 
 
 class SqlAuditor(Auditor):
@@ -29,11 +38,9 @@ class SqlAuditor(Auditor):
     People are selected by columns that are not sensitive; a count may have conditions on one sensitive column as well.
     """
 
-    def __init__(
-        self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules, catalog: Catalog, engine: Running
-    ) -> None:
+    def __init__(self, frame: pl.DataFrame, *, secrets: Sequence[str], rules: AuditRules, catalog: Catalog) -> None:
+        self._catalog = catalog
         super().__init__(frame, secrets=secrets, rules=rules)
-        self._catalog, self._engine = catalog, engine
         for column in self.secrets:
             self._require_bounds(column)
         kinds = [(name, str(c.kind)) for table in catalog.private.values() for name, c in table.schema.columns.items()]
@@ -85,18 +92,38 @@ class SqlAuditor(Auditor):
             )
         return AuditQuery(kind=parsed.kind, column=column, public=people, secret=None, secret_column=None)
 
-    def bounds(self, column: str) -> tuple[float, float] | None:
+    def bounds(self, column: str) -> Bounds | None:
         """The declared bounds. The constructor checked that all values lie within them."""
-        [table] = self._catalog.private.values()
-        domain = table.schema.columns[column].domain
+        declared = self._column(column)
+        domain = declared.domain
         if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
             return None
-        return float(domain.low), float(domain.high)
+        whole = declared.kind is Kind.INTEGER
+        low, high = (math.ceil(domain.low), math.floor(domain.high)) if whole else (domain.low, domain.high)
+        return Bounds(low=float(low), high=float(high), whole=whole)
+
+    def declared(self, column: str) -> Sequence[Any] | None:
+        """The declared values, if they contain all values of the data."""
+        domain, series = self._column(column).domain, self.frame.get_column(column)
+        if domain is None or domain.values is None:
+            return None
+        values = pl.Series(domain.values, dtype=series.dtype, strict=False)
+        listed = values.drop_nulls().unique().sort().to_list()
+        return [*listed, None] if series.null_count() else listed
+
+    def _column(self, column: str) -> Column:
+        [table] = self._catalog.private.values()
+        return table.schema.columns[column]
 
     def _require_bounds(self, column: str) -> None:
-        """Raise an error if the data exceed their declared bounds: ignoring the bounds would audit too little."""
-        ends, series = self.bounds(column), self.frame.get_column(column)
-        if ends is not None and series.dtype.is_numeric() and not series.is_between(*ends).all():
+        """Raise an error if the data exceed their declared domain: ignoring the domain would audit too little."""
+        ends, listed, series = self.bounds(column), self.declared(column), self.frame.get_column(column)
+        if listed is not None and not set(series.unique().to_list()) <= set(listed):
+            raise MetadataMissing(
+                f"Not every value of `{column}` is among the values declared for it.",
+                fix="Declare all possible values.", column=column,
+            )  # fmt: skip
+        if ends is not None and series.dtype.is_numeric() and not series.is_between(ends.low, ends.high).all():
             raise MetadataMissing(
                 f"Not every value of `{column}` lies within the bounds declared for it.",
                 fix="Declare bounds that hold for everybody, or clip the data to them.", column=column,
@@ -108,18 +135,20 @@ class SqlAuditor(Auditor):
         names |= {name.lower() for table in self._catalog.public.values() for name in table.frame.columns}
         return names - {name.lower() for name in self.secrets}
 
-    def _people(self, condition: str) -> Ints:
-        """Rows of the people whom a statement selects."""
-        return np.array([row[0] for row in self._engine.run(condition).open(Permit("auditing"))], np.int64)
+    def _start(self, frame: pl.DataFrame) -> Running:
+        [table] = self._catalog.private.values()
+        public = {name: public.frame.to_arrow() for name, public in self._catalog.public.items()}
+        return Duckdb(threads=1).start({table.name: frame.with_row_index(ROW).to_arrow(), **public})
+
+    def _select(self, engine: Running, condition: str) -> Ints:
+        return engine.row_numbers(condition).open(Permit("auditing"))
 
 
 class AuditTableResponder:
     """Answers SQL about a table by an auditor whose decisions are stored in the ledger's database."""
 
     def __init__(self, table: PolicyTable, *, rules: AuditRules) -> None:
-        self._auditor = SqlAuditor(
-            table.frame, secrets=table.sensitive, rules=rules, catalog=table.catalog, engine=table.engine
-        )
+        self._auditor = SqlAuditor(table.frame, secrets=table.sensitive, rules=rules, catalog=table.catalog)
         self._catalog = table.catalog
         self._durable = DurableAuditor(self._auditor, table.store, dataset=table.catalog.dataset)
 
@@ -134,7 +163,8 @@ class AuditTableResponder:
         if decision.verdict == "refused":
             raise AnswerDenied(
                 f"Policy `audit` refuses: {decision.reason.rstrip('.')}.",
-                fix="The decision is final for these people. Ask about other people.",
+                fix="The decision is final for these people. Ask about other people."
+                + (_TELLS if decision.looked else ""),
             )
         answer = decision.answer
         values = tuple(answer) if isinstance(answer, list) else (answer.item() if hasattr(answer, "item") else answer,)

@@ -70,20 +70,8 @@ class SumAuditor:
         rows = _insert(rows, fresh)
         single = split.truth.sum(axis=1) == 1
         fixed = [next(iter(row)) for row in rows.values() if len(row) == 1]
-        exposed = [atom for atom in fixed if single[atom]]
-        rows_exposed = [self._person(split, atom) for atom in exposed]
-        return not rows_exposed, np.array(sorted(rows_exposed), np.int64), (split, rows)
-
-    def persons(self, split: AtomSplit, atoms: Ints) -> Ints:
-        """Rows of the people in these atoms after the split."""
-        inside = np.zeros(self.partition.people, np.bool_)
-        inside[split.people] = True
-        rows = [np.empty(0, np.int64)]
-        for atom in atoms.tolist():
-            here = self.partition.persons(int(split.parent[atom]))
-            moved = atom != split.parent[atom]
-            rows.append(here[inside[here]] if moved else here[~inside[here]] if atom in split.moved else here)
-        return np.sort(np.concatenate(rows))
+        exposed = np.array([atom for atom in fixed if single[atom]], np.int64)
+        return not len(exposed), self.partition.persons_after(split, exposed), (split, rows)
 
     def accept(self, state: tuple[AtomSplit, dict[int, Row]]) -> None:
         """Record a sum that was answered."""
@@ -92,16 +80,6 @@ class SumAuditor:
             raise BadParameter("this assessment is out of date; judge again.")
         self.partition.commit(split)
         self._rows = rows
-
-    def _person(self, split: AtomSplit, atom: int) -> int:
-        inside = np.zeros(self.partition.people, np.bool_)
-        inside[split.people] = True
-        here = self.partition.persons(int(split.parent[atom]))
-        if atom != split.parent[atom]:
-            here = here[inside[here]]
-        elif atom in split.moved:
-            here = here[~inside[here]]
-        return int(here[0])
 
 
 def _insert(rows: dict[int, Row], new: Row) -> dict[int, Row]:

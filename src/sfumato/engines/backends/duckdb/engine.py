@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field
 
@@ -239,6 +241,15 @@ class _RunningDuckdb(Running):
             with self._lock, self._limit.watch():
                 own = sql if self._writer is None else self._writer.write(sql)
                 return SecretValue(self._connection.execute(own).fetchall())
+        except Exception:
+            raise failed() from None
+
+    def row_numbers(self, sql: str) -> SecretValue[npt.NDArray[np.int64]]:
+        try:
+            with self._lock, self._limit.watch():
+                own = sql if self._writer is None else self._writer.write(sql)
+                [column] = self._connection.execute(own).fetchnumpy().values()
+                return SecretValue(np.asarray(column, np.int64))
         except Exception:
             raise failed() from None
 

@@ -1,0 +1,185 @@
+"""An adversary who knows the auditor: whatever is answered, enumeration finds nobody with fewer than k values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sfumato.errors import BadParameter
+from sfumato.query.auditing.auditor import Auditor
+from sfumato.query.auditing.column_audits import Bounds
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.repair import safe_counterfeits
+from sfumato.query.auditing.rules import AuditRules
+
+pytest.importorskip("ortools")
+
+ITEMS: dict[str, Callable[[list[int]], Any]] = {
+    "SUM(s)": sum, "AVG(s)": lambda v: sum(v) / len(v), "s": sorted, "MAX(s)": max, "MIN(s)": min,
+}  # fmt: skip
+
+
+def table(values: list[Any]) -> pl.DataFrame:
+    return pl.DataFrame({"id": range(len(values)), "s": values})
+
+
+def at_least(bound: int, values: list[int]) -> int:
+    return sum(value >= bound for value in values)
+
+
+def where(chosen: list[int]) -> str:
+    return f"FROM t WHERE id IN ({', '.join(map(str, chosen))})"
+
+
+def test_yes_and_no_coded_one_and_two() -> None:
+    """The three sums have one solution among 1s and 2s, and infinitely many among real numbers."""
+    auditor = Auditor(table([1, 2, 1, 1]), secrets=["s"], rules=AuditRules(k=2))
+    assert auditor.ask(f"SELECT SUM(s) {where([0, 1])}").answer == 3
+    assert auditor.ask(f"SELECT SUM(s) {where([1, 2])}").answer == 3
+    assert auditor.ask(f"SELECT SUM(s) {where([0, 2, 3])}").verdict == "refused"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None:
+    """Sums, means, lists, extremes and counts of a skewed scale, in any order, against every world there is."""
+    draw = Random(seed)
+    people, low, high = draw.randint(2, 5), draw.choice([-1, 0, 1]), 0
+    high = low + draw.randint(1, 3)
+    k = draw.randint(2, high - low + 1)
+    truth = [low if draw.random() < 0.6 else draw.randint(low, high) for _ in range(people)]
+    truth[0], truth[-1] = low, high
+    auditor = Auditor(table(truth), secrets=["s"], rules=AuditRules(k=k))
+    worlds = list(product(range(low, high + 1), repeat=people))
+    answered = 0
+    for _ in range(9):
+        chosen = sorted(draw.sample(range(people), draw.randint(1, people)))
+        item = draw.choice([*ITEMS, "COUNT(*)"])
+        bound = draw.randint(low, high)
+        count = item == "COUNT(*)"
+        decision = auditor.ask(f"SELECT {item} {where(chosen)}" + (f" AND s >= {bound}" if count else ""))
+        if decision.verdict == "refused":
+            continue
+        answered += 1
+        told: Callable[[list[int]], Any] = partial(at_least, bound) if count else ITEMS[item]
+        assert decision.answer == told([truth[i] for i in chosen])
+        worlds = [world for world in worlds if told([world[i] for i in chosen]) == decision.answer]
+        assert all(len({world[i] for world in worlds}) >= k for i in range(people)), (truth, k)
+    assert answered or k > 2
+
+
+class Wide(Auditor):
+    """Everybody knows that wages are whole numbers between 0 and 40."""
+
+    def bounds(self, column: str) -> Bounds | None:
+        return Bounds(low=0, high=40, whole=True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_sequence_of_bounded_sums_leaves_fewer_than_k_values(seed: int) -> None:
+    draw = Random(seed)
+    people, k = 3, draw.randint(2, 5)
+    truth = [draw.choice([0, 1, 2, 20, 39, 40]) for _ in range(people)]
+    auditor = Wide(table(truth), secrets=["s"], rules=AuditRules(k=k))
+    worlds = list(product(range(41), repeat=people))
+    for _ in range(6):
+        chosen = sorted(draw.sample(range(people), draw.randint(1, people)))
+        if auditor.ask(f"SELECT SUM(s) {where(chosen)}").verdict == "refused":
+            continue
+        worlds = [world for world in worlds if sum(world[i] for i in chosen) == sum(truth[i] for i in chosen)]
+        assert all(len({world[i] for world in worlds}) >= k for i in range(people)), (truth, k)
+
+
+def test_bounded_sums_are_answered_where_they_may_be() -> None:
+    auditor = Wide(table([1, 1, 20, 30]), secrets=["s"], rules=AuditRules(k=4))
+    refused = auditor.ask(f"SELECT SUM(s) {where([0, 1])}")  # 0, 1 or 2 each: three values
+    assert (refused.verdict, refused.exposed, refused.looked) == ("refused", (0, 1), True)
+    assert auditor.ask(f"SELECT SUM(s) {where([0, 1, 2])}").answer == 22
+    three = Wide(table([1, 1, 20, 30]), secrets=["s"], rules=AuditRules(k=3))
+    assert three.ask(f"SELECT SUM(s) {where([0, 1])}").answer == 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_counterfeits_hold_against_the_inverse_image(seed: int) -> None:
+    """Every true list that is contained in the published one has the published one among its choices.
+
+    So nothing but the list itself is learned: not that the true list was unsafe.
+    """
+    draw = Random(seed)
+    people, values, k = draw.randint(2, 4), draw.randint(2, 3), 2
+    truth = [0 if draw.random() < 0.7 else draw.randrange(values) for _ in range(people)]
+    everyone = np.arange(people)
+    published = {
+        tuple(repair.assessment.answer.totals.tolist())
+        for size in (1, 2)
+        for repair in safe_counterfeits(AssignAuditor(truth, values=values, k=k), everyone, size=size)
+    }
+    for world in product(range(values), repeat=people):
+        own = np.bincount(world, minlength=values)
+        choices = {
+            tuple(repair.assessment.answer.totals.tolist())
+            for size in (1, 2)
+            for repair in safe_counterfeits(AssignAuditor(list(world), values=values, k=k), everyone, size=size)
+        }
+        assert {answer for answer in published if (own <= np.array(answer)).all()} <= choices
+
+
+def test_safe_lists_get_counterfeits_as_well() -> None:
+    """Otherwise `v0 v0 v1`, one of them false, would mean that both have v0."""
+    verdicts = {
+        "safe": [Auditor(table(["a", "b"]), secrets=["s"], rules=AuditRules(k=2, counterfeits=1)) for _ in range(40)],
+        "unsafe": [
+            Auditor(table(["a", "a", "b"]), secrets=["s"], rules=AuditRules(k=2, counterfeits=1)) for _ in range(5)
+        ],
+    }
+    outcomes = {
+        name: [auditor.ask(f"SELECT s {where([0, 1])}") for auditor in auditors] for name, auditors in verdicts.items()
+    }
+    assert {decision.verdict for decision in outcomes["safe"]} == {"answered", "counterfeits"}  # fails with 2^-39
+    assert {decision.verdict for decision in outcomes["unsafe"]} == {"counterfeits"}
+    assert any(decision.answer == ["a", "a", "b"] for decision in outcomes["safe"])
+    assert all(decision.answer == ["a", "a", "b"] for decision in outcomes["unsafe"])
+
+
+@pytest.mark.parametrize("common", ["a", "b"])
+def test_simulatable_decisions_keep_the_rule_on_skewed_data(common: str) -> None:
+    """Nine of ten have one value; groups of five. No answer may leave anybody one value."""
+    values = [common if i % 10 else ("b" if common == "a" else "a") for i in range(50)]
+    auditor = Auditor(table(values), secrets=["s"], rules=AuditRules(k=2, simulatable=True))
+    for first in range(0, 50, 5):
+        decision = auditor.ask(f"SELECT s {where(list(range(first, first + 5)))}")
+        assert decision.verdict == "refused"
+        assert not decision.looked
+    known = AuditRules(k=2, simulatable=True, allow=0.3, shares={"s": {"a": 0.9, "b": 0.1}})
+    refused = Auditor(table(values), secrets=["s"], rules=known).ask(f"SELECT s {where(list(range(5)))}")
+    assert refused.verdict == "refused"  # all five have the common value with probability 0.59
+    wide = Auditor(table(values), secrets=["s"], rules=known).ask(f"SELECT s {where(list(range(40)))}")
+    assert wide.verdict == "answered"  # with probability 0.015
+
+
+def test_shares_are_required_and_complete() -> None:
+    with pytest.raises(ValueError, match="needs the public shares"):
+        AuditRules(k=2, simulatable=True, allow=0.1)
+    rules = AuditRules(k=2, simulatable=True, allow=0.1, shares={"s": {"a": 1.0}})
+    with pytest.raises(BadParameter, match="each possible value"):
+        Auditor(table(["a", "b", "b"]), secrets=["s"], rules=rules).ask("SELECT s FROM t")
+
+
+def test_a_second_column_may_determine_the_first() -> None:
+    frame = pl.DataFrame({"id": range(6), "s": list("aabbcc"), "code": [1, 1, 2, 2, 3, 3], "other": [1, 2, 3, 1, 2, 3]})
+    auditor = Auditor(frame, secrets=["s", "code"], rules=AuditRules(k=2))
+    assert auditor.ask("SELECT s FROM t").verdict == "answered"
+    refused = auditor.ask("SELECT code FROM t")
+    assert refused.verdict == "refused"
+    assert "may determine" in refused.reason
+    with pytest.raises(BadParameter, match="determines"):
+        Auditor(frame, secrets=["s", "code"], rules=AuditRules(k=2, independent=("s", "code")))
+    apart = Auditor(frame, secrets=["s", "other"], rules=AuditRules(k=2, independent=("s", "other")))
+    assert apart.ask("SELECT s FROM t").verdict == "answered"
+    assert apart.ask("SELECT other FROM t").verdict == "answered"
