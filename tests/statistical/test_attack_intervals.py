@@ -10,9 +10,12 @@ from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom, binomtest
 
+from sfumato.attacks import Discloses, risk
 from sfumato.attacks.evaluation.intervals import wilson
+from sfumato.attacks.evaluation.outcome import Arm, Outcome
 
 TRIES = 200
 SHARES = np.linspace(0.02, 0.98, 193)
@@ -42,6 +45,44 @@ def sound(interval: Callable[[int, int], tuple[float, float]]) -> bool:
 
 def test_wilson_covers_at_its_level() -> None:
     assert sound(wilson)
+
+
+def test_rare_hits_are_covered() -> None:
+    """Expected hits from 0.06 to 6 in 1,000 trials: Wilson's own interval holds the truth in 84 % of cases at worst."""
+    trials, shares = 1000, np.linspace(0.06, 6, 400) / 1000
+    chance = binom.pmf(np.arange(40)[None, :], trials, shares[:, None])
+
+    def least(interval: Callable[[int, int], tuple[float, float]]) -> float:
+        ends = np.array([interval(hits, trials) for hits in range(40)])
+        return float((chance * ((ends[:, 0] <= shares[:, None]) & (shares[:, None] <= ends[:, 1]))).sum(axis=1).min())
+
+    assert least(wilson) > 0.925
+    assert least(lambda hits, tries: shrunk(hits, tries, 1.0)) < 0.87
+
+
+def test_one_to_one_assignments_are_covered() -> None:
+    """300 assignments of noisy points: targets that exchange rows miss together. Independent trials cover 86 %.
+
+    Coverage below 91 % is found: 95 % less 3.2 standard errors.
+    """
+    draw, size, rates = np.random.default_rng(3), 100, []
+    for _ in range(300):
+        points = draw.normal(size=(size, 2))
+        noisy = points + 0.08 * draw.normal(size=(size, 2))
+        rows = linear_sum_assignment(((points[:, None] - noisy[None]) ** 2).sum(axis=2))[1]
+        rates.append(int((rows == np.arange(size)).sum()))
+    truth = np.mean(rates) / size
+
+    def held(one_to_one: bool) -> float:
+        outcomes = [
+            risk(Outcome(attack="assignment", discloses=Discloses.IDENTITY, main=Arm(hits=hits, trials=size),
+                         baseline=None, one_to_one=one_to_one))
+            for hits in rates
+        ]  # fmt: skip
+        return float(np.mean([found.low <= truth <= found.high for found in outcomes]))
+
+    assert held(one_to_one=True) > 0.91
+    assert held(one_to_one=False) < 0.91
 
 
 def test_a_slightly_narrow_interval_is_caught() -> None:

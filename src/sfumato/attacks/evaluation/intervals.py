@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import exp, factorial, sqrt
 from statistics import NormalDist
 
 from sfumato.errors import BadParameter
@@ -10,16 +10,20 @@ from sfumato.errors import BadParameter
 __all__ = ["wilson"]
 
 
-def wilson(hits: float, trials: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(hits: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """The Wilson score interval of a binomial proportion. It lies within [0, 1] and contains 1 if every trial hit.
+
+    For one to three hits the lower end is that of a Poisson mean, and likewise for misses: Wilson's own ends are too
+    narrow there, and a share of one in n was left out in 8 % of cases instead of 5 %.
 
     ``hits`` may be a sum of success probabilities. Their variance is at most that of binary outcomes with the same
     mean, so the interval then covers at least as often.
 
     Written out because ``scipy.stats.binomtest`` takes a second to import and a millisecond per call.
 
-    Reference: Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference.
-    doi:10.1080/01621459.1927.10502953
+    References: Wilson, E. B. (1927). Probable inference, the law of succession, and statistical inference.
+    doi:10.1080/01621459.1927.10502953; Brown, L. D., Cai, T. T., DasGupta, A. (2001). Interval estimation for a
+    binomial proportion. doi:10.1214/ss/1009213286
 
     >>> [round(bound, 4) for bound in wilson(5, 10)]
     [0.2366, 0.7634]
@@ -36,4 +40,20 @@ def wilson(hits: float, trials: int, level: float = 0.95) -> tuple[float, float]
     half = z * sqrt(share * (1 - share) / trials + square / (4 * trials))
     low = 0.0 if hits == 0 else max(0.0, (middle - half) / (1 + square))
     high = 1.0 if hits == trials else min(1.0, (middle + half) / (1 + square))
+    few = 3 if trials > 50 else 2
+    if hits <= few:
+        low = min(low, _poisson_low(hits, 1 - level) / trials)
+    if trials - hits <= few:
+        high = max(high, 1 - _poisson_low(trials - hits, 1 - level) / trials)
     return low, high
+
+
+def _poisson_low(count: float, tail: float) -> float:
+    """The mean at which a Poisson variable reaches ``count`` with probability ``tail``; linear between whole counts."""
+    whole = int(count)
+    low, high = 0.0, 4.0 + whole
+    for _ in range(60 if whole else 0):
+        mean = (low + high) / 2
+        below = sum(exp(-mean) * mean**number / factorial(number) for number in range(whole))
+        low, high = (mean, high) if 1 - below < tail else (low, mean)
+    return low + (count - whole) * (_poisson_low(whole + 1, tail) - low) if count > whole else low

@@ -75,6 +75,8 @@ class Outcome:
     """Planned number of targets; more than were processed if time was up."""
     without: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Column attribution: for each known column the risk, with its interval, if the attacker does not know it."""
+    one_to_one: bool = False
+    """Whether targets compete for rows, so that a wrong row for one target is often a wrong row for another too."""
     computed: bool = False
     """Whether the risk was computed over all rows instead of sampled; its interval is then a point."""
     truth: str = "row map"
@@ -150,8 +152,13 @@ def excess(value: float, reference: float) -> float:
 
 
 def risk(outcome: Outcome, level: float = 0.95) -> Risk:
-    """The share of correct guesses with its Wilson interval."""
+    """The share of correct guesses with its Wilson interval.
+
+    In a one-to-one assignment, misses come at least in pairs: two targets exchange their rows. The variance of the
+    share is then up to twice that of independent targets, by a factor of about one plus the share.
+    """
     if outcome.computed:
         return Risk(value=outcome.main.rate, low=outcome.main.rate, high=outcome.main.rate)
-    low, high = wilson(outcome.main.hits, outcome.main.trials, level)
+    effect = 1 + outcome.main.rate if outcome.one_to_one else 1.0
+    low, high = wilson(outcome.main.hits / effect, max(1.0, outcome.main.trials / effect), level)
     return Risk(value=outcome.main.rate, low=low, high=high)

@@ -127,6 +127,7 @@ def outcome_of(
         threat=attack.summary(),
         setting=attack.setting,
         planned=planned,
+        one_to_one=attack.min_targets > 0,
         truth=truth,
         rows=rows[order],
         hit=hit[order],
