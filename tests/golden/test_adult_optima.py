@@ -15,7 +15,7 @@ from sfumato.masking.pipeline import protect
 from sfumato.masking.population_uniques import Sizes, pitman, zayatz
 from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.optimal import search
-from sfumato.masking.search.lattice.space import LatticeSpace
+from sfumato.masking.search.lattice.space import LatticeSpace, Node
 from sfumato.rationals import floor_share
 from sfumato.registry import registry
 from sfumato.rng import Rng
@@ -69,6 +69,40 @@ def test_the_same_optimum(
     assert best.levels == levels
     assert (best.shape.suppressed, best.shape.classes, best.smallest) == (suppressed, classes, smallest)
     assert best.score == pytest.approx(score, rel=5e-9)
+
+
+def _best(metric: str, share: float) -> tuple[LatticeSpace, Node]:
+    table = compressed()
+    rules = (registry("model").get("k-anonymity").build(5).bind(table),)
+    space = LatticeSpace(table, rules, registry("metric").get(metric).build(), limit=floor_share(share, table.rows))
+    found = search(space, LevelRange(low=(0,) * len(table.heights), high=table.heights))
+    assert found.optimal
+    assert found.best is not None
+    return space, found.best
+
+
+def test_height_is_the_sum_of_levels_whatever_is_suppressed() -> None:
+    _, best = _best("height", 0.05)
+    assert best.shape.suppressed > 0
+    assert best.score == sum(best.levels) == 8
+
+
+def test_entropy_and_its_score_in_arx() -> None:
+    """ARX takes the values of the suppressed rows as known; at the same node its score is 264,342."""
+    space, best = _best("entropy", 0.05)
+    assert (best.levels, best.shape.suppressed) == ((0, 0, 1, 1, 2, 2, 2, 1, 1), 1285)
+    assert best.score == pytest.approx(267_401.10, abs=0.01)
+    of, kept = space.assign(best.levels)
+    table, lost = space.table, ~kept[of]
+    bits = 0.0
+    for column, (hierarchy, level) in enumerate(zip(table.hierarchies, best.levels, strict=True)):
+        leaf = table.codes[:, column]
+        code = hierarchy.levels[level].codes[leaf]
+        group, own = np.bincount(code, weights=table.sizes)[code], np.bincount(leaf, weights=table.sizes)[leaf]
+        among = np.bincount(code[lost], weights=table.sizes[lost])
+        among = among[among > 0]
+        bits += float(table.sizes @ np.log2(group / own) - among @ np.log2(among / among.sum()))
+    assert bits == pytest.approx(264_342, abs=0.5)
 
 
 def test_the_step_gives_the_same_table() -> None:

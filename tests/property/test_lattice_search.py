@@ -125,7 +125,7 @@ def test_minimal_combinations(seed: int, models: dict[str, Any], share: float) -
 @settings(max_examples=10, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
-    metric=st.sampled_from(["loss", "ncp", "entropy", "discernibility", "aecs"]),
+    metric=st.sampled_from(["loss", "ncp", "entropy", "discernibility", "aecs", "height"]),
     share=st.sampled_from([0.0, 0.2]),
 )
 def test_the_heuristic_stays_between_bound_and_truth(seed: int, metric: str, share: float) -> None:

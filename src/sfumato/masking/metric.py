@@ -92,6 +92,8 @@ class LossMetric(Part):
     class_term: ClassVar[ClassTerm] = ClassTerm.NONE
     grows: ClassVar[bool] = True
     """Without suppression, a coarser table never scores lower than a finer one."""
+    by_level: ClassVar[bool] = False
+    """Losses depend on the level alone, and a suppressed row costs as much as a kept one."""
     by_width: ClassVar[bool] = False
     """Losses of numbers depend on the width of their range."""
 
@@ -144,7 +146,10 @@ class LossMetric(Part):
 
     def score(self, cells: Floats, losses: CellLosses, shape: ClassTotals) -> float:
         """The score from the sums of losses over the kept rows, by column."""
-        everyone = cells + shape.suppressed * losses.star
+        if self.by_level:
+            everyone = cells * (shape.rows / max(shape.rows - shape.suppressed, 1))
+        else:
+            everyone = cells + shape.suppressed * losses.star
         return float(self.total(self.columns(everyone, losses).sum(), losses, shape))
 
     def bind(self, table: EquivalenceClasses, weights: Mapping[str, float] | None = None) -> CellLosses:

@@ -13,7 +13,9 @@ class Entropy(LossMetric):
     """Bits of information lost about the original values, given their frequencies.
 
     A generalized cell costs log2(rows in the group / rows with the original value). A suppressed cell costs as much as
-    the root.
+    the root, because it may have been any value of the column. ARX counts a suppressed row as generalized first, then
+    as one of the suppressed rows, whose values are taken as known: scores are lower where rows are suppressed (Adult,
+    k = 5, 5 %: 264,342 instead of 267,401) and equal where none are.
     """
 
     reference: ClassVar[str] = "Gionis and Tassa (2009), doi:10.1109/TKDE.2008.129"

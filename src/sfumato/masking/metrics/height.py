@@ -11,12 +11,12 @@ from sfumato.masking.metric import CellLosses, ClassTotals, ColumnFacts, Floats,
 
 
 class Height(LossMetric):
-    """Sum of the generalization levels over columns, averaged over rows; a suppressed row is at the root of every
-    column.
+    """Sum of the generalization levels over columns, the metric of the first k-anonymity algorithms.
 
-    Without suppression this is the sum of the levels, the metric of the first k-anonymity algorithms.
+    Suppression costs nothing: only the suppression limit holds it back. ARX defines the metric in the same way.
     """
 
+    by_level: ClassVar[bool] = True
     reference: ClassVar[str] = "Samarati (2001), doi:10.1109/69.971193"
 
     def loss(

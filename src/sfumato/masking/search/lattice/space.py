@@ -224,7 +224,8 @@ class LatticeSpace:
         if meets and (self._others or self._columns):
             meets, term = self._test(source, kept, lost, explain=explain and self.limit > 0)
             certain = int(lost.sum())
-        extra = self._extra(at, source, lost) if explain and 0 < certain <= self.limit else None
+        costs = explain and not self.metric.by_level
+        extra = self._extra(at, source, lost) if costs and 0 < certain <= self.limit else None
         pack = self._packing
         suppressed, classes, smallest, summed = kernels.sums(
             self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses, size, kept,
@@ -233,7 +234,7 @@ class LatticeSpace:
         shape = ClassTotals(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
         # an empty table is not a solution
         meets = meets and suppressed <= self.limit and classes > 0
-        everyone = self._cells + suppressed * self.losses.star
+        everyone = self.base[self._every, at] if self.metric.by_level else self._cells + suppressed * self.losses.star
         parts = float(self.metric.columns(everyone, self.losses).sum())
         monotone = self.closure is Monotonicity.ANY or (self.limit == 0 and self.closure is Monotonicity.PASSING)
         return Node(
