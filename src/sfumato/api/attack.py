@@ -22,6 +22,7 @@ from sfumato.registry import registry
 from sfumato.release import Lineage
 from sfumato.rng import Rng
 from sfumato.schema import Schema
+from sfumato.verification.derived_columns import derived_columns
 
 __all__ = ["attack"]
 
@@ -84,6 +85,7 @@ def attack(
     -------
     AttackResults
         One entry per attack. An attack that does not apply is returned with its reason, never as a risk of 0.
+        ``derived`` are released columns from which a masked or removed column can be computed.
 
     Examples
     --------
@@ -112,14 +114,21 @@ def attack(
         knows=tuple(knows) if knows else None,
         targets=None if people is None else np.array(people, dtype=np.int64),
     )
+    same_order = aligned and row_map is None and truth.rows == opened.table.rows
+    derived = derived_columns(
+        truth,
+        opened.table,
+        lineage=Lineage.identity(truth.rows) if same_order else row_map,
+        together=bool(opened.manifest.get("models")),
+    )
     chosen = [_part(item) for item in attacks] or list(default_attacks(scenario))
     rng = Rng(seed)
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
     if limit is None:
-        return AttackResults(outcomes=tuple(outcomes), manifest=opened.manifest)
+        return AttackResults(outcomes=tuple(outcomes), derived=derived, manifest=opened.manifest)
     limits = judge_limits(same_limit(limit, outcomes), outcomes)
     outcomes = column_attribution(scenario, chosen, outcomes, limits, rng=rng, progress=progress)
-    return AttackResults(outcomes=tuple(outcomes), limits=limits, manifest=opened.manifest)
+    return AttackResults(outcomes=tuple(outcomes), limits=limits, derived=derived, manifest=opened.manifest)
 
 
 def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:

@@ -14,9 +14,10 @@ from sfumato.data import Table, read
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
 from sfumato.recipe import Recipe
 from sfumato.release import Release, State, Verdict
-from sfumato.release.folder import load_release
+from sfumato.release.folder import load_lineage, load_release
 from sfumato.schema import Column, Dataset, Role, Schema
 from sfumato.verification.counts import count_classes
+from sfumato.verification.derived_columns import derived_verdict
 from sfumato.verification.intersection import guard_intersection
 from sfumato.verification.rules import verify
 
@@ -41,7 +42,8 @@ def check(
     release
         The result of :func:`protect`, a release folder, any file, database URL or frame, or a ``Release``.
     original
-        The table the release was made from: the reference distribution of t-closeness and similar models.
+        The table the release was made from: the reference distribution of t-closeness and similar models. A failed
+        verdict ``derived columns`` then names released columns from which a masked or removed one follows.
     population
         The population table, for models such as k-map and delta-presence.
     recipe
@@ -55,9 +57,13 @@ def check(
     CheckResults
         One verdict per model: holds, fails, or not checked with the reason. "Not checked" is never "holds".
     """
+    row_map = None
     if isinstance(release, Protection):
+        row_map = release.lineage if original is None else None
         original = release.original if original is None else original
         release = release.release
+    elif isinstance(release, str | Path) and Path(release).is_dir():
+        row_map = load_lineage(Path(release))
     opened = release if isinstance(release, Release) else load_release(release)
     columns, models = _declared(opened, recipe)
     table = opened.table.frame
@@ -84,6 +90,9 @@ def check(
         paths={name: _paths(columns[name], before if before is not None else table, name) for name in sensitive},
     )
     verdicts = (*verify(models, counts), *undecided)
+    if before is not None:
+        data = Dataset(table=Table(frame=before), schema=Schema(columns={**_removed(opened), **columns}))
+        verdicts += derived_verdict(data, opened.table, lineage=row_map, together=bool(models))
     if earlier and before is None:
         reason = "Earlier releases can be checked only with the original: name it with --original."
         return CheckResults(verdicts=(*verdicts, *_not_checked([INTERSECTION], reason)))
@@ -129,6 +138,12 @@ def _declared(
         )
     columns = {name: Column.model_validate(value) for name, value in release.manifest.get("columns", {}).items()}
     return columns, release.manifest.get("models", ())
+
+
+def _removed(release: Release) -> dict[str, Column]:
+    """Roles of the columns that the recipe names, including those that were not released."""
+    columns = release.manifest.get("recipe", {}).get("columns", {})
+    return {name: Column.model_validate(value) for name, value in columns.items()}
 
 
 def _cast(table: Table, columns: Mapping[str, Column]) -> Dataset:

@@ -30,6 +30,7 @@ from sfumato.release.folder import LINEAGE, load_lineage
 from sfumato.reports import build_report
 from sfumato.rng import Rng
 from sfumato.schema import Dataset, Role
+from sfumato.verification.derived_columns import derived_verdict
 
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
@@ -181,12 +182,13 @@ def _evaluated(
         release = Release(table=read(masked.path), manifest=manifest)
         lineage = load_lineage(masked.path.with_name(LINEAGE))
         scenario = AttackScenario(original=original, release=release, lineage=lineage)
+        derived = derived_verdict(original, release.table, lineage=lineage, together=bool(recipe.models))
         evaluation = evaluate(
             with_control(recipe, scenario, rng=rng, seconds=0.0, progress=progress),
             attacks=recipe.attacks,
             measures=recipe.measures or default_measures(),
             limits=recipe.limits,
-            verdicts=masked.verdicts,
+            verdicts=(*masked.verdicts, *derived),
             rng=rng,
             n_targets=n_targets,
             before=True,

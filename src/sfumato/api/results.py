@@ -15,6 +15,7 @@ from sfumato.errors import NotApplicable
 from sfumato.evaluation import Advice, LimitResult, advice, attack_to_dict
 from sfumato.evaluation.formatting import attack_label, percent
 from sfumato.measures.base import MeasureResult
+from sfumato.profiling.derived import Determination
 from sfumato.release import Verdict
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class AttackResults(Results["Outcome | NotApplicable"]):
     outcomes: tuple[Outcome | NotApplicable, ...]
     limits: tuple[LimitResult, ...] = ()
     """The result of each limit, where one was set."""
+    derived: tuple[Determination, ...] = ()
+    """Released columns from which a masked or removed column can be computed. For the owner of the data only."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
     """The public manifest of the attacked release."""
 
@@ -99,7 +102,9 @@ class AttackResults(Results["Outcome | NotApplicable"]):
         """The document that ``sfumato attack --json`` prints."""
         changes = [item.to_dict() for item in self.advice]
         limits = [limit.to_dict() for limit in self.limits]
-        return {"attacks": self.entries(), "limits": limits, **({"advice": changes} if changes else {})}
+        derived = [found.to_dict() for found in self.derived]
+        more = {"advice": changes, "derived": derived}
+        return {"attacks": self.entries(), "limits": limits, **{key: value for key, value in more.items() if value}}
 
     def __repr__(self) -> str:
         judged = [entry for entry in self.entries() if entry["risk"] is not None]
@@ -113,7 +118,11 @@ class AttackResults(Results["Outcome | NotApplicable"]):
         document = self.to_dict()
         return as_text(
             lambda console: print_attacks(
-                document["attacks"], document["limits"], console, changes=document.get("advice", ())
+                document["attacks"],
+                document["limits"],
+                console,
+                changes=document.get("advice", ()),
+                derived=[str(found) for found in self.derived],
             )
         )
 

@@ -106,7 +106,8 @@ def command(
     else:
         from sfumato.reports.terminal import print_attacks
 
-        print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()))
+        derived = [str(found) for found in results.derived]
+        print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()), derived=derived)
     return 0 if all(entry.met for entry in results.limits) else 1
 
 

@@ -233,6 +233,10 @@ def _show(proposal: Proposal, console: Console) -> None:
         columns.add_row(Text(column.name), role, column.kind.value, Text(column.reason))
     console.print(columns)
     _show_placeholders(proposal, console)
+    if proposal.derived:
+        console.print("\nColumns from which others can be computed", style="italic")
+        for found in proposal.derived:
+            console.print(Text(f"  {found}"))
     rows = Table(
         title="\nCombinations of columns that single people out",
         title_justify="left",

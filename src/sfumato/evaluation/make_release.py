@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sfumato import __version__
@@ -17,6 +18,7 @@ from sfumato.release import Release, Verdict
 from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
+from sfumato.verification.derived_columns import derived_verdict
 
 __all__ = ["make_release", "release_manifest", "with_control"]
 
@@ -27,11 +29,16 @@ _CONTROLLED = (Discloses.ATTRIBUTE, Discloses.MEMBERSHIP)
 def make_release(
     recipe: Recipe, data: Dataset, *, rng: Rng, progress: Progress = SILENT
 ) -> tuple[MaskingResult, Release]:
-    """The masked data with its secret row map, and the release as others see it."""
+    """The masked data with its secret row map, and the release as others see it.
+
+    A released column from which a masked one follows adds a failed verdict.
+    """
     protected = run_steps(
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
     )
     table = protected.data.table
+    derived = derived_verdict(data, table, lineage=protected.lineage, together=bool(recipe.models))
+    protected = replace(protected, verdicts=(*protected.verdicts, *derived))
     manifest = release_manifest(
         recipe,
         columns=table.columns,

@@ -16,6 +16,7 @@ from sfumato.data.numeric_types import integers_from_floats
 from sfumato.data.read_write import read as read_table
 from sfumato.data.table import ColumnLabels, Table
 from sfumato.data.type_inference import infer
+from sfumato.profiling.derived import Determination, find_determinations
 from sfumato.profiling.detectors import DETECTORS
 from sfumato.profiling.facts import Facts
 from sfumato.profiling.finding import HIPAA, Finding
@@ -89,6 +90,8 @@ class Proposal:
     whole: int
     """Rows of the whole table."""
     columns: tuple[ColumnProposal, ...]
+    derived: tuple[Determination, ...]
+    """Columns from which a quasi-identifier or an identifier can be computed."""
     register: Combination | None
     """The columns that external registers such as voter lists also contain, and the share of rows they single out."""
     quasi: Combination | None
@@ -175,6 +178,7 @@ class Proposal:
             "rows": self.whole,
             "looked_at": self.rows,
             "columns": [column.to_dict() for column in self.columns],
+            "derived": [found.to_dict() for found in self.derived],
             "register": self.register.to_dict() if self.register else None,
             "quasi": self.quasi.to_dict() if self.quasi else None,
             "singling": self.singling.to_dict() if self.singling else None,
@@ -215,6 +219,8 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
             tick(1)
     columns = _one_counts(columns)
     frame = pl.DataFrame(read)
+    derived = _derived(frame, columns)
+    columns = [_with_derived(column, derived, columns) for column in columns]
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
     quasi = [c.name for c in columns if c.role is Role.QUASI]
     # Identifiers single out by definition; weights and household numbers belong to the survey, not to the person.
@@ -223,6 +229,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
         rows=table.rows,
         whole=whole if whole is not None else table.rows,
         columns=tuple(columns),
+        derived=derived,
         register=_together(frame, known) if len(known) > 1 else None,
         quasi=_together(frame, quasi),
         singling=single_out(_some(frame, combined), max_size=max_size, progress=progress)
@@ -241,6 +248,36 @@ def _one_counts(columns: list[ColumnProposal]) -> list[ColumnProposal]:
             column = replace(column, finding=replace(column.finding, reason=reason, role=Role.UNDECIDED))
         columns_out.append(column)
     return columns_out
+
+
+def _derived(frame: pl.DataFrame, columns: list[ColumnProposal]) -> tuple[Determination, ...]:
+    """Other columns from which a proposed quasi-identifier or identifier follows.
+
+    An identifier counts only if order or arithmetic gives it: a pseudonym of the same people is no function of them.
+    """
+    protected = {column.name: column.role for column in columns if column.role in (Role.QUASI, Role.IDENTIFIER)}
+    others = [column.name for column in columns if column.name not in protected]
+    if not protected or not others:
+        return ()
+    found = find_determinations(_some(frame, others), _some(frame, list(protected)))
+    return tuple(d for d in found if protected[d.target] is not Role.IDENTIFIER or d.computable)
+
+
+def _with_derived(
+    column: ColumnProposal, derived: tuple[Determination, ...], columns: list[ColumnProposal]
+) -> ColumnProposal:
+    """The column with the reason that others follow from it; one that suffices alone gets the role of the other."""
+    concerned = [found for found in derived if column.name in found.columns]
+    if not concerned:
+        return column
+    roles = {other.name: other.role for other in columns}
+    alone = [roles[found.target] for found in concerned if len(found.columns) == 1]
+    role = column.role if not alone else Role.IDENTIFIER if Role.IDENTIFIER in alone else Role.QUASI
+    text = "; ".join(map(str, concerned[:3])) + (f" and {len(concerned) - 3} more" if len(concerned) > 3 else "")
+    reason = f"{text}: mask them together, or drop it"
+    if column.finding.confidence > 0:
+        reason = f"{column.finding.reason}; {reason}"
+    return replace(column, finding=replace(column.finding, role=role, reason=reason))
 
 
 def _as_read(values: pl.Series, placeholders: tuple[Placeholder, ...]) -> pl.Series:

@@ -75,12 +75,16 @@ def print_attacks(
     console: Console | None = None,
     *,
     changes: Sequence[Plain] = (),
+    derived: Sequence[str] = (),
 ) -> None:
-    """Print the result of ``sfumato attack``: risks, limits and advice."""
+    """Print the result of ``sfumato attack``: risks, derived columns, limits and advice."""
     out = _console(console)
     _print(out, attack_table(attacks, wide=out.width >= 100))
     _print(out, reason_lines(attacks))
     _print(out, column_weight_lines(attacks))
+    if derived:
+        _print(out, Text("\nA masked or removed column can be computed from released ones:", style="bold red"))
+        _print(out, Text("\n".join(f"  {line}" for line in derived)))
     if limits:
         _print(out, limit_lines(limits))
         _print(out, advice_lines(changes))
