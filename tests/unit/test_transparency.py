@@ -84,7 +84,7 @@ def test_independent_noise_moves_nothing_together() -> None:
 def test_the_battery_learns_distances_where_it_can_be_told_who_is_who() -> None:
     where = masked("noise", variance_ratio=0.1, columns=["x0", "x1", "x2", "x3"])
     chosen = [attack for attack in default_attacks(where) if attack.part_name() == "learned-linkage"]
-    assert [attack.setting for attack in chosen] == ["worst case", "30% known"]
+    assert [attack.setting for attack in chosen] == ["taught by the targets", "30% known"]
     unknown = AttackScenario(original=where.original, release=where.release)
     assert "learned-linkage" not in [attack.part_name() for attack in default_attacks(unknown)]
     coarse = Release(table=where.release.table, manifest={"steps": [{"step": "generalize", "truthful": True}]})

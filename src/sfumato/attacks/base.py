@@ -186,16 +186,22 @@ class Guesses:
     @property
     def reached(self) -> Guesses:
         """The guesses for the targets that were processed in time."""
-        if self.tried is None or self.tried >= len(self.made):
-            return self
-        stop = self.tried
+        return self if self.tried is None or self.tried >= len(self.made) else self.part(slice(self.tried))
+
+    def part(self, targets: slice) -> Guesses:
+        """The guesses for consecutive targets."""
+        chance, skipped = self.chance, targets.start or 0
+        if chance is not None and skipped:
+            own = chance
+            chance = lambda rows: own(np.concatenate([np.full(skipped, -1), rows]))[skipped:]  # noqa: E731
         return replace(
             self,
-            row=None if self.row is None else self.row[:stop],
-            value=None if self.value is None else self.value[:stop],
-            member=None if self.member is None else self.member[:stop],
-            made=self.made[:stop],
-            confidence=self.confidence[:stop],
+            row=None if self.row is None else self.row[targets],
+            value=None if self.value is None else self.value[targets],
+            member=None if self.member is None else self.member[targets],
+            chance=chance,
+            made=self.made[targets],
+            confidence=self.confidence[targets],
         )
 
 

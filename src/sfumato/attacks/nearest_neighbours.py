@@ -19,12 +19,13 @@ from sfumato.attacks.best_row import next_random
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["Nearest", "distinct_points", "near_many", "nearest", "tree_of"]
+__all__ = ["TILE", "Nearest", "bounding_boxes", "distinct_points", "in_boxes", "near_many", "nearest", "tree_of"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_TILE = 512
+TILE = 512
+"""Number of points per tile: their distances stay in the cache."""
 _TREE_COLUMNS = 10
 """With more columns a tree visits nearly all points, and the scan is faster."""
 _TREE_WORK = 2_000_000_000
@@ -80,9 +81,9 @@ def nearest(
     large = len(targets) * distinct.size > _TREE_WORK
     by_tree = large and distinct.shape[1] <= _TREE_COLUMNS
     tree = tree_of(distinct) if by_tree else None
-    moved = _boxed(distinct) if large and not by_tree else np.arange(len(distinct))
+    moved = in_boxes(distinct) if large and not by_tree else np.arange(len(distinct))
     columns = np.ascontiguousarray(distinct[moved].T)
-    boxes = _boxes(columns) if large else _NO_BOXES
+    boxes = bounding_boxes(columns) if large else _NO_BOXES
     size = _TREE_PORTION if by_tree else max(1, (10 if large else 1) * _PORTION // max(1, distinct.size))
     best, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
@@ -138,27 +139,27 @@ def _by_tree(
     return best, ties, distance
 
 
-def _boxed(points: Floats) -> Ints:
+def in_boxes(points: Floats) -> Ints:
     """An order in which every tile of points has a small bounding box: repeated halving along the widest column."""
     order = np.arange(len(points))
     work = [(0, len(points))]
     while work:
         start, stop = work.pop()
-        tiles = -(-(stop - start) // _TILE)
+        tiles = -(-(stop - start) // TILE)
         if tiles < 2:
             continue
         part = order[start:stop]
         some = points[part[:: max(1, len(part) // 1000)]]
         level = points[part, int(np.argmax(np.ptp(some, axis=0)))]
-        middle = (tiles // 2) * _TILE
+        middle = (tiles // 2) * TILE
         order[start:stop] = part[np.argpartition(level, middle)]
         work += [(start, start + middle), (start + middle, stop)]
     return order
 
 
-def _boxes(columns: Floats) -> Floats:
+def bounding_boxes(columns: Floats) -> Floats:
     """The minimum and maximum of each column in each tile."""
-    edges = np.arange(0, columns.shape[1], _TILE)
+    edges = np.arange(0, columns.shape[1], TILE)
     return np.stack([np.minimum.reduceat(columns, edges, axis=1), np.maximum.reduceat(columns, edges, axis=1)])
 
 
@@ -179,14 +180,14 @@ def _scan(
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
     """Scan tile by tile; with boxes, the nearest one first, skipping those farther than the best point."""
     width, count = points.shape
-    tiles = (count + _TILE - 1) // _TILE
+    tiles = (count + TILE - 1) // TILE
     boxed = boxes.shape[2] == tiles
     best = np.zeros(len(targets), dtype=np.int64)
     ties = np.zeros(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
     for index in prange(len(targets)):
         state = np.uint64(seeds[index])
-        total = np.empty(_TILE)
+        total = np.empty(TILE)
         lowest = np.inf
         away = np.zeros(tiles)
         if boxed:
@@ -201,8 +202,8 @@ def _scan(
             tile = first if turn == 0 else turn - 1
             if (turn > 0 and tile == first) or away[tile] * (1 - 1e-12) > lowest:
                 continue
-            start = tile * _TILE
-            stop = min(count, start + _TILE)
+            start = tile * TILE
+            stop = min(count, start + TILE)
             length = stop - start
             for place in range(length):
                 total[place] = 0.0

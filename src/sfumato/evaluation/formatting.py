@@ -103,8 +103,8 @@ def in_words(value: Any, *, colon: str = ": ") -> str:
 def attack_label(attack: Mapping[str, Any]) -> str:
     """The name of an attack in tables and pictures: its part name, its secret column, its setting.
 
-    >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "worst case"})
-    'learned linkage, worst case'
+    >>> attack_label({"attack": "learned-linkage", "discloses": "identity", "setting": "30% known"})
+    'learned linkage, 30% known'
     """
     secret = attack.get("secret")
     aim = f": {secret}" if secret is not None and attack.get("discloses") == "attribute" else ""

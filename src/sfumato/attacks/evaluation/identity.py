@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.base import Attack, View
+from sfumato.attacks.base import Attack, Guesses, View
+from sfumato.attacks.evaluation.model_selection import strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import in_release, outcome_of, run_attack, sample, view_of
 from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
@@ -20,6 +22,9 @@ from sfumato.rng import Rng
 __all__ = ["evaluate_identity"]
 
 Rows = npt.NDArray[np.int64]
+
+_ALL_TARGETS = 2000
+"""Up to this many targets, an attack is selected with all of them."""
 
 
 def evaluate_identity(
@@ -59,7 +64,26 @@ def evaluate_identity(
         assert release_row is not None
         known_matches = (targets.frame[chosen], release_row[targets.rows[chosen]])
     view = replace(view_of(attack, scenario, targets, chosen), known_matches=known_matches)
-    guesses = run_attack(attack, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
+
+    def trial(attack: Attack, some: Rows, progress: Progress) -> Guesses:
+        # In a small file the adversary uses all targets for the selection as well: people compete for rows.
+        used = view if len(chosen) <= _ALL_TARGETS else view_of(attack, scenario, targets, some)
+        return run_attack(attack, used, rng.child("guess"), progress).part(slice(len(some)))
+
+    def correct(guesses: Guesses, some: Rows) -> npt.NDArray[np.float64]:
+        assert release_row is not None
+        return guesses.named(release_row[targets.rows[some]])
+
+    best, selected_on, selection = attack, 0, dict[str, Any]()
+    if release_row is not None and attack.alternatives:
+        best, rest, selection = strongest(attack, chosen, len(chosen), trial, correct, progress)
+        selected_on = len(chosen) - len(rest)
+    guesses = run_attack(best, view, rng.child("guess"), split_deadline(progress, 2 if fitted else 1))
+    # The adversary uses all targets, but those on which the attack was selected are not counted.
+    guesses = replace(guesses.part(slice(selected_on, None)), detail={**guesses.detail, **selection})
+    chosen = chosen[selected_on:]
+    if len(guesses.made) == 0:
+        raise OutOfTime("Stopped: time was up before any target was processed.", fix="Allow more time.")
     assert guesses.row is not None
     rows = targets.rows[chosen][: len(guesses.made)]
     size = scenario.release.table.rows

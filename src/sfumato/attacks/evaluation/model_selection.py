@@ -36,7 +36,7 @@ def strongest(
     targets: Rows,
     n_targets: int,
     trial: Callable[[Attack, Rows, Progress], Guesses],
-    correct: Callable[[Guesses, Rows], npt.NDArray[np.bool_]],
+    correct: Callable[[Guesses, Rows], npt.NDArray[np.bool_] | npt.NDArray[np.float64]],
     progress: Progress,
 ) -> tuple[Attack, Rows, dict[str, Any]]:
     """The alternative that is correct most often on the first targets, the remaining targets, and the results.

@@ -1,4 +1,4 @@
-"""Record linkage by a learned distance: the worst case of distance-based re-identification."""
+"""Record linkage by a learned distance: a bound on what one family of distances can link."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class LearnedLinkage(Linking):
     """An attacker who knows the rows of some people learns the distance that links them best, and links the others.
 
     With ``taught: 1`` the distance is learned from the targets themselves. No attacker has this knowledge, but no
-    distance of the family links more targets, so this is the worst case. With a smaller share the attacker knows the
-    rows of that share of the people, and the risk is measured on the others: the realistic case. The families are the
-    weighted mean, ordered weighted averages (OWA), the Choquet integral (with interactions of columns) and the
-    symmetric bilinear form (any matrix); Mahalanobis uses the covariance of the differences in known pairs. The weights
-    show which columns identify people.
+    distance of the family links more targets; other distances and other views of the data may. With a smaller share the
+    attacker knows the rows of that share of the people, and the risk is measured on the others: the realistic case. The
+    families are the weighted mean, ordered weighted averages (OWA), the Choquet integral (with interactions of columns)
+    and the symmetric bilinear form (any matrix); Mahalanobis uses the covariance of the differences in known pairs. The
+    weights show which columns identify people.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
@@ -66,9 +66,9 @@ class LearnedLinkage(Linking):
     distance: Literal["mahalanobis", "weighted", "owa", "choquet", "bilinear"] = "bilinear"
     """The family of distances."""
     taught: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """Share of the people whose rows the attacker knows; 1 learns from the targets themselves (the worst case)."""
+    """Share of the people whose rows the attacker knows; 1 learns from the targets themselves."""
     most: Annotated[int, Field(ge=1, le=10_000)] = 500
-    """Maximum number of people from whom a distance is learned; in the worst case these are the targets."""
+    """Maximum number of people from whom a distance is learned; with ``taught: 1`` these are the targets."""
     additive: Literal[2] | None = None
     """For the Choquet integral: 2 allows only interactions of two columns; required for more than 8 columns."""
     definite: bool = False
@@ -78,7 +78,7 @@ class LearnedLinkage(Linking):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        """The worst case and 30 % known rows, where at least two numbers may have been perturbed."""
+        """All targets known and 30 % known rows, where at least two numbers may have been perturbed."""
         released, columns = scenario.release.table, _learnable(scenario)
         numbers = sum(released.column(name).dtype.is_numeric() for name in scenario.known)
         perturbed = not scenario.steps or set(scenario.known) - set(scenario.unperturbed)
@@ -89,8 +89,8 @@ class LearnedLinkage(Linking):
 
     @property
     def setting(self) -> str:
-        """Worst case, or the share of rows that the attacker knows."""
-        return "worst case" if self.taught >= 1 else f"{self.taught:.0%} known"
+        """Taught by the targets, or the share of rows that the attacker knows."""
+        return "taught by the targets" if self.taught >= 1 else f"{self.taught:.0%} known"
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         if view.known_matches is None:
