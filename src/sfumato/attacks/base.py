@@ -77,7 +77,9 @@ class Stage(IntEnum):
     """Knowledge of a published masking step."""
     LEARNING = 6
     """Distances learned from known matches."""
-    OTHER = 7
+    ANY_COLUMNS = 7
+    """Columns that nobody declared as known."""
+    OTHER = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +234,9 @@ class Attack(Part):
     """Whether targets are drawn household by household, with all members known."""
     by_unit: ClassVar[bool] = False
     """Whether targets are privacy units with several rows each, instead of rows."""
+    any_columns: ClassVar[bool] = False
+    """Whether the adversary knows released columns that the owner did not declare: those that disclose most. Such
+    attacks run beside every battery, and a limit on identity risk holds for them too unless the owner accepts them."""
 
     knows: tuple[str, ...] | None = None
     """Columns that the attacker knows about the targets; all quasi-identifiers if omitted."""

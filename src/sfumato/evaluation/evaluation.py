@@ -111,14 +111,19 @@ def evaluate(
     n_targets: int,
     before: bool = False,
     attribute_columns: bool = True,
+    any_columns: bool = True,
     progress: Progress = SILENT,
 ) -> Evaluation:
     """Attack and measure a release.
 
     Without ``attacks``, the default ones for this release are run. ``before`` also runs them on the original without
     identifiers. ``attribute_columns`` repeats the strongest inexpensive attack beyond each limit without each column.
+    ``any_columns`` also runs the attackers who know columns that were not declared, whichever attacks are named.
     """
-    chosen = tuple(attacks) or default_attacks(scenario)
+    battery = default_attacks(scenario)
+    declared = tuple(attacks) or tuple(attack for attack in battery if not attack.any_columns)
+    beside = tuple(attack for attack in battery if attack.any_columns and attack not in declared)
+    chosen = (*declared, *beside) if any_columns else declared
     limits = limits or Limits()
     outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
     if attribute_columns:
@@ -129,7 +134,7 @@ def evaluate(
     return Evaluation(
         manifest=scenario.release.manifest,
         attacks=tuple(outcomes),
-        attacks_before=tuple(run_attacks(naive, chosen, rng=rng, n_targets=n_targets, progress=progress))
+        attacks_before=tuple(run_attacks(naive, declared, rng=rng, n_targets=n_targets, progress=progress))
         if naive is not None
         else (),
         measures=tuple(run_measures(pair, measures, rng=rng, progress=progress)),

@@ -5,7 +5,8 @@ entry (:func:`sfumato.evaluation.run.attack_to_dict`) and never compute them aga
 
 | attack on | compared with the limit |
 |---|---|
-| identity | upper end of the interval of the risk |
+| identity, columns declared as known | upper end of the interval of the risk |
+| identity, any released columns | the same, unless the recipe accepts these attackers (``accepted``) |
 | attribute, membership, singling out | the same, beyond the reference, as a share of what was left to learn |
 
 The reference is the success rate without the person's record: the larger of the baseline and the lower end of the
@@ -14,7 +15,7 @@ control group's interval. A small control group proves little, so only what it s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,10 +51,13 @@ class LimitResult:
     """The attack with the largest judged risk."""
     stopped: tuple[str, ...] = ()
     """Attacks that ran out of time without a result."""
+    accepted: Mapping[str, Any] | None = None
+    """For attackers who know undeclared columns, where the recipe accepts them: who, why, and the value accepted."""
 
     def to_dict(self) -> dict[str, Any]:
         entry = {key: getattr(self, key) for key in ("limit", "wanted", "value", "met", "attack")}
-        return {**entry, "stopped": list(self.stopped)} if self.stopped else entry
+        stopped = {"stopped": list(self.stopped)} if self.stopped else {}
+        return {**entry, **stopped, **({"accepted": dict(self.accepted)} if self.accepted else {})}
 
 
 def reference_rate(outcome: Outcome) -> float:
@@ -89,26 +93,54 @@ def limit_of(discloses: str) -> str:
 def same_limit(share: float, outcomes: Sequence[Outcome | NotApplicable]) -> Limits:
     """The same limit for every kind of disclosure that was attacked."""
     fields = Limits.names()
-    return Limits(**{fields[limit_of(_discloses(item))]: share for item in outcomes})
+    shares: dict[str, Any] = {fields[limit_of(_discloses(item))]: share for item in outcomes}
+    return Limits(**shares)
 
 
 def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) -> tuple[LimitResult, ...]:
     """Compare each limit with the largest judged risk of its kind.
 
-    A limit without any result is not met. If an attack of its kind ran out of time, the limit is not met or, where the
-    other attacks stay within it, not checked (``met`` is None).
+    A limit on risk is compared with attackers who know the declared columns and with those who know any released
+    columns; the latter are left out if ``limits.accepted`` says so. A limit without any result is not met. If an attack
+    of its kind ran out of time, the limit is not met or, where the other attacks stay within it, not checked (``met``
+    is None).
     """
     results = []
     for name, wanted in limits.items().items():
         ofkind = [item for item in outcomes if limit_of(_discloses(item)) == name]
+        accepted = _accepted(limits, [item for item in ofkind if _any_columns(item)])
+        if accepted is not None:
+            ofkind = [item for item in ofkind if not _any_columns(item)]
         values = [(judged_risk(item), item.attack) for item in ofkind if isinstance(item, Outcome)]
         value, attack = max(values, default=(None, None))
         met: bool | None = value is not None and value <= wanted
         stopped = tuple(str(item.facts.get("attack")) for item in ofkind if isinstance(item, OutOfTime))
         if stopped and (met or value is None):
             met = None
-        results.append(LimitResult(limit=name, wanted=wanted, value=value, met=met, attack=attack, stopped=stopped))
+        results.append(
+            LimitResult(
+                limit=name, wanted=wanted, value=value, met=met, attack=attack, stopped=stopped, accepted=accepted
+            )
+        )
     return tuple(results)
+
+
+def _accepted(limits: Limits, items: Sequence[Outcome | NotApplicable]) -> dict[str, Any] | None:
+    """The acceptance with the value that it covers; None without an acceptance or without such an attack."""
+    if limits.accepted is None or not items:
+        return None
+    judged = [(judged_risk(item), item) for item in items if isinstance(item, Outcome)]
+    value, worst = max(judged, key=lambda pair: pair[0], default=(None, None))
+    return {
+        **limits.accepted.to_dict(),
+        "value": value,
+        "attack": worst.attack if worst is not None else None,
+        "knows": list(worst.knows) if worst is not None else [],
+    }
+
+
+def _any_columns(item: Outcome | NotApplicable) -> bool:
+    return item.any_columns if isinstance(item, Outcome) else bool(item.facts.get("any_columns"))
 
 
 def _discloses(item: Outcome | NotApplicable) -> str:

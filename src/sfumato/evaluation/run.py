@@ -42,6 +42,7 @@ def run_attacks(
                     "attack": attack.part_name(),
                     "discloses": str(attack.discloses),
                     "setting": attack.setting,
+                    "any_columns": attack.any_columns,
                 }
                 outcomes.append(refusal)
             tick(1)
@@ -74,6 +75,7 @@ def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:
         "attack": item.facts.get("attack"),
         **({"setting": setting} if setting else {}),
         "discloses": item.facts.get("discloses"),
+        **({"any_columns": True} if item.facts.get("any_columns") else {}),
         "risk": None,
         **({"stopped": True} if isinstance(item, OutOfTime) else {}),
         "reason": str(item),

@@ -1,5 +1,5 @@
 """The recipe: one file that is the truth about how a release was made."""
 
-from sfumato.recipe.recipe import Limits, Recipe, Source
+from sfumato.recipe.recipe import Accepted, Limits, Recipe, Source
 
-__all__ = ["Limits", "Recipe", "Source"]
+__all__ = ["Accepted", "Limits", "Recipe", "Source"]

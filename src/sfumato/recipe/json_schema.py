@@ -108,7 +108,16 @@ def json_schema() -> dict[str, Any]:
         },
         "limits": {
             "type": "object",
-            "properties": {name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.names()},
+            "properties": {
+                **{name: {"type": "number", "minimum": 0, "maximum": 1} for name in Limits.names()},
+                "accepted": {
+                    "type": "object",
+                    "description": "Who accepts attackers who know columns that are not declared, and why.",
+                    "properties": {name: {"type": "string", "minLength": 1} for name in ("by", "reason")},
+                    "required": ["by", "reason"],
+                    "additionalProperties": False,
+                },
+            },
             "additionalProperties": False,
         },
     }

@@ -16,7 +16,7 @@ from sfumato.params import Part
 from sfumato.recipe.about import AboutRelease
 from sfumato.schema import Column, Schema
 
-__all__ = ["Limits", "Recipe", "Source"]
+__all__ = ["Accepted", "Limits", "Recipe", "Source"]
 
 VERSION = 1
 """The version of the recipe language, the value of the key ``sfumato``."""
@@ -28,6 +28,19 @@ class Source:
 
     location: str
     options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """Acceptance of attackers who know released columns that are not declared as known. Every report shows it."""
+
+    by: str
+    """Who decided: a name or an office."""
+    reason: str
+    """Why no attacker is expected to know these columns, or why the risk is tolerable."""
+
+    def to_dict(self) -> dict[str, str]:
+        return {"by": self.by, "reason": self.reason}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +56,13 @@ class Limits:
     """The same for who is in the data at all."""
     singling_out: float | None = None
     """The same for descriptions that fit exactly one person; ``singling-out`` in a recipe."""
+    accepted: Accepted | None = None
+    """Who accepts that the limit on risk holds only for attackers who know the declared columns, and why."""
 
     @classmethod
     def names(cls) -> dict[str, str]:
         """What each limit is called in a recipe, and the field that holds it."""
-        return {name.replace("_", "-"): name for name in cls.__dataclass_fields__}
+        return {name.replace("_", "-"): name for name in cls.__dataclass_fields__ if name != "accepted"}
 
     def items(self) -> dict[str, float]:
         """The limits that are set, by the names that a recipe gives them."""
@@ -114,8 +129,9 @@ class Recipe:
         for key in ("models", "steps", "attacks", "measures"):
             parts: Sequence[Part] = getattr(self, key)
             plain[key] = [{part.part_name(): part.to_dict()} for part in parts]
-        if self.limits.items():
-            plain["limits"] = self.limits.items()
+        accepted = self.limits.accepted
+        if self.limits.items() or accepted:
+            plain["limits"] = {**self.limits.items(), **({"accepted": accepted.to_dict()} if accepted else {})}
         return plain
 
     def public(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, pa
 from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean
 from sfumato.params import Part, plain_message
 from sfumato.recipe.about import AboutRelease
-from sfumato.recipe.recipe import VERSION, Limits, Recipe, Source
+from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe, Source
 from sfumato.registry import registry
 from sfumato.schema import Column, Schema
 
@@ -180,11 +180,25 @@ def _limits(collect: _Collector, value: object) -> Limits:
         return Limits()
     known = Limits.names()
     shares: dict[str, float] = {}
+    accepted = None
     for key, share in value.items():
-        if key not in known:
-            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), tuple(known)))
+        if key == "accepted":
+            accepted = _accepted(collect, share)
+        elif key not in known:
+            collect.add(("limits", key), "unknown limit. " + did_you_mean(str(key), (*known, "accepted")))
         elif isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             collect.add(("limits", key), "must be a share between 0 and 1")
         else:
             shares[known[key]] = share
-    return Limits(**shares)
+    return Limits(**shares, accepted=accepted)
+
+
+def _accepted(collect: _Collector, value: object) -> Accepted | None:
+    texts = {key: text for key, text in value.items() if isinstance(text, str)} if isinstance(value, dict) else {}
+    if not isinstance(value, dict) or set(texts) != set(value) or set(texts) != {"by", "reason"}:
+        collect.add(("limits", "accepted"), "must name who accepts and why: {by: NAME, reason: TEXT}")
+        return None
+    if not all(text.strip() for text in texts.values()):
+        collect.add(("limits", "accepted"), "must not be empty: name who accepts (by) and why (reason)")
+        return None
+    return Accepted(by=texts["by"].strip(), reason=texts["reason"].strip())

@@ -38,6 +38,7 @@ def _run(recipe: Recipe, data: Dataset, n_targets: int) -> dict[str, Any]:
         rng=rng,
         n_targets=n_targets,
         attribute_columns=False,
+        any_columns=False,
     )
     results = evaluation.to_dict()
     return {

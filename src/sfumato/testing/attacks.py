@@ -234,7 +234,7 @@ def classifies_itself(bench: AttackBench) -> None:
     kind = type(bench.attack)
     assert isinstance(kind.discloses, Discloses), "`discloses` is missing"
     assert isinstance(kind.stage, Stage), "`stage` is no Stage"
-    for name in ("cheap", "bounded_by_k", "pairwise", "by_household", "by_unit"):
+    for name in ("cheap", "bounded_by_k", "pairwise", "by_household", "by_unit", "any_columns"):
         assert isinstance(getattr(kind, name), bool), f"`{name}` is neither true nor false"
     assert kind.exploited([{"step": "a-method-that-is-not-installed"}]) == (), "it exploits a method it cannot know"
     remedy = kind.remedy({})

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from sfumato.attacks.base import Attack, Discloses, UnitLinking
+from sfumato.attacks.evaluation.any_columns import evaluate_any_columns
 from sfumato.attacks.evaluation.attribute import evaluate_attribute
 from sfumato.attacks.evaluation.households import evaluate_households
 from sfumato.attacks.evaluation.identity import evaluate_identity
@@ -54,6 +55,8 @@ def evaluate_attack(
     match attack.discloses:
         case Discloses.IDENTITY:
             evaluate = evaluate_households if attack.by_household else evaluate_identity
+            if attack.any_columns:
+                evaluate = evaluate_any_columns
         case Discloses.ATTRIBUTE:
             evaluate = evaluate_attribute
         case Discloses.MEMBERSHIP:

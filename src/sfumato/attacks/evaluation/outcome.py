@@ -69,6 +69,8 @@ class Outcome:
     detail: Mapping[str, Any] = field(default_factory=dict)
     threat: str = ""
     """The threat model in one sentence."""
+    any_columns: bool = False
+    """Whether the adversary knows columns that the owner did not declare: those that disclose most."""
     setting: str = ""
     """A few words that distinguish this configuration from others of the same attack."""
     planned: int | None = None
@@ -124,6 +126,7 @@ class Outcome:
             "certain_hits": self.certain_hits,
             "level": level,
             "knows": list(self.knows),
+            **({"any_columns": True} if self.any_columns else {}),
             **({"secret": self.secret} if self.secret is not None else {}),
             "truth": self.truth,
             "threat": self.threat,
