@@ -1,4 +1,5 @@
 # Made by `make docs`.
+from sfumato.attacks.record_linkage.any_columns import AnyColumns as AnyColumns
 from sfumato.attacks.evaluation.outcome import Arm as Arm
 from sfumato.attacks.record_linkage.assignment import Assignment as Assignment
 from sfumato.attacks.inference.assignment_inference import AssignmentInference as AssignmentInference

@@ -29,7 +29,7 @@ _NOISE_WIDTH = 3.0
 """Width of the bins of a perturbed number, in units of the typical difference between known and released values."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CodedColumn:
     """One released column as codes."""
 

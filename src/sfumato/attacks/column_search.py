@@ -53,6 +53,8 @@ class Search:
     best: ColumnSet
     others: tuple[ColumnSet, ...]
     """The next best sets, none of which contains a better one."""
+    of_size: tuple[ColumnSet, ...]
+    """The best set of each size. Bins undercount larger sets of perturbed numbers, so these deserve a trial too."""
     searched: str
     """What was searched, in words."""
 
@@ -175,8 +177,12 @@ def search_columns(people: CodedPeople, most: int, progress: Progress = SILENT) 
     def as_set(chosen: tuple[int, ...]) -> ColumnSet:
         return ColumnSet(columns=tuple(columns[index].name for index in chosen), share=shares[chosen])
 
+    sizes = sorted({len(chosen) for chosen in found})
     return Search(
-        best=as_set(best), others=tuple(as_set(chosen) for chosen in minimal[:_KEPT]), searched="; ".join(remarks)
+        best=as_set(best),
+        others=tuple(as_set(chosen) for chosen in minimal[:_KEPT]),
+        of_size=tuple(as_set(next(chosen for chosen in found if len(chosen) == size)) for size in sizes),
+        searched="; ".join(remarks),
     )
 
 

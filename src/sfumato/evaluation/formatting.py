@@ -37,15 +37,15 @@ def percent(share: float | None, *, digits: int = 1) -> str:
 def of_hundred(share: float) -> str:
     """How many of a hundred people: whole from ten up, one decimal below.
 
-    >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001)
-    ('87', '2.1', 'none', 'fewer than 0.1')
+    >>> of_hundred(0.871), of_hundred(0.021), of_hundred(0.0), of_hundred(0.0001), of_hundred(1.0)
+    ('87', '2.1', 'none', 'fewer than 0.1', '100')
     """
     if share == 0:
         return "none"
     if share < 0.0005:
         return "fewer than 0.1"
     if share >= 0.0995:
-        return "all" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
+        return "100" if share == 1 else "more than 99" if share > 0.995 else f"{share * 100:.0f}"
     return f"{share * 100:.1f}".removesuffix(".0")
 
 

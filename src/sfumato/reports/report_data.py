@@ -23,14 +23,14 @@ Plain = Mapping[str, Any]
 
 _ATTACK_KEYS = (
     *("attack", "discloses", "risk", "low", "high", "baseline", "control", "reference", "level"),
-    *("knows", "secret", "setting", "threat", "truth", "outside", "stopped"),
+    *("knows", "any_columns", "secret", "setting", "threat", "truth", "outside", "stopped"),
 )
 _NO_REASON = "It does not apply to this release."
 """Replaces a reason that may contain counts of the original."""
 
 WITHHELD = "changed; the method is not published"
 
-_LIMIT_KEYS = ("limit", "wanted", "value", "met")
+_LIMIT_KEYS = ("limit", "wanted", "value", "met", "accepted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -296,6 +296,8 @@ def _public_measure(measure: Plain) -> dict[str, Any]:
 
 def _public_limit(limit: Plain) -> dict[str, Any]:
     kept = {key: limit[key] for key in _LIMIT_KEYS if key in limit}
+    if kept.get("accepted"):
+        kept["accepted"] = {**kept["accepted"], "value": _rounded(kept["accepted"].get("value"), 3, "up")}
     return {**kept, "value": _rounded(kept.get("value"), 3, "up")}  # the upper end of an interval
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
 from sfumato.reports.text import before_of, measure_label, measure_value
 
@@ -42,6 +43,7 @@ _ASCII = str.maketrans({"✓": "+", "✗": "x", "█": "#", "░": ".", "▏": "
 def print_protection(document: Plain, console: Console | None = None) -> None:
     """Print the result of ``sfumato protect``: rows, steps, verdicts, attacks before and after, measures."""
     out = _console(console)
+    _print(out, Text(plain_text(adversary_sentence(document.get("attacks", ()))), style="bold"))
     rows, original = document.get("rows"), document.get("original_rows")
     line = Text(
         f"{number(rows)} of {number(original)} records released" if original else f"{number(rows)} records released"
@@ -64,6 +66,8 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     if document.get("limits"):
         _print(out, limit_lines(document["limits"]))
         _print(out, advice_lines(document.get("advice", ())))
+    if document.get("attacks") and not any(limit.get("limit") == "risk" for limit in document.get("limits", ())):
+        _print(out, Text("No limit on risk was set: these are figures, not a verdict."))
     if document.get("measures"):
         _print(out, Text(" "))
         _print(out, measure_table(document["measures"]))
@@ -79,6 +83,7 @@ def print_attacks(
 ) -> None:
     """Print the result of ``sfumato attack``: risks, derived columns, limits and advice."""
     out = _console(console)
+    _print(out, Text(plain_text(adversary_sentence(attacks)), style="bold"))
     _print(out, attack_table(attacks, wide=out.width >= 100))
     _print(out, reason_lines(attacks))
     _print(out, column_weight_lines(attacks))
@@ -126,6 +131,8 @@ def limit_lines(limits: Sequence[Plain]) -> Text:
             names = ", ".join(plain_text(readable_name(name)) for name in limit["stopped"])
             judged += f"; out of time without a result: {names}"
         text.append(f"  at most {percent(limit.get('wanted'))}, {judged}\n")
+        if accepted_sentence(limit):
+            text.append(f"  {plain_text(accepted_sentence(limit))}\n")
     text.rstrip()
     return text
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
 from sfumato.evaluation.limits import limit_of, limit_position
@@ -117,10 +118,11 @@ def achieved(attack: Plain) -> str:
 
 
 def headline(report: ReportData) -> Pairing | None:
-    """The attack at the head of the report: the largest risk on the release, identity first."""
+    """The attack at the head of the report: the largest risk on the release, identity and declared columns first."""
     paired = pairings(report.attacks, report.attacks_before)
     judged = [pair for pair in paired if pair.after is not None and pair.after.get("risk") is not None]
     judged = [pair for pair in judged if pair.discloses == "identity"] or judged
+    judged = [pair for pair in judged if not (pair.after or {}).get("any_columns")] or judged
     return max(judged, key=lambda pair: pair.after["risk"] if pair.after else 0.0, default=None)
 
 
@@ -128,12 +130,17 @@ def headline(report: ReportData) -> Pairing | None:
 
 
 def standing(report: ReportData) -> str:
-    """``met``, ``not met`` or ``not checked``, over all verdicts and limits. Without any it is "not checked"."""
+    """``met``, ``not met``, ``not checked`` or ``no limit``, over all verdicts and limits.
+
+    Only a release with a limit on risk can be "met": without one the report gives figures and no verdict.
+    """
     states = [str(verdict.get("state")) for verdict in verdicts(report)]
     states += [_limit_state(limit) for limit in report.limits]
     if "fails" in states:
         return "not met"
-    return "not checked" if "not checked" in states or not states else "met"
+    if "not checked" in states:
+        return "not checked"
+    return "met" if any(limit.get("limit") == "risk" for limit in report.limits) else "no limit"
 
 
 def _limit_state(limit: Plain) -> str:
@@ -152,8 +159,16 @@ def quasi(report: ReportData) -> tuple[str, ...]:
 
 
 def summary(report: ReportData) -> tuple[str, ...]:
-    """The report in four sentences: what was released, what attacks found, what is guaranteed and what is not."""
-    return (_released(report), _attacked(report), _guaranteed(report), _not_guaranteed(report))
+    """The report in sentences: whom attackers find, what was released, what is guaranteed and what is not."""
+    sentences = (
+        adversary_sentence(report.attacks),
+        *(accepted_sentence(limit) for limit in report.limits),
+        _released(report),
+        _attacked(report),
+        _guaranteed(report),
+        _not_guaranteed(report),
+    )
+    return tuple(sentence for sentence in sentences if sentence)
 
 
 def _released(report: ReportData) -> str:

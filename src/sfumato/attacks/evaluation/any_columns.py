@@ -6,6 +6,7 @@ row correspondence how many people each set of columns finds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,32 +39,37 @@ def evaluate_any_columns(
     """
     people = _people(attack, scenario, progress)
     detail: dict[str, Any] = {}
+    options: list[tuple[CodedColumn, ...]]
     if not people.columns:
-        columns: tuple[CodedColumn, ...] = ()
-        detail["searched"] = "no released column distinguishes rows"
+        options, detail["searched"] = [()], "no released column distinguishes rows"
     elif getattr(attack, "most", None) is None:
-        columns = people.columns
-        detail["searched"] = f"all {len(columns)} columns that distinguish rows, together"
+        options = [people.columns]
+        detail["searched"] = f"all {len(people.columns)} columns that distinguish rows, together"
     else:
         search = search_columns(people, attack.most, progress)  # type: ignore[attr-defined]
-        columns = tuple(column for column in people.columns if column.name in search.best.columns)
+        options = [_named(people, found) for found in (search.best, *search.of_size)]
         detail |= {"searched": search.searched, "sets": [_entry(found) for found in (search.best, *search.others)]}
-    names = tuple(column.name for column in columns)
-    if all(column.exact for column in columns):
-        outcome = _computed(attack, scenario, people, columns)
+    if all(column.exact for column in options[0]):
+        columns, outcome = options[0], _computed(attack, scenario, people, options[0])
     else:
-        outcome = _linked(attack, scenario, columns, rng, progress, n_targets)
+        if all(column.true for column in options[0]):
+            options = options[:1]
+        columns, outcome = _linked(attack, scenario, list(dict.fromkeys(options)), rng, progress, n_targets)
     kept = {key: value for key, value in outcome.detail.items() if key not in ("columns", "left out")}
     return replace(
         outcome,
         attack=attack.part_name(),
-        knows=names,
+        knows=tuple(column.name for column in columns),
         any_columns=True,
-        parameters=attack.to_dict(),
+        parameters={name: value for name, value in attack.to_dict().items() if name != "knows"},
         setting=attack.setting,
         threat=attack.summary(),
         detail={**kept, **detail},
     )
+
+
+def _named(people: CodedPeople, found: ColumnSet) -> tuple[CodedColumn, ...]:
+    return tuple(column for column in people.columns if column.name in found.columns)
 
 
 def _people(attack: Attack, scenario: AttackScenario, progress: Progress) -> CodedPeople:
@@ -115,28 +121,32 @@ def _computed(
 def _linked(
     attack: Attack,
     scenario: AttackScenario,
-    columns: tuple[CodedColumn, ...],
+    options: Sequence[tuple[CodedColumn, ...]],
     rng: Rng,
     progress: Progress,
     n_targets: int,
-) -> Outcome:
-    """The outcome of the stronger linkage method, selected on a few targets."""
+) -> tuple[tuple[CodedColumn, ...], Outcome]:
+    """The strongest of several sets of columns and linkage methods, selected on a few targets, and its outcome."""
     inside = replace(scenario, auxiliary=None, knows=None)
-    known = [column.name for column in columns]
-    linkers = attack.linkers(known, [column.name for column in columns if column.true])  # type: ignore[attr-defined]
-    scores: list[tuple[float, int]] = []
-    refusal = None
-    for number, linker in enumerate(linkers if len(linkers) > 1 else ()):
-        try:
-            trial = evaluate_identity(linker, inside, rng.child("selection"), progress, min(_SELECTION, n_targets))
-            scores.append((-trial.main.rate, number))
-        except OutOfTime:
-            raise
-        except NotApplicable as why:
-            refusal = why
-    if len(linkers) > 1 and not scores:
-        assert refusal is not None
-        raise refusal
-    chosen = linkers[min(scores)[1]] if scores else linkers[0]
-    outcome = evaluate_identity(chosen, inside, rng, progress, n_targets)
-    return replace(outcome, detail={**outcome.detail, "linked by": chosen.part_name()})
+    trials = [
+        (columns, linker)
+        for columns in options
+        for linker in attack.linkers(  # type: ignore[attr-defined]
+            [column.name for column in columns], [column.name for column in columns if column.true]
+        )
+    ]
+    chosen = trials[0]
+    if len(trials) > 1:
+        rates = [_rate(linker, inside, rng, progress, min(_SELECTION, n_targets)) for _, linker in trials]
+        chosen = trials[int(np.argmax(rates))]
+    outcome = evaluate_identity(chosen[1], inside, rng, progress, n_targets)
+    return chosen[0], replace(outcome, detail={**outcome.detail, "linked by": chosen[1].part_name()})
+
+
+def _rate(linker: Attack, scenario: AttackScenario, rng: Rng, progress: Progress, n_targets: int) -> float:
+    try:
+        return evaluate_identity(linker, scenario, rng.child("selection"), progress, n_targets).main.rate
+    except OutOfTime:
+        raise
+    except NotApplicable:
+        return -1.0

@@ -52,7 +52,7 @@ class AnyColumns(Attack):
     def remedy(cls, detail: Mapping[str, Any]) -> str | None:
         sets = [entry["columns"] for entry in detail.get("sets") or () if entry["share"] > 0]
         if not sets:
-            return None
+            return "Release fewer columns, or mask those that identify people together." if detail else None
         names = "; ".join(", ".join(f"“{name}”" for name in columns) for columns in sets)
         return (
             f"Mask or remove the columns that identify people together: {names}. If no attacker can know them, say so "

@@ -1,0 +1,54 @@
+"""The two adversaries in words: one who knows the declared columns, and one who knows any of the released columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sfumato.evaluation.formatting import join_words, of_hundred
+
+__all__ = ["accepted_sentence", "adversary_sentence"]
+
+Plain = Mapping[str, Any]
+
+
+def adversary_sentence(attacks: Sequence[Plain]) -> str:
+    """How many people each adversary finds; empty without an attack on identity by any columns.
+
+    >>> declared = {"attack": "linkage", "discloses": "identity", "risk": 0.05}
+    >>> few = {"attack": "any-columns", "discloses": "identity", "risk": 0.99, "any_columns": True}
+    >>> adversary_sentence([declared, {**few, "knows": ["height", "weight"]}])
+    'Of every 100 people, attackers who know the declared columns find 5; one who knows “height” and “weight” finds 99.'
+    """
+    identity = [a for a in attacks if a.get("discloses") == "identity" and a.get("risk") is not None]
+    beside = [attack for attack in identity if attack.get("any_columns")]
+    declared = [attack["risk"] for attack in identity if not attack.get("any_columns")]
+    if not beside:
+        return ""
+    parts = [f"attackers who know the declared columns find {of_hundred(max(declared))}"] if declared else []
+    told: set[tuple[str, ...]] = set()
+    for attack in beside:
+        knows = tuple(attack.get("knows") or ())
+        if knows not in told:
+            told.add(knows)
+            parts.append(f"one who knows {_columns(attack, knows)} finds {of_hundred(attack['risk'])}")
+    return f"Of every 100 people, {'; '.join(parts)}."
+
+
+def _columns(attack: Plain, knows: Sequence[str]) -> str:
+    if len(knows) > 3:
+        return f"all {len(knows)} released columns that distinguish people"
+    return join_words([f"“{name}”" for name in knows]) or "all released columns"
+
+
+def accepted_sentence(limit: Plain) -> str:
+    """Who accepted the attackers that the limit does not hold for, and why; empty if nobody had to.
+
+    >>> accepted_sentence({"accepted": {"by": "data office", "reason": "no outside file", "knows": ["height"]}})
+    'Attackers who know “height” are accepted by data office: no outside file.'
+    """
+    accepted = limit.get("accepted")
+    if not accepted:
+        return ""
+    knows = _columns(accepted, accepted.get("knows") or ())
+    return f"Attackers who know {knows} are accepted by {accepted['by']}: {str(accepted['reason']).rstrip('.')}."
