@@ -62,7 +62,7 @@ def test_every_engine_gives_the_same_evaluation(people: Path) -> None:
         assert a[key] == b[key]
     names = [entry["attack"] for entry in a["attacks"]]
     assert [entry["attack"] for entry in b["attacks"]] == names
-    assert names == ["linkage", "attribute-linkage"]
+    assert names == ["linkage", "attribute-linkage", "any-columns", "any-columns"]
     assert [entry["attack"] for entry in b["attacks_before"]] == [entry["attack"] for entry in a["attacks_before"]]
     assert [entry["measure"] for entry in b["measures"]] == [entry["measure"] for entry in a["measures"]]
     exact = {entry["measure"]: entry["value"] for entry in a["measures"] if entry["measure"] in ("ncp", "uniqueness")}
@@ -74,7 +74,7 @@ def test_computed_risks_agree_with_the_attacks(people: Path, monkeypatch: pytest
     monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
     large = sfumato.protect(RECIPE, people, engine="duckdb")
     computed = outcomes(large)
-    assert list(computed) == ["linkage", "attribute-linkage"]
+    assert list(computed) == ["linkage", "attribute-linkage", "any-columns"]
     for name, outcome in computed.items():
         assert isinstance(outcome, Outcome)
         other = sampled[name]
@@ -106,9 +106,20 @@ def test_the_report_of_a_computed_risk_names_no_interval(
 
 def test_altered_quasi_identifiers_have_no_class_risk(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.api.out_of_core.EVALUATED_ROWS", 0)
-    noisy = {**RECIPE, "steps": [{"rank-swap": {"p": 5, "columns": ["age"]}}], "models": [], "limits": {"risk": 0.5}}
+    columns = {name: role for name, role in RECIPE["columns"].items() if name != "pay"}
+    noisy = {
+        **RECIPE,
+        "columns": {**columns, "pay": "identifier"},
+        "steps": [{"rank-swap": {"p": 5, "columns": ["age"]}}],
+        "models": [],
+        "limits": {"risk": 0.5},
+    }
     done = sfumato.protect(noisy, people, engine="duckdb")
-    assert all(isinstance(item, NotApplicable) and "altered" in str(item) for item in outcomes(done).values())
+    found = outcomes(done)
+    telling = found.pop("any-columns")
+    assert all(isinstance(item, NotApplicable) and "altered" in str(item) for item in found.values())
+    assert isinstance(telling, Outcome)
+    assert "age" not in telling.knows
     assert [(limit.value, limit.met) for limit in done.limits] == [(None, False)]
     harmless = {**RECIPE, "steps": [{"noise": {"variance_ratio": 0.1, "columns": ["pay"]}}, *RECIPE["steps"]]}
     done = sfumato.protect(harmless, people, engine="duckdb")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato.attacks import Arm, AttributeLinkage, Discloses, Linkage, Outcome
+from sfumato.attacks import AnyColumns, Arm, AttributeLinkage, Discloses, Linkage, Outcome
 from sfumato.data import scan
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import NotApplicable
+from sfumato.evaluation.file_columns import file_columns
 from sfumato.measures import ClassSizes, Prosecutor, Uniqueness
 from sfumato.measures.base import MeasureResult
 from sfumato.schema import Role, Schema
@@ -78,7 +79,7 @@ def count_file_secret(path: Path, quasi: Sequence[str], secret: str) -> SecretCo
 
 
 def class_attacks(path: Path, schema: Schema, manifest: Mapping[str, Any]) -> tuple[Outcome | NotApplicable, ...]:
-    """The expected success of ``linkage`` and ``attribute-linkage`` on a file whose values are true.
+    """The expected success of ``linkage``, ``attribute-linkage`` and ``any-columns`` on a file whose values are true.
 
     An attacker who knows all quasi-identifiers of somebody in the release and picks one of the matching rows is right
     with probability 1 / class size, so the expected risk is the number of classes divided by the number of rows. An
@@ -93,6 +94,10 @@ def class_attacks(path: Path, schema: Schema, manifest: Mapping[str, Any]) -> tu
     for secret in schema.names(Role.SENSITIVE):
         if secret in released and quasi and classes.rows:
             outcomes.append(_attribute_linkage(path, quasi, secret, altered))
+    if altered is None:
+        outcomes.append(_refused(AnyColumns.part_name(), Discloses.IDENTITY, _needs_sample("columns")))
+    else:
+        outcomes += file_columns(path, [name for name in released if name not in altered], _TRUTH)
     return tuple(outcomes)
 
 

@@ -114,6 +114,9 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
         values = [(judged_risk(item), item.attack) for item in ofkind if isinstance(item, Outcome)]
         value, attack = max(values, default=(None, None))
         met: bool | None = value is not None and value <= wanted
+        declared = [item for item in ofkind if not _any_columns(item)]
+        if met and declared and not any(isinstance(item, Outcome) for item in declared):
+            value, attack, met = None, None, False  # what the declared attackers achieve is not known
         stopped = tuple(str(item.facts.get("attack")) for item in ofkind if isinstance(item, OutOfTime))
         if stopped and (met or value is None):
             met = None
