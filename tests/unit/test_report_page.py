@@ -295,7 +295,7 @@ def test_a_report_of_almost_nothing_is_still_a_report():
         text = read(report_html(bare, audience)).text
         assert "No attack was run on the release" in text
         assert "nothing is guaranteed" in text
-        assert "Not fully checked" in text
+        assert "No limit was set" in text
 
 
 def test_failing_verdicts_and_limits_head_the_report():

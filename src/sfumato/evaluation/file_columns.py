@@ -24,7 +24,8 @@ _WIDEST = 40
 def file_columns(path: Path, names: Sequence[str], truth: str) -> tuple[Outcome, ...]:
     """The expected success of the attacker who knows up to three of these columns, and of the one who knows all.
 
-    The values of the columns must be true. A set of columns finds one person per combination of values. Pairs and
+    The values of the columns must be true. A set of columns finds one person per combination of values; rows that show
+    ``*`` in all of them are suppressed, and nobody looks for a person there. Pairs and
     triples are ordered by the product of approximate distinct counts; the first dozen of each are counted.
     """
     source = scan(path)
@@ -36,8 +37,11 @@ def file_columns(path: Path, names: Sequence[str], truth: str) -> tuple[Outcome,
             return tuple(map(int, found))
 
         def classes(columns: Sequence[str]) -> int:
-            grouped = ", ".join(map(quoted_name, columns))
-            return row(f"SELECT count(*) FROM (SELECT 1 FROM {{source}} GROUP BY {grouped})")[0]
+            quoted = [quoted_name(name) for name in columns]
+            hidden = " AND ".join(f"CAST({name} AS VARCHAR) IS NOT DISTINCT FROM '*'" for name in quoted)
+            return row(
+                f"SELECT count(*) FROM (SELECT 1 FROM {{source}} WHERE NOT ({hidden}) GROUP BY {', '.join(quoted)})"
+            )[0]
 
         distinct = ", ".join(f"approx_count_distinct({quoted_name(name)})" for name in names)
         rows, *sizes = row(f"SELECT count(*), {distinct} FROM {{source}}")
