@@ -18,7 +18,8 @@ from sfumato.recipe import Recipe
 from sfumato.studies import Candidate, Point, Study, StudyPlan, run_study
 from sfumato.studies.folder import save_study
 from sfumato.studies.frontier import points_of
-from sfumato.studies.page import chart, page
+from sfumato.studies.map import risk_utility_map
+from sfumato.studies.page import page
 
 PLAN: dict[str, Any] = {
     "sfumato": 1,
@@ -99,10 +100,10 @@ def test_a_study_without_risks_shows_the_table() -> None:
 
 def test_the_page_is_for_every_screen() -> None:
     text = page(run_study(StudyPlan.parse(PLAN), table(), workers=1))
-    start, _, shown = text.rpartition('<figure class="chart" aria-label=')
+    start, _, shown = text.rpartition("<figure>")
     assert '<html lang="en">' in start
     assert 'name="viewport"' in start
-    assert start.count("<title>") - start.count("<title>Chart") == 1
+    assert start.count("<title>") == 1
     assert "prefers-color-scheme: dark" in start
     assert "class='scroll'" in shown
     assert shown.count("<h2>") == 1
@@ -158,23 +159,24 @@ def test_finished_runs_are_kept_and_a_change_runs_only_what_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    from sfumato.studies import run as running
+    from sfumato.studies import workers
 
-    original = running.run_cell
+    original = workers.run_cell
 
-    def counting(recipe: Recipe, data: Any, *, n_targets: int) -> dict[str, Any]:
+    def counting(recipe: Recipe, data: Any, *, n_targets: int, seconds: float | None) -> dict[str, Any]:
         ran.append(recipe.steps[-1].part_name())
         if len(ran) == 4:
             raise KeyboardInterrupt
-        return original(recipe, data, n_targets=n_targets)
+        return original(recipe, data, n_targets=n_targets, seconds=seconds)
 
-    monkeypatch.setattr(running, "run_cell", counting)
+    monkeypatch.setattr(workers, "run_cell", counting)
     with pytest.raises(KeyboardInterrupt):
         run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
-    assert len(list((tmp_path / "cells").glob("*.json"))) == 3
-    monkeypatch.setattr(running, "run_cell", original)
+    assert len(list((tmp_path / "cells").glob("*.json"))) == 5  # three runs, and two that were refused before
+    assert "noise" not in ran
+    monkeypatch.setattr(workers, "run_cell", original)
     first = run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
-    assert first.resumed == 3
+    assert first.resumed == 5
     again = run_study(StudyPlan.parse(PLAN), table(), folder=tmp_path, workers=1)
     assert again.resumed == 10
     assert [p.to_dict() for p in again.points] == [p.to_dict() for p in first.points]
@@ -205,7 +207,7 @@ def test_folder_holds_page_table_and_recipes_that_run(tmp_path: Path) -> None:
     recipe = Recipe.load(sorted((tmp_path / "out" / "recipes").glob("*.yaml"))[0])
     assert recipe.source is not None
     assert Path(recipe.source.location).is_file()
-    assert chart(study)["data"]["values"][0]["candidate"] == "rank-swap p=1"
+    assert "<script" not in text
     assert page(study).rpartition("<table>")[2].count("<tr") == 6
 
 
@@ -238,10 +240,11 @@ def test_the_package_is_a_verb() -> None:
     assert [point.candidate.name for point in sfumato.study(plan, table(), workers=1).points] == ["rank-swap 5"]
 
 
-def point(name: str, risk: float, high: float, loss: float, *, holds: bool = True) -> Point:
+def point(name: str, risk: float, high: float, loss: float, **rest: Any) -> Point:
     return Point(
-        candidate=Candidate(name=name, steps=()), risk=risk, risk_high=high, risk_by="linkage", loss=loss,
-        loss_low=loss, loss_high=loss, holds=holds, seconds=0.0, attacks={}, measures={},
+        candidate=Candidate(name=name, steps=()), risk=risk, risk_low=risk / 2, risk_high=high, risk_by="linkage",
+        loss=loss, loss_low=loss, loss_high=loss, losses={"correlations": (loss, loss, loss)}, seconds=0.0, attacks={},
+        measures={}, **{"holds": True, **rest},
     )  # fmt: skip
 
 
@@ -250,6 +253,8 @@ def test_what_is_recommended_keeps_its_models_and_its_limit_at_the_upper_end() -
         plan=StudyPlan.parse(PLAN),
         points=(
             point("broken", 0.01, 0.02, 0.0, holds=False),
+            point("out of time", 0.01, 0.02, 0.0, stopped=("learned-linkage",)),
+            point("skipped", 0.01, 0.02, 0.0, skipped=("learned-linkage",)),
             point("doubtful", 0.08, 0.12, 0.1),
             point("sure", 0.05, 0.08, 0.3),
             point("coarse", 0.01, 0.02, 0.6),
@@ -267,11 +272,170 @@ def test_what_is_recommended_keeps_its_models_and_its_limit_at_the_upper_end() -
 
 def test_the_worst_attack_on_identity_is_the_risk_of_a_candidate() -> None:
     def told(name: str, risk: float, discloses: str = "identity") -> dict[str, Any]:
-        return {"attack": name, "discloses": discloses, "risk": risk, "high": risk + 0.1}
+        return {"attack": name, "discloses": discloses, "risk": risk, "low": risk - 0.1, "high": risk + 0.1}
 
-    measure = {"measure": "correlations", "value": 0.2, "better": "low", "high": None}
+    measure = {"measure": "correlations", "value": 0.2, "better": "low", "low": None, "high": None}
     attacks = [told("weak", 0.1), told("strong", 0.4), told("other", 0.9, "attribute")]
-    cell = {"attacks": attacks, "measures": [measure], "verdicts": [], "seconds": 1.0}
+    cell = {
+        "attacks": attacks, "measures": [measure], "verdicts": [], "seconds": 1.0, "stopped": [], "skipped": [],
+    }  # fmt: skip
     plan = replace(StudyPlan.parse(PLAN), seeds=(1,), risk=None)
     points = points_of(plan, {(number, 1): cell for number in range(len(plan.candidates))})
     assert [(p.risk, p.risk_high, p.risk_by) for p in points] == [(0.4, 0.5, "strong")] * len(points)
+
+
+FAST = {**PLAN, "study": {**PLAN["study"], "candidates": [{"rank-swap": {"p": {"try": [1, 30]}}}], "seeds": 1}}
+
+
+def battery(limit: float | None, **study: Any) -> StudyPlan:
+    """A study with the default attacks."""
+    plan = {key: value for key, value in FAST.items() if key not in ("attacks", "limits")}
+    limits = {} if limit is None else {"limits": {"risk": limit}}
+    return StudyPlan.parse({**plan, **limits, "study": {**FAST["study"], **study}})
+
+
+@pytest.fixture
+def _few_attacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default battery of three inexpensive attacks."""
+    from sfumato.registry import registry
+    from sfumato.studies import cell
+
+    attacks = [registry("attack").get(name).build() for name in ("attribute-linkage", "distance-linkage", "assignment")]
+    monkeypatch.setattr(cell, "default_attacks", lambda _: attacks)
+
+
+def test_impossible_candidates_are_refused_before_any_attack(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sfumato.studies import workers
+
+    def never(*_: Any, **__: Any) -> dict[str, Any]:
+        raise AssertionError("a refused candidate ran")
+
+    monkeypatch.setattr(workers, "run_cell", never)
+    candidates = [{"noise": {"variance_ratio": 0.1, "columns": ["nowhere"]}}, {"microaggregate": {"k": 500}}]
+    study = run_study(StudyPlan.parse({**PLAN, "study": {"candidates": candidates}}), table(), workers=1)
+    assert [bool(point.reason) for point in study.points] == [True, True]
+    assert "nowhere" in study.points[0].reason
+
+
+def test_a_candidate_that_only_a_sample_refuses_runs() -> None:
+    large = pl.concat([table()] * 3)
+    plan = StudyPlan.parse({**PLAN, "study": {"candidates": [{"microaggregate": {"k": 210}}], "tries": 50}})
+    assert run_study(plan, large, workers=1).points[0].reason == ""
+
+
+@pytest.mark.usefixtures("_few_attacks")
+def test_attacks_stop_once_the_limit_is_exceeded_and_run_again_under_another_limit(tmp_path: Path) -> None:
+    strict = run_study(battery(0.05), table(), folder=tmp_path, workers=1)
+    beyond = strict.points[0]
+    assert beyond.skipped
+    assert not beyond.complete
+    assert not beyond.efficient
+    assert "risk at least" in beyond.remark
+    again = run_study(battery(0.04), table(), folder=tmp_path, workers=1)
+    assert again.resumed == 2
+    assert again.points == strict.points
+    free = run_study(battery(None), table(), folder=tmp_path, workers=1)
+    assert free.resumed < 2
+    assert free.points[0].complete
+    assert free.points[0].risk is not None and beyond.risk is not None  # noqa: PT018
+    assert free.points[0].risk >= beyond.risk
+    assert set(free.points[0].attacks) > set(beyond.attacks)
+
+
+def test_only_attacks_that_the_study_compares_run() -> None:
+    from sfumato.attacks import AttackScenario, default_attacks
+    from sfumato.data import Table
+    from sfumato.recipe import Limits
+    from sfumato.release import Release
+    from sfumato.schema import Dataset
+    from sfumato.studies.cell import compared_attacks
+
+    data = Dataset.of(Table(frame=table()), battery(None).recipe.schema)
+    scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    kinds = {str(attack.discloses) for attack in compared_attacks(default_attacks(scenario), Limits()).values()}
+    assert kinds == {"identity"}
+    limited = compared_attacks(default_attacks(scenario), Limits(attribute=0.1))
+    kinds = {str(attack.discloses) for attack in limited.values()}
+    assert kinds == {"identity", "attribute"}
+
+
+@pytest.mark.usefixtures("_few_attacks")
+def test_a_run_out_of_time_is_no_recommendation_and_runs_again_with_more_time(tmp_path: Path) -> None:
+    hurried = run_study(battery(1.0, seconds=1e-6), table(), folder=tmp_path, workers=1)
+    assert not any(point.complete for point in hurried.points)
+    assert hurried.recommend(risk=1.0) is None
+    same = run_study(battery(1.0, seconds=1e-6), table(), folder=tmp_path, workers=1)
+    assert same.resumed == 2
+    patient = run_study(battery(1.0), table(), folder=tmp_path, workers=1)
+    assert patient.resumed == 0
+    assert patient.recommend(risk=1.0) is not None
+
+
+@pytest.mark.usefixtures("_few_attacks")
+def test_the_time_of_the_whole_study_is_shared_by_its_runs(tmp_path: Path) -> None:
+    seconds = iter([0.0, 0.0, 4.0, 20.0, 20.0, 20.0])
+    from sfumato.studies.run import _Budget
+
+    budget = _Budget(seconds=None, until=12.0, workers=2, clock=lambda: next(seconds))
+    assert budget.share(3) == 8.0  # two run at a time
+    assert budget.share(1) == 12.0
+    assert budget.share(2) == 8.0
+    assert budget.share(2) == 0.0
+    assert replace(budget, seconds=5.0, clock=lambda: 0.0).share(3) == 5.0
+    ticking = iter(range(0, 1000, 50))
+    late = run_study(battery(0.5, total=10), table(), folder=tmp_path, workers=1, clock=lambda: next(ticking))
+    assert all("time for the whole study" in point.reason for point in late.points)
+    assert run_study(battery(0.5), table(), folder=tmp_path, workers=1).resumed == 0
+
+
+def test_several_utility_axes_have_a_map_each() -> None:
+    plan = StudyPlan.parse({**FAST, "study": {**FAST["study"], "utility": ["correlations", "quantiles"]}})
+    assert plan.utility == "correlations"
+    study = run_study(plan, table(), workers=1)
+    for found in study.points:
+        assert set(found.losses) == {"correlations", "quantiles"}
+        assert found.losses["correlations"] == (found.loss, found.loss_low, found.loss_high)
+    text = page(study)
+    assert text.count("<figure>") == 2
+    assert "utility loss: quantiles" in text
+
+
+def test_the_map_marks_the_recommended_point_the_limit_and_the_upper_ends() -> None:
+    sure, doubtful = point("sure", 0.05, 0.08, 0.3, efficient=True), point("doubtful", 0.09, 0.12, 0.1, efficient=True)
+    plan = StudyPlan.parse({**PLAN, "limits": {"risk": 0.1}})
+    drawn = risk_utility_map(Study(plan=plan, points=(sure, doubtful)), "correlations", best=sure)
+    assert drawn.count("recommended: sure") == 1
+    assert "limit 10%" in drawn
+    limit = float(re.search(r'd="M([\d.]+) [\d.]+L[\d. ]+" stroke="#c4500a"', drawn)[1])  # type: ignore[index]
+    ends = [float(x) for x in re.findall(r'd="M([\d.]+) [\d.]+L[\d. ]+" stroke="#1c2630" stroke-width="2"', drawn)]
+    assert len(ends) == 2
+    assert ends[0] < limit < ends[1]  # the risk of the second is below the limit, its upper end is not
+    dark = page(Study(plan=plan, points=(sure, doubtful)))
+    for colour in re.findall(r'(?:fill|stroke)="(#[0-9a-f]+)"', drawn):
+        assert f'="{colour}"] {{' in dark
+
+
+def test_no_figure_is_rounded_across_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    from sfumato.cli.study import _show
+
+    plan = StudyPlan.parse({**PLAN, "limits": {"risk": 0.1}})
+    study = Study(plan=plan, points=(point("under", 0.05, 0.0996, 0.1), point("over", 0.05, 0.10004, 0.1)))
+    _show(study, None)
+    shown = capsys.readouterr().out
+    for text in (shown, page(study)):
+        assert "9.96%" in text
+        assert "10.004%" in text
+        assert "10%" not in text.replace("at most 10%", "").replace("limit 10%", "").replace(">10%</text>", "")
+
+
+def test_progress_in_a_pipe_names_the_run_and_the_time_left() -> None:
+    from sfumato.cli._console import LineProgress
+
+    lines: list[str] = []
+    times = iter(range(0, 100_000, 30))
+    run_study(
+        StudyPlan.parse(FAST), table(), workers=1, progress=LineProgress(lines.append, clock=lambda: float(next(times)))
+    )
+    assert "  running: rank-swap p=1" in lines
+    assert any(re.fullmatch(r"study: 1 of 2, .*, about .* left", line) for line in lines)
+    assert any(line.startswith("study: 2 of 2, ") for line in lines)

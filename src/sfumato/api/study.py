@@ -20,6 +20,8 @@ def study(
     *,
     out: str | Path | None = None,
     workers: int | None = None,
+    seconds: float | None = None,
+    total: float | None = None,
     progress: Progress = AUTO,
 ) -> Study:
     """Mask, attack and measure every candidate of a plan under every seed, and compare risk with utility.
@@ -35,6 +37,9 @@ def study(
         call continues after an interruption and runs only what changed.
     workers
         Number of processes; all cores if left out, 1 runs in this process.
+    seconds, total
+        Time limits of each run (a candidate under one seed) and of the whole study; the plan's own if left out. Cheap
+        attacks run first. A candidate with an attack that ran out of time is never recommended.
 
     Returns
     -------
@@ -45,7 +50,7 @@ def study(
         folder = Path(out)
         if folder.exists() and not (folder / "cells").is_dir() and (not folder.is_dir() or any(folder.iterdir())):
             raise OutputExists(f"{folder} exists already and is not a study.", fix="Choose another folder with --out.")
-    result = run_study(plan, data, folder=out, workers=workers, progress=progress)
+    result = run_study(plan, data, folder=out, workers=workers, seconds=seconds, total=total, progress=progress)
     if out is not None:
         save_study(result, out)
     return result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from sfumato.progress import SILENT, Progress, Tick
 
 __all__ = [
     "NUMBER",
+    "LineProgress",
+    "duration",
     "emit_json",
     "force_option",
     "json_option",
@@ -83,10 +86,11 @@ class _RichProgress:
             yield from self._bar(self._bars, title, total)
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        shown = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}"), *shown)
         with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
             self._bars = bars
             try:
@@ -103,6 +107,53 @@ class _RichProgress:
             bars.remove_task(task)
 
 
-def progress(*, quiet: bool = False) -> Progress:
-    """Progress bars if standard error is a terminal, nothing otherwise."""
-    return SILENT if quiet or not sys.stderr.isatty() else _RichProgress()
+class LineProgress:
+    """Progress as plain lines, for standard error that is not a terminal: a log file or a pipe.
+
+    A task within the outer one prints a line when it begins; the outer one prints a line when it advances, with the
+    time since its begin and an estimate of the time left.
+    """
+
+    def __init__(self, write: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._write, self._clock = write, clock
+        self._depth = 0
+
+    @contextmanager
+    def task(self, title: str, total: float | None) -> Iterator[Tick]:
+        self._depth += 1
+        outer, begin, done = self._depth == 1, self._clock(), 0.0
+        if not outer:
+            self._write(f"  running: {title.strip()}")
+
+        def advance(units: float) -> None:
+            nonlocal done
+            done += units
+            if outer and total and units:
+                spent = self._clock() - begin
+                left = f", about {duration(spent * (total - done) / done)} left" if 0 < done < total else ""
+                self._write(f"{title}: {done:g} of {total:g}, {duration(spent)}{left}")
+
+        try:
+            yield advance
+        finally:
+            self._depth -= 1
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(7.2), duration(83), duration(7300)
+    ('7 s', '1 min 23 s', '2 h 2 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def progress(*, quiet: bool = False, lines: bool = False) -> Progress:
+    """Progress bars if standard error is a terminal; otherwise nothing, or plain lines if ``lines``."""
+    if quiet:
+        return SILENT
+    if sys.stderr.isatty():
+        return _RichProgress()
+    return LineProgress(note) if lines else SILENT

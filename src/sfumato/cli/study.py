@@ -28,21 +28,45 @@ if TYPE_CHECKING:
     help="Recommend the least loss up to this risk.",
 )
 @click.option("--loss", type=float, default=None, help="Recommend the least risk up to this loss.")
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), default=None,
+    help="Time limit of each run (a candidate under one seed). Cheap attacks run first.",
+)  # fmt: skip
+@click.option(
+    "--total", type=click.FloatRange(0, min_open=True), default=None,
+    help="Time limit of the whole study in seconds.",
+)  # fmt: skip
 @json_option
 def command(
-    plan: Path, data: str | None, out: Path, workers: int | None, risk: float | None, loss: float | None, as_json: bool
+    plan: Path,
+    data: str | None,
+    out: Path,
+    workers: int | None,
+    risk: float | None,
+    loss: float | None,
+    seconds: float | None,
+    total: float | None,
+    as_json: bool,
 ) -> int:
     """Run PLAN, a recipe with a `study:` key, on all cores and write the results to a folder.
 
-    Every candidate is mlimited, attacked and measured under every seed. Exit code 1 if a limit is set (`limits: {risk:
+    Every candidate is masked, attacked and measured under every seed. Exit code 1 if a limit is set (`limits: {risk:
     ...}`, --risk or --loss) and no candidate meets it.
     """
+    from dataclasses import replace
+
     from sfumato.api import study as run
     from sfumato.studies import StudyPlan
 
     parsed = StudyPlan.load(plan)
-    study = run(parsed, data, out=out, workers=workers, progress=progress(quiet=as_json))
-    limit = risk if risk is not None else parsed.recipe.limits.risk
+    if risk is not None:
+        limits = replace(parsed.recipe.limits, risk=risk)
+        parsed = replace(parsed, recipe=replace(parsed.recipe, limits=limits))
+    limit = parsed.recipe.limits.risk
+    study = run(
+        parsed, data, out=out, workers=workers, seconds=seconds, total=total,
+        progress=progress(quiet=as_json, lines=True),
+    )  # fmt: skip
     limited = limit is not None or loss is not None
     best = study.recommend(risk=limit, loss=loss)
     document = {
@@ -68,14 +92,18 @@ def _show(study: Study, best: Point | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    loss = f"loss ({study.plan.utility})"
+    from sfumato.evaluation.formatting import percent
+
+    limit = study.plan.recipe.limits.risk
+    losses = [f"loss ({utility})" for utility in study.plan.utilities]
     table = Table(title="Risk and utility", title_justify="left", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for head in ("candidate", "risk", "at most", loss, ""):
-        table.add_column(head, justify="right" if head in ("risk", "at most", loss) else "left")
+    for head in ("candidate", "risk", "at most", *losses, ""):
+        table.add_column(head, justify="right" if head in ("risk", "at most", *losses) else "left")
     for point in sorted(study.points, key=lambda p: (p.risk is None, p.risk or 0.0, p.loss or 0.0)):
-        remark = "recommended" if best is not None and point.candidate.name == best.candidate.name else ""
-        remark = remark or ("efficient" if point.efficient else point.reason)
-        numbers = ["" if value is None else f"{value:.1%}" for value in (point.risk, point.risk_high)]
-        numbers.append("" if point.loss is None else f"{point.loss:.3g}")
-        table.add_row(Text(point.candidate.name), *numbers, remark)
+        marks = ["recommended"] if point is best else ["efficient"] if point.efficient else []
+        risks = ["" if value is None else percent(value, limit=limit) for value in (point.risk, point.risk_high)]
+        spans = (point.losses.get(utility) for utility in study.plan.utilities)
+        means = ["" if span is None else f"{span[0]:.3g}" for span in spans]
+        remark = "; ".join([*marks, *([point.remark] if point.remark else [])])
+        table.add_row(Text(point.candidate.name), *risks, *means, Text(remark))
     Console().print(table)

@@ -11,6 +11,7 @@ from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.column_attribution import column_attribution
+from sfumato.evaluation.formatting import digits_beside
 from sfumato.evaluation.limits import LimitResult, judge_limits
 from sfumato.evaluation.run import attack_to_dict, run_attacks, run_measures
 from sfumato.masking.pipeline import protect as run_steps
@@ -68,7 +69,9 @@ class Evaluation:
         ]
         for limit in self.limits:
             if not limit.met:
-                value = "could not be judged" if limit.value is None else f"may be as high as {limit.value:.3f}"
+                value = "could not be judged"
+                if limit.value is not None:
+                    value = f"may be as high as {limit.value:.{digits_beside(limit.value, limit.wanted, 3)}f}"
                 problems.append(f"limit of {limit.limit} {limit.wanted}: {limit.attack or 'it'} {value}")
         return tuple(problems)
 

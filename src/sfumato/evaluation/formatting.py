@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "attack_label",
     "column_weights",
+    "digits_beside",
     "in_words",
     "join_words",
     "number",
@@ -17,14 +18,27 @@ __all__ = [
 ]
 
 
-def percent(share: float | None, *, digits: int = 1) -> str:
-    """A share in percent. Small shares are not rounded to 0 %, and large ones not to 100 %.
+def digits_beside(value: float, limit: float | None, digits: int) -> int:
+    """The number of digits, at least ``digits``, with which ``value`` is not rounded onto or across ``limit``.
 
-    >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None)
-    ('87.1%', 'under 0.1%', '0%', 'over 99.9%', '–')
+    >>> digits_beside(0.0996, 0.1, 2), digits_beside(0.5, 0.1, 2), digits_beside(0.1, 0.1, 2)
+    (4, 2, 2)
+    """
+    if limit is None or value == limit:
+        return digits
+    # To double precision a difference shows within 17 digits.
+    return next((d for d in range(digits, 18) if (round(value, d) - limit) * (value - limit) > 0), 18)
+
+
+def percent(share: float | None, *, digits: int = 1, limit: float | None = None) -> str:
+    """A share in percent. Small shares are not rounded to 0 %, large ones not to 100 %, and none across a limit.
+
+    >>> percent(0.8712), percent(0.0004), percent(0.0), percent(0.9999), percent(None), percent(0.0996, limit=0.1)
+    ('87.1%', 'under 0.1%', '0%', 'over 99.9%', '–', '9.96%')
     """
     if share is None:
         return "–"
+    digits = digits_beside(share, limit, digits + 2) - 2
     least = 10.0**-digits / 100
     if 0 < share < least / 2:
         return f"under {least * 100:.{digits}f}%"

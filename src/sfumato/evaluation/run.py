@@ -17,13 +17,13 @@ __all__ = ["attack_to_dict", "run_attacks", "run_measures"]
 
 
 def run_attacks(
-    scenario: AttackScenario, attacks: Iterable[Attack], *, rng: Rng, n_targets: int, progress: Progress
+    scenario: AttackScenario, attacks: Iterable[Attack], *, rng: Rng, n_targets: int, progress: Progress, first: int = 0
 ) -> list[Outcome | NotApplicable]:
     """Run attacks in order. An attack that does not apply is returned as its refusal, never as a risk of 0.
 
     With a :class:`~sfumato.deadline.Deadline`, each attack gets a third of the time that is left, the last two more;
     unused time goes to the next attack. An attack without a result in time is returned as
-    :class:`~sfumato.errors.OutOfTime`.
+    :class:`~sfumato.errors.OutOfTime`. ``first`` is the number of the random stream of the first attack.
     """
     queue = list(attacks)
     outcomes: list[Outcome | NotApplicable] = []
@@ -34,7 +34,7 @@ def run_attacks(
             try:
                 outcomes.append(
                     evaluate_attack(
-                        attack, scenario, rng=rng.child("attacks", number), progress=own, n_targets=n_targets
+                        attack, scenario, rng=rng.child("attacks", first + number), progress=own, n_targets=n_targets
                     )
                 )
             except NotApplicable as refusal:

@@ -1,53 +1,108 @@
-"""One cell of a study: one candidate under one seed, masked, attacked and measured."""
+"""One cell of a study: one candidate under one seed, masked, measured and attacked."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.attacks import AttackScenario
-from sfumato.errors import SfumatoError
-from sfumato.evaluation import evaluate, make_release, with_control
-from sfumato.recipe import Recipe
+from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.deadline import Deadline, split_deadline
+from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
+from sfumato.evaluation import make_release, run_attacks, run_measures, with_control
+from sfumato.evaluation.limits import limit_of
+from sfumato.evaluation.run import attack_to_dict
+from sfumato.measures.base import ReleasePair
+from sfumato.progress import SILENT, Progress
+from sfumato.recipe import Limits, Recipe
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 
-__all__ = ["run_cell"]
+__all__ = ["exceeds_limit", "refused_cell", "run_cell"]
 
 
-def run_cell(recipe: Recipe, data: Dataset, *, n_targets: int) -> dict[str, Any]:
-    """Make and evaluate the release of a recipe. A refusal is a result of the cell and does not stop the study."""
+def run_cell(recipe: Recipe, data: Dataset, *, n_targets: int, seconds: float | None = None) -> dict[str, Any]:
+    """Make and evaluate the release of a recipe. A refusal is a result of the cell and does not stop the study.
+
+    Measures come first. Attacks run in the order of the battery, cheap ones first, within ``seconds``. If the recipe
+    lists no attacks, only those run that the study compares: attacks on identity, and attacks whose kind of disclosure
+    has a limit. Once a limit on identity is exceeded with confidence, the remaining attacks are skipped: the candidate
+    cannot be recommended, and its risk is then a lower bound.
+    """
     begin = time.perf_counter()
+    progress = SILENT if seconds is None else Deadline(until=time.monotonic() + seconds)
     try:
-        cell = _run(recipe, data, n_targets)
+        cell = _run(recipe, data, n_targets, progress)
     except SfumatoError as refusal:
-        cell = {"refused": refusal.code, "reason": str(refusal), "attacks": [], "measures": [], "verdicts": []}
-    return {**cell, "seconds": round(time.perf_counter() - begin, 3)}
+        cell = refused_cell(refusal)
+    return {**cell, "seconds": round(time.perf_counter() - begin, 3), "allowed": seconds}
 
 
-def _run(recipe: Recipe, data: Dataset, n_targets: int) -> dict[str, Any]:
-    rng = Rng(recipe.seed)
-    begin = time.perf_counter()
-    protected, release = make_release(recipe, data, rng=rng)
+def refused_cell(refusal: SfumatoError) -> dict[str, Any]:
+    """The result of a candidate that was refused: the error instead of attacks and measures."""
+    stopped = [str(refusal)] if isinstance(refusal, OutOfTime) else []
+    return {
+        "refused": refusal.code, "reason": str(refusal), "attacks": [], "measures": [], "verdicts": [],
+        "stopped": stopped, "partial": False, "skipped": [], "seconds": 0.0, "allowed": None,
+    }  # fmt: skip
+
+
+def _run(recipe: Recipe, data: Dataset, n_targets: int, progress: Progress) -> dict[str, Any]:
+    rng, begin = Rng(recipe.seed), time.perf_counter()
+    protected, release = make_release(recipe, data, rng=rng, progress=progress)
+    pair = ReleasePair(original=data, release=release, lineage=protected.lineage)
+    measured = run_measures(pair, recipe.measures, rng=rng, progress=SILENT)
+    masked = time.perf_counter() - begin
     scenario = AttackScenario(original=data, release=release, lineage=protected.lineage)
-    evaluation = evaluate(
-        with_control(recipe, scenario, rng=rng, seconds=time.perf_counter() - begin),
-        attacks=recipe.attacks,
-        measures=recipe.measures,
-        verdicts=protected.verdicts,
-        rng=rng,
-        n_targets=n_targets,
-        attribute_columns=False,
-        any_columns=False,
-    )
-    results = evaluation.to_dict()
+    if any(attack.discloses is not Discloses.IDENTITY for attack in _queue(scenario, recipe).values()):
+        scenario = with_control(recipe, scenario, rng=rng, seconds=masked)
+    outcomes, skipped = _attack(scenario, recipe, rng=rng, n_targets=n_targets, progress=progress)
     return {
         "rows": release.table.rows,
-        "attacks": results["attacks"],
+        "attacks": [attack_to_dict(outcome) for outcome in outcomes],
         "measures": [
-            {**{key: value for key, value in entry.items() if key != "detail"}, "about": str(measure.about)}
+            {**{key: value for key, value in result.to_dict().items() if key != "detail"}, "about": str(measure.about)}
             | {"better": measure.better}
-            for measure, entry in zip(recipe.measures, results["measures"], strict=True)
+            for measure, result in zip(recipe.measures, measured, strict=True)
         ],
-        "verdicts": results["verdicts"],
+        "verdicts": [verdict.to_dict() for verdict in protected.verdicts],
+        "stopped": [str(outcome.facts["attack"]) for outcome in outcomes if isinstance(outcome, OutOfTime)],
+        "partial": any(isinstance(outcome, Outcome) and outcome.stopped for outcome in outcomes),
+        "skipped": skipped,
     }
+
+
+def _attack(
+    scenario: AttackScenario, recipe: Recipe, *, rng: Rng, n_targets: int, progress: Progress
+) -> tuple[list[Outcome | NotApplicable], list[str]]:
+    """The outcomes in the order of the attacks, and the names of the attacks that were skipped."""
+    queue = list(_queue(scenario, recipe).items())
+    outcomes: list[Outcome | NotApplicable] = []
+    for left, (number, attack) in zip(range(len(queue), 0, -1), queue, strict=True):
+        if not recipe.attacks and exceeds_limit([attack_to_dict(item) for item in outcomes], recipe.limits.risk):
+            return outcomes, [attack.part_name() for _, attack in queue[-left:]]
+        own = split_deadline(progress, min(3, left))
+        outcomes += run_attacks(scenario, [attack], rng=rng, first=number, n_targets=n_targets, progress=own)
+    return outcomes, []
+
+
+def _queue(scenario: AttackScenario, recipe: Recipe) -> dict[int, Attack]:
+    """The attacks to run by their position in the recipe or in the default battery, which is their random stream."""
+    if recipe.attacks:
+        return dict(enumerate(recipe.attacks))
+    declared = [attack for attack in default_attacks(scenario) if not attack.any_columns]
+    return compared_attacks(declared, recipe.limits)
+
+
+def compared_attacks(attacks: Sequence[Attack], limits: Limits) -> dict[int, Attack]:
+    """The attacks on identity, and those whose kind of disclosure has a limit, by their position."""
+    kinds = {"risk", *limits.items()}
+    return {number: attack for number, attack in enumerate(attacks) if limit_of(attack.discloses) in kinds}
+
+
+def exceeds_limit(attacks: Sequence[Mapping[str, Any]], limit: float | None) -> bool:
+    """Whether an attack on identity exceeds the limit even at the lower end of its interval."""
+    return limit is not None and any(
+        entry["discloses"] == Discloses.IDENTITY and entry["risk"] is not None and entry["low"] > limit
+        for entry in attacks
+    )

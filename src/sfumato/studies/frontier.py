@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,10 @@ from sfumato.studies.plan import Candidate, StudyPlan
 
 __all__ = ["Point", "Study", "points_of"]
 
+_ENDS = ("mean", "low", "high")
+_NESTED = ("steps", "attacks", "measures", "losses", "stopped", "skipped")
+"""Entries of a candidate that are no cell of a table."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
@@ -21,6 +25,8 @@ class Point:
     candidate: Candidate
     risk: float | None
     """Mean risk over the seeds; None if it could not be determined."""
+    risk_low: float | None
+    """The smallest lower interval end of the worst attack over the seeds."""
     risk_high: float | None
     """The largest upper interval end over attacks and seeds, which a limit is compared with."""
     risk_by: str
@@ -30,6 +36,8 @@ class Point:
     loss_low: float | None
     loss_high: float | None
     """Smallest and largest over the seeds."""
+    losses: Mapping[str, tuple[float, float, float]]
+    """Mean, smallest and largest loss over the seeds by every utility measure of the plan that applied."""
     holds: bool
     """Whether every privacy model of the recipe held in every run."""
     seconds: float
@@ -41,6 +49,30 @@ class Point:
     """Why the candidate has no risk or no loss."""
     efficient: bool = False
     """Whether no other candidate has both less risk and less loss."""
+    stopped: tuple[str, ...] = ()
+    """Attacks that ran out of time without a result."""
+    skipped: tuple[str, ...] = ()
+    """Attacks that were skipped, because the limit was exceeded already. The risk is then a lower bound."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether risk and loss are known and no attack is missing."""
+        return self.risk is not None and self.loss is not None and not self.stopped and not self.skipped
+
+    @property
+    def remark(self) -> str:
+        """What limits the result, in words; empty if nothing does."""
+        if self.reason:
+            return self.reason
+        parts = []
+        if not self.holds:
+            parts.append("a privacy model fails")
+        if self.stopped:
+            parts.append(f"out of time: {', '.join(self.stopped)}")
+        if self.skipped:
+            count = len(self.skipped)
+            parts.append(f"beyond the limit; {count} further attack{'s' if count > 1 else ''} skipped, risk at least")
+        return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -49,12 +81,15 @@ class Point:
             **{
                 name: getattr(self, name)
                 for name in (
-                    "risk", "risk_high", "risk_by", "loss", "loss_low", "loss_high", "holds", "efficient", "seconds",
+                    "risk", "risk_low", "risk_high", "risk_by", "loss", "loss_low", "loss_high", "holds", "efficient",
+                    "seconds",
                 )
             },
             "attacks": dict(self.attacks),
             "measures": dict(self.measures),
+            "losses": {name: dict(zip(_ENDS, ends, strict=True)) for name, ends in self.losses.items()},
             **({"reason": self.reason} if self.reason else {}),
+            **{name: list(getattr(self, name)) for name in ("stopped", "skipped") if getattr(self, name)},
         }  # fmt: skip
 
 
@@ -77,9 +112,10 @@ class Study:
         """The best candidate under a limit, or None if no candidate meets it.
 
         With ``risk``: least loss among those whose risk stays below it at the upper end of its interval. With
-        ``loss``: least risk among those that lose no more. Candidates whose privacy models fail are never recommended.
+        ``loss``: least risk among those that lose no more. Candidates whose privacy models fail and candidates with
+        attacks that ran out of time or were skipped are never recommended.
         """
-        usable = [p for p in self.points if p.risk is not None and p.loss is not None and p.holds]
+        usable = [p for p in self.points if p.complete and p.holds]
         if risk is not None:
             usable = [p for p in usable if p.risk_high is not None and p.risk_high <= risk]
         if loss is not None:
@@ -93,10 +129,10 @@ class Study:
         """One row per candidate, with the mean of every attack and measure, as a Polars data frame."""
         rows = []
         for point in self.points:
-            entry = {k: v for k, v in point.to_dict().items() if k not in ("steps", "attacks", "measures")}
+            entry = {k: v for k, v in point.to_dict().items() if k not in _NESTED}
             attacks = {f"attack {name}": value for name, value in point.attacks.items()}
             measures = {f"measure {name}": value for name, value in point.measures.items()}
-            rows.append({**entry, **attacks, **measures})
+            rows.append({**entry, "remark": point.remark, **attacks, **measures})
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def __repr__(self) -> str:
@@ -132,15 +168,12 @@ def points_of(plan: StudyPlan, cells: Mapping[tuple[int, int], Mapping[str, Any]
         _point(plan, candidate, [cells[number, seed] for seed in plan.seeds])
         for number, candidate in enumerate(plan.candidates)
     ]
-    known = [(p.risk, p.loss) for p in points if p.risk is not None and p.loss is not None]
-    return tuple(
-        Point(**{**{f: getattr(p, f) for f in Point.__dataclass_fields__}, "efficient": _efficient(p, known)})
-        for p in points
-    )
+    known = [(p.risk, p.loss) for p in points if p.complete and p.risk is not None and p.loss is not None]
+    return tuple(replace(p, efficient=_efficient(p, known)) for p in points)
 
 
 def _efficient(point: Point, known: list[tuple[float, float]]) -> bool:
-    if point.risk is None or point.loss is None:
+    if not point.complete or point.risk is None or point.loss is None:
         return False
     here = (point.risk, point.loss)
     return not any(r <= here[0] and u <= here[1] and (r, u) != here for r, u in known)
@@ -149,7 +182,8 @@ def _efficient(point: Point, known: list[tuple[float, float]]) -> bool:
 def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]) -> Point:
     refused = [str(cell["reason"]) for cell in cells if "refused" in cell]
     risks = [_risk(plan, cell) for cell in cells]
-    losses = [_loss(plan, cell) for cell in cells]
+    by_measure = {name: [_loss(name, cell) for cell in cells] for name in plan.utilities}
+    losses = by_measure[plan.utility]
     known_risks = [risk for risk in risks if risk is not None]
     known_losses = [loss for loss in losses if loss is not None]
     complete = not refused and len(known_risks) == len(known_losses) == len(cells)
@@ -160,21 +194,35 @@ def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]
             reason = f"The risk could not be determined: {cause}."
         else:
             reason = f"The measure {plan.utility} did not apply."
-    names = [name for _, _, name in known_risks]
+    names = [name for *_, name in known_risks]
+    spans = {
+        name: (float(np.mean(values)), min(values), max(values))
+        for name, found in by_measure.items()
+        if (values := [value for value in found if value is not None]) and len(values) == len(cells)
+    }
     return Point(
         candidate=candidate,
-        risk=float(np.mean([value for value, _, _ in known_risks])) if complete else None,
-        risk_high=float(max(high for _, high, _ in known_risks)) if complete else None,
+        risk=float(np.mean([value for _, value, _, _ in known_risks])) if complete else None,
+        risk_low=float(min(low for low, _, _, _ in known_risks)) if complete else None,
+        risk_high=float(max(high for _, _, high, _ in known_risks)) if complete else None,
         risk_by=max(set(names), key=names.count) if names else "",
         loss=float(np.mean(known_losses)) if complete else None,
         loss_low=float(min(known_losses)) if complete else None,
         loss_high=float(max(known_losses)) if complete else None,
+        losses=spans if complete else {},
         holds=all(v["state"] == "holds" for cell in cells for v in cell["verdicts"]) and not refused,
         seconds=float(sum(cell["seconds"] for cell in cells)),
         attacks=_means(cells, "attacks", "attack", "risk"),
         measures=_means(cells, "measures", "measure", "value"),
         reason=reason,
+        stopped=_named(cells, "stopped"),
+        skipped=_named(cells, "skipped"),
     )
+
+
+def _named(cells: list[Mapping[str, Any]], key: str) -> tuple[str, ...]:
+    """Attacks named in any of the cells, each once."""
+    return tuple(dict.fromkeys(name for cell in cells for name in cell[key]))
 
 
 def _means(cells: list[Mapping[str, Any]], key: str, name: str, value: str) -> dict[str, float]:
@@ -186,26 +234,29 @@ def _means(cells: list[Mapping[str, Any]], key: str, name: str, value: str) -> d
     return {label: float(np.mean(values)) for label, values in values_by_name.items()}
 
 
-def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, str] | None:
-    """The largest risk of a cell, the largest upper interval end (which a limit is compared with), and the attack."""
+def _risk(plan: StudyPlan, cell: Mapping[str, Any]) -> tuple[float, float, float, str] | None:
+    """The attack with the largest risk: lower end, risk, the largest upper end of all attacks, and its name.
+
+    A limit is compared with the upper end, so it is the largest of all selected attacks.
+    """
     risks = []
     for attack in cell["attacks"]:
         selected = attack["attack"] == plan.risk if plan.risk is not None else attack["discloses"] == "identity"
         if selected and attack["risk"] is not None:
-            risks.append((float(attack["risk"]), float(attack["high"]), str(attack["attack"])))
+            risks.append((float(attack["risk"]), attack["low"], float(attack["high"]), str(attack["attack"])))
     for measure in cell["measures"]:
         if plan.risk is not None and measure["measure"] == plan.risk and measure["value"] is not None:
-            high = measure["high"] if measure["high"] is not None else measure["value"]
-            risks.append((float(measure["value"]), float(high), str(measure["measure"])))
+            low, high = (measure[end] if measure[end] is not None else measure["value"] for end in ("low", "high"))
+            risks.append((float(measure["value"]), low, float(high), str(measure["measure"])))
     if not risks:
         return None
-    value, _, name = max(risks)
-    return value, max(high for _, high, _ in risks), name
+    value, low, _, name = max(risks)
+    return float(low), value, max(high for _, _, high, _ in risks), name
 
 
-def _loss(plan: StudyPlan, cell: Mapping[str, Any]) -> float | None:
+def _loss(utility: str, cell: Mapping[str, Any]) -> float | None:
     for measure in cell["measures"]:
-        if measure["measure"] == plan.utility and measure["value"] is not None:
+        if measure["measure"] == utility and measure["value"] is not None:
             value = float(measure["value"])
             return value if measure["better"] == "low" else 1 - value
     return None

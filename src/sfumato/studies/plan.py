@@ -8,7 +8,8 @@ A study file is a recipe with a ``study`` key. ``{try: [...]}`` lists values; ev
         - microaggregate: {k: {try: [3, 5, 10]}}
         - [{top-bottom-code: {top_percent: 2}}, {noise: {variance_ratio: 0.1}}]
       seeds: 3
-      utility: correlations
+      utility: [correlations, marginals]
+      seconds: 60
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from sfumato.registry import registry
 
 __all__ = ["Candidate", "StudyPlan"]
 
-_KEYS = ("candidates", "seeds", "risk", "utility", "tries")
+_KEYS = ("candidates", "seeds", "risk", "utility", "tries", "seconds", "total")
 _MAX_RUNS = 10_000
 
 
@@ -56,10 +57,19 @@ class StudyPlan:
     seeds: tuple[int, ...] = (1,)
     risk: str | None = None
     """The attack or disclosure measure on the risk axis; if None, the largest risk of all attacks on identity."""
-    utility: str = "marginals"
-    """The measure on the utility axis."""
+    utilities: tuple[str, ...] = ("marginals",)
+    """The measures on the utility axes, one map each; recommendations use the first."""
     n_targets: int = 2000
     """The number of targets per attack: ``tries`` in a study file."""
+    seconds: float | None = None
+    """Time limit of one run (a candidate under one seed); none if None."""
+    total: float | None = None
+    """Time limit of the whole study in seconds; none if None."""
+
+    @property
+    def utility(self) -> str:
+        """The measure that recommendations use."""
+        return self.utilities[0]
 
     def recipe_of(self, candidate: Candidate, seed: int | None = None) -> Recipe:
         """The complete recipe of a candidate."""
@@ -114,19 +124,38 @@ def _plan(recipe: Recipe, document: YamlDocument) -> StudyPlan:
     if not isinstance(tries, int) or tries < 1:
         add(("study", "tries"), "must be a whole number, 1 or larger")
         tries = 2000
-    recipe, utility = _with_utility(recipe, section.get("utility"), add)
+    limits: dict[str, Any] = {key: section.get(key) for key in ("seconds", "total")}
+    for key, value in limits.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+            add(("study", key), "must be a number of seconds")
+    recipe, utilities = _with_utilities(recipe, section.get("utility"), add)
     recipe, risk = _with_risk(recipe, section.get("risk"), add)
     if len(candidates) * len(seeds) > _MAX_RUNS:
         add(("study",), f"has {len(candidates) * len(seeds)} runs; at most {_MAX_RUNS} are allowed")
     if problems:
         raise InvalidRecipe(problems, source=document.source)
     return StudyPlan(
-        recipe=recipe, candidates=_named(candidates), seeds=tuple(seeds), risk=risk, utility=utility, n_targets=tries
+        recipe=recipe,
+        candidates=_named(candidates),
+        seeds=tuple(seeds),
+        risk=risk,
+        utilities=utilities,
+        n_targets=tries,
+        **limits,
     )
 
 
+def _with_utilities(recipe: Recipe, requested: object, add: Any) -> tuple[Recipe, tuple[str, ...]]:
+    """The recipe with all requested utility measures, and their names."""
+    names: list[str] = []
+    for name in requested if isinstance(requested, list) and requested else [requested]:
+        recipe, used = _with_utility(recipe, name, add)
+        names += [used] if used not in names else []
+    return recipe, tuple(names)
+
+
 def _with_utility(recipe: Recipe, requested: object, add: Any) -> tuple[Recipe, str]:
-    """The recipe with the utility measure: the one requested, else the recipe's first, else ``marginals``."""
+    """The recipe with a utility measure: the one requested, else the recipe's first, else ``marginals``."""
     available = [m.part_name() for m in recipe.measures if m.about is About.UTILITY]
     if requested is None:
         requested = available[0] if available else "marginals"

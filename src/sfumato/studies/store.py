@@ -1,0 +1,83 @@
+"""Finished cells of a study as files, so that an interrupted study resumes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sfumato import __version__
+from sfumato.data.atomic import replacing
+from sfumato.recipe import Recipe
+
+__all__ = ["CellStore", "cell_key", "fingerprint"]
+
+
+def cell_key(recipe: Recipe, *, n_targets: int, data: str) -> str:
+    """The name of a cell: a digest of its recipe, the number of targets, the content of the data and the version.
+
+    The values of limits are left out, because they do not change results; their kinds decide which attacks run.
+    """
+    document = {key: value for key, value in recipe.to_dict().items() if key not in ("data", "limits")}
+    document |= {
+        "limited": sorted({"risk", *recipe.limits.items()}),
+        "tries": n_targets,
+        "content": data,
+        "sfumato": __version__,
+    }
+    return hashlib.sha256(json.dumps(document, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def fingerprint(frame: pl.DataFrame) -> str:
+    """SHA-256 of the content of a table: names, types and values."""
+    digest = hashlib.sha256(repr(dict(frame.schema)).encode())
+    sink = _Hashing(digest.update)
+    frame.write_ipc(sink, compression="uncompressed")  # type: ignore[call-overload]
+    return digest.hexdigest()
+
+
+class _Hashing:
+    """A file object that hashes what is written to it."""
+
+    def __init__(self, update: Callable[[bytes], None]) -> None:
+        self._update = update
+        self._position = 0
+
+    def write(self, data: bytes) -> int:
+        self._update(bytes(data))
+        self._position += len(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def tell(self) -> int:
+        return self._position
+
+
+class CellStore:
+    """Cells as files, written atomically. Without a folder nothing is kept."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        path = self.folder / f"{key[:32]}.json" if self.folder is not None else None
+        if path is None or not path.exists():
+            return None
+        try:
+            cell: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            return None
+        return cell
+
+    def put(self, key: str, cell: Mapping[str, Any]) -> None:
+        if self.folder is not None:
+            with replacing(self.folder / f"{key[:32]}.json", force=True) as path:
+                path.write_text(json.dumps(cell, allow_nan=False), encoding="utf-8")
