@@ -51,9 +51,30 @@ __all__ = [
     "WriteFailed",
     "WrongKind",
     "catalogue",
+    "counted",
     "did_you_mean",
     "missing_extra",
+    "with_article",
 ]
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, for messages.
+
+    >>> counted(1, "row"), counted(1733, "row"), counted(0, "value"), counted(2, "class")
+    ('1 row', '1,733 rows', '0 values', '2 classes')
+    """
+    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def with_article(noun: str) -> str:
+    """A noun with its indefinite article, for messages.
+
+    >>> with_article("excel file"), with_article("csv file"), with_article("attack")
+    ('an excel file', 'a csv file', 'an attack')
+    """
+    return f"an {noun}" if noun[:1].lower() in "aeio" else f"a {noun}"
 
 
 class SfumatoError(Exception):

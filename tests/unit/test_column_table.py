@@ -14,6 +14,7 @@ from sfumato.masking.base import Step, UnknownStep, method_of
 from sfumato.registry import registry
 from sfumato.reports import ColumnPicture, ColumnSummary, ReportData, report_html
 from sfumato.reports.figures import column_figures
+from sfumato.reports.text import unchanged_columns
 from sfumato.schema import Column
 
 draw = np.random.default_rng(3)
@@ -95,8 +96,8 @@ def test_examples_are_pairs_that_occur(done: sfumato.Protection, lines: dict[str
 def test_the_owner_sees_examples_and_others_do_not(done: sfumato.Protection, lines: dict[str, ColumnSummary]) -> None:
     inside, outside = (report_html(done.report_data, audience) for audience in ("internal", "external"))
     assert f"{lines['pay'].example_before} → {lines['pay'].example_after}" in inside
-    assert "1 of 6 columns leave unchanged: “note”." in inside
-    assert "1 of 6 columns leave unchanged: “note”." in outside
+    assert "1 of 6 columns leaves unchanged: “note”." in inside
+    assert "1 of 6 columns leaves unchanged: “note”." in outside
     assert "top 80000+; then rounded to multiples of 5000" in outside
     # Every original pay ends in 777, and no released one does.
     assert re.search(r"\d777\b", inside)
@@ -126,7 +127,7 @@ def test_who_decided_and_why_is_shown_to_everybody() -> None:
     )  # fmt: skip
     for page in (report_html(data, "internal"), report_html(data, "external")):
         assert "decided by A. Steward: &lt;b&gt;agreed" in page
-        assert "1 of 1 columns leave unchanged: “ht”." in page
+        assert "1 of 1 column leaves unchanged: “ht”." in page
 
 
 @pytest.mark.parametrize("kind", list(registry("method")), ids=lambda kind: kind.part_name())
@@ -155,3 +156,22 @@ def test_an_unknown_method_is_named() -> None:
     assert method_of(published) is UnknownStep
     words = UnknownStep.column_in_words(published, "x", Column.model_validate({"role": "quasi"}))
     assert words == "changed by of-another-package"
+
+
+def test_many_columns_fit_the_summary_and_the_heat_map_scrolls() -> None:
+    """The summary names a dozen columns; cells of the heat map keep their size beyond 22 columns."""
+    names = [f"c{number}" for number in range(30)]
+    lines = [ColumnSummary(column=name, role="plain", done="", released=True, unchanged=True) for name in names]
+    values = {f"{a} × {b}": 0.1 for place, a in enumerate(names) for b in names[place + 1 :]}
+    data = ReportData(
+        title="T", created="2026-01-01T00:00:00+00:00", versions={}, files={}, recipe_public={}, manifest={"rows": 3},
+        column_table=tuple(lines),
+        columns=tuple(ColumnPicture(column=n, role="plain", kind="", bars=()) for n in names),
+        measures=({"measure": "pairs", "value": 0.1, "columns": values, "detail": {}},),
+    )  # fmt: skip
+    assert unchanged_columns(data).endswith("“c11” and 18 others.")
+    page = report_html(data, "internal")
+    assert '<th scope="row">c29</th>' in page
+    figure = page[page.index('<figure id="figure-pairs">') :]
+    assert 'class="scroll" tabindex="0"' in figure[:200]
+    assert float(re.search(r'class="wide"[^>]* width="([\d.]+)"', figure)[1]) > 29 * 38  # type: ignore[index]

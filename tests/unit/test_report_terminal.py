@@ -75,3 +75,19 @@ def test_bar_is_as_long_as_the_risk():
     assert risk_bar({"risk": 0.5, "baseline": None}).plain.count("█") == 10
     assert risk_bar({"risk": 0.0, "baseline": 0.0}).plain.count("█") == 0
     assert risk_bar({"risk": 1.0, "baseline": None}).plain.count("█") == 20
+
+
+def test_bars_are_coloured_by_what_was_learned_beyond_the_baseline():
+    """Half right is no news where guessing gets half right; for identity every success counts."""
+    attribute = {"discloses": "attribute", "baseline": 0.5}
+    assert risk_bar({**attribute, "risk": 0.51}).style == "green"
+    assert risk_bar({**attribute, "risk": 0.55}).style == "yellow"
+    assert risk_bar({**attribute, "risk": 0.965}).style == "red"
+    assert risk_bar({**attribute, "risk": 0.965, "control": 0.96}).style == "yellow"
+    assert risk_bar({"discloses": "identity", "baseline": 0.5, "risk": 0.51}).style == "red"
+
+
+def test_one_record_is_one_record():
+    one = {**document(), "rows": 1, "original_rows": 1}
+    assert "1 of 1 record released" in printed(print_protection, one)
+    assert "1 record released" in printed(print_protection, {**one, "original_rows": None})

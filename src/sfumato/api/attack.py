@@ -14,7 +14,7 @@ from sfumato.api.results import AttackResults
 from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
 from sfumato.data import Table, read
 from sfumato.deadline import Deadline
-from sfumato.errors import BadParameter
+from sfumato.errors import BadParameter, counted
 from sfumato.evaluation import judge_limits, run_attacks, same_limit
 from sfumato.evaluation.column_attribution import column_attribution
 from sfumato.progress import AUTO, Progress
@@ -103,7 +103,7 @@ def attack(
     if key is not None:
         row_map = lineage_by_key(truth.table, opened.table, key)
     if people is not None and not all(0 <= row < truth.rows for row in people):
-        raise BadParameter(f"`people` names a row that does not exist: the original has {truth.rows} rows.")
+        raise BadParameter(f"`people` names a row that does not exist: the original has {counted(truth.rows, 'row')}.")
     scenario = AttackScenario(
         original=truth,
         release=opened,

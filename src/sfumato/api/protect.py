@@ -69,7 +69,7 @@ def protect(
     >>> recipe = {"sfumato": 1, "columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10]}},
     ...           "ill": "sensitive"}, "models": [{"k-anonymity": 5}], "steps": ["generalize"]}
     >>> protect(recipe, people, seed=1)
-    <Protection: 30 rows released, all models and limits met>
+    <Protection: 30 rows released, all models met, no limit set>
     """
     parsed = _recipe(recipe)
     source, options = _source(parsed, data)

@@ -14,7 +14,7 @@ import polars as pl
 from sfumato.api.results import AttackResults, CheckResults, MeasureResults, as_text
 from sfumato.data import Table, to_native, write
 from sfumato.data.atomic import replacing_folder, sha256
-from sfumato.errors import PolicyNotMet, Unmet
+from sfumato.errors import PolicyNotMet, Unmet, counted
 from sfumato.evaluation import Advice, Evaluation, LimitResult
 from sfumato.masking.pipeline import MaskingResult
 from sfumato.recipe import Recipe
@@ -114,8 +114,9 @@ class Protection(ABC):
         return self.attacks.to_frame()
 
     def __repr__(self) -> str:
-        state = f"not met: {len(self.unmet)}" if self.unmet else "all models and limits met"
-        return f"<Protection: {self.rows:,} rows released, {state}>"
+        met = "all models and limits met" if self.limits else "all models met, no limit set"
+        state = f"not met: {len(self.unmet)}" if self.unmet else met
+        return f"<Protection: {counted(self.rows, 'row')} released, {state}>"
 
     def __str__(self) -> str:
         """What the command line prints; no row of the table is shown."""

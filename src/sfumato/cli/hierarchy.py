@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, typed_path
+from sfumato.errors import counted
 
 if TYPE_CHECKING:
     from sfumato.schema import Dataset
@@ -46,7 +47,7 @@ def write(recipe: Path, column: str, out: Path | None, data: str | None, force: 
         )
     else:
         note(
-            f"Written: {path} ({len(hierarchy.leaves)} values, {hierarchy.height} levels). "
+            f"Written: {path} ({counted(len(hierarchy.leaves), 'value')}, {counted(hierarchy.height, 'level')}). "
             f"Use it: {{file: {path.name}}}"
         )
         note(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli._console import emit_json, force_option, json_option, note, progress, typed_path
+from sfumato.errors import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,7 +94,10 @@ def command(
         )
     sample = preview(data, most=rows)
     if sample.partial:
-        note(f"Reading {sample.table.rows} of {sample.rows} rows: the first rows, and rows spread over the rest.")
+        note(
+            f"Reading {sample.table.rows:,} of {counted(sample.rows, 'row')}: "
+            "the first rows, and rows spread over the rest."
+        )
     if for_query:
         _write_metadata(sample.table, data, out, unit=unit, force=force, as_json=as_json)
         return
@@ -224,7 +228,11 @@ def _show(proposal: Proposal, console: Console) -> None:
     colors = {"identifier": "red", "quasi": "yellow", "sensitive": "magenta", "undecided": "bold cyan"}
     part = f", {proposal.rows} of them read" if proposal.rows < proposal.whole else ""
     columns = Table(
-        title=f"{proposal.whole} rows{part}", title_justify="left", box=None, header_style="bold", pad_edge=False
+        title=f"{counted(proposal.whole, 'row')}{part}",
+        title_justify="left",
+        box=None,
+        header_style="bold",
+        pad_edge=False,
     )
     for heading in ("column", "role", "kind", "reason"):
         columns.add_column(heading, no_wrap=heading in ("role", "kind"), overflow="fold")

@@ -13,7 +13,7 @@ from typing import ClassVar
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.errors import NotThatFormat, UnknownFormat, WrongKind, missing_extra
+from sfumato.errors import NotThatFormat, UnknownFormat, WrongKind, missing_extra, with_article
 from sfumato.params import Part
 from sfumato.registry import registry
 
@@ -76,7 +76,7 @@ class Format(Part):
             head = file.read(32)
         if head and self.magic and not head.startswith(self.magic):
             raise NotThatFormat(
-                f"{path.name} is not a {self.part_name()} file: {what_it_is(head)}.",
+                f"{path.name} is not {with_article(self.part_name())} file: {what_it_is(head)}.",
                 fix="Rename it by its real format, or export it again.",
                 path=str(path),
                 format=self.part_name(),

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from sfumato.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind, did_you_mean
+from sfumato.errors import BadParameter, DuplicateColumns, EmptyTable, UnknownColumn, WrongKind, counted, did_you_mean
 
 __all__ = ["ColumnLabels", "Table"]
 
@@ -99,7 +99,7 @@ class Table:
         return Table(frame=frame, labels=MappingProxyType(labels), origin=self.origin)
 
     def __repr__(self) -> str:
-        return f"<Table {self.rows} rows: {', '.join(self.columns)}>"
+        return f"<Table {counted(self.rows, 'row')}: {', '.join(self.columns)}>"
 
 
 def refuse_duplicates(names: list[str]) -> None:

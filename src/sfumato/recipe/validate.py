@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from sfumato.data.url import file_and_options
 from sfumato.data.yaml_documents import YamlDocument, accept_old_version_key, parse_yaml
-from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean
+from sfumato.errors import BadParameter, InvalidRecipe, Problem, SfumatoError, did_you_mean, with_article
 from sfumato.params import Part, plain_message
 from sfumato.recipe.about import AboutRelease
 from sfumato.recipe.recipe import VERSION, Accepted, Limits, Recipe, Source
@@ -56,7 +56,10 @@ class _Collector:
             [(key, setting)] = value.items()
             name, path = str(key), (*path, str(key))
         else:
-            self.add(path, f"a {kind} is written as its name, or as one name with its parameters: {{name: {{...}}}}")
+            self.add(
+                path,
+                f"{with_article(kind)} is written as its name, or as one name with parameters: {{name: {{...}}}}",
+            )
             return None
         try:
             cls = registry(kind).get(name)

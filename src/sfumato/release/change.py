@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.data.table import Table
+from sfumato.errors import counted
 
 __all__ = ["Change", "Lineage"]
 
@@ -46,7 +47,7 @@ class Lineage:
         return inverse
 
     def __repr__(self) -> str:
-        return f"<Lineage of {len(self.rows)} rows>"
+        return f"<Lineage of {counted(len(self.rows), 'row')}>"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.data.table import Table
+from sfumato.errors import counted
 
 __all__ = ["Release"]
 
@@ -30,4 +31,4 @@ class Release:
         return steps[-1] if steps else None
 
     def __repr__(self) -> str:
-        return f"<Release {self.table.rows} rows: {', '.join(self.table.columns)}>"
+        return f"<Release {counted(self.table.rows, 'row')}: {', '.join(self.table.columns)}>"

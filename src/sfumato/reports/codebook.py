@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from sfumato.data.table import ColumnLabels, Table
-from sfumato.evaluation.formatting import number
+from sfumato.errors import counted
 from sfumato.reports.report_data import ReportData
 from sfumato.reports.text import ABOUT_LABELS, summary
 from sfumato.schema import Kind
@@ -87,7 +87,7 @@ def readme(report: ReportData, *, data: str) -> str:
     )
     same = [_code(line.column) for line in released if line.unchanged]
     sections: list[tuple[str, list[str]]] = [
-        ("", [f"{number(rows)} records, {len(released)} columns, made on {public.created[:10]}."]),
+        ("", [f"{counted(rows or 0, 'record')}, {counted(len(released), 'column')}, made on {public.created[:10]}."]),
         ("", facts),
         (
             "Files",
@@ -99,7 +99,7 @@ def readme(report: ReportData, *, data: str) -> str:
             ],
         ),
         ("How the data was changed", [*method, "", f"Unchanged: {', '.join(same) if same else 'none'}."]),
-        ("What is guaranteed", [f"- {sentence}" for sentence in summary(public)[1:]]),
+        ("What was found, and what is guaranteed", [f"- {sentence}" for sentence in summary(public)]),
         (
             "What recipients should do",
             [

@@ -36,7 +36,7 @@ class Report:
         return Path(path)
 
     def __repr__(self) -> str:
-        return f"<Report: {self._visible.title}, {self.audience}, requirements {standing(self._visible)}>"
+        return f"<Report: {self._visible.title}, {self.audience}, {standing(self._visible)}>"
 
     def __str__(self) -> str:
         """The title and the summary in words."""

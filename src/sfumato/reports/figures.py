@@ -58,6 +58,7 @@ def risk_figure(
                 | {key: attack.get(key) if attack.get(key) is not None else value for key in ("low", "high")}
                 | {"baseline": attack.get("baseline")}
                 | {"limit": pair.limit_position(limits) if when == "after" else None}
+                | {"reference": _reference(attack) if value is not None else None}
             )
             ends = f"{percent(attack.get('low'))} to {percent(attack.get('high'))}" if value is not None else "–"
             shown = percent(value) if value is not None else attack.get("reason") or "not applicable"
@@ -71,6 +72,8 @@ def risk_figure(
     words = "; ".join(f"{row['label']}, {row['when']} protection: {row['words']}" for row in drawn)
     caption = "Each dot is the share of targets for whom an attack succeeds; the band is its interval."
     caption += " The short grey tick is the baseline, which needs no release."
+    if any(row["reference"] is not None for row in drawn):
+        caption += " The line from the baseline or control to the dot is what the release adds."
     if any(row["limit"] is not None for row in drawn):
         caption += " The long thin line is the limit: it is met if the whole band lies left of it"
         beyond = any(limit.get("limit") != "risk" for limit in limits)
@@ -85,6 +88,14 @@ def risk_figure(
         rows=tuple(rows),
         caption=caption,
     )
+
+
+def _reference(attack: Mapping[str, Any]) -> float | None:
+    """The rate without the person's record; None for identity, where every success counts."""
+    if attack.get("discloses") == "identity":
+        return None
+    rates = [attack.get(key) for key in ("reference", "baseline")]
+    return next((rate for rate in rates if rate is not None), None)
 
 
 def class_size_figure(report: ReportData) -> Figure | None:

@@ -87,8 +87,8 @@ def _spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
 def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     """Share of people each attack succeeds for, before and after, with interval, baseline and limit.
 
-    ``rows``: label, when ("before" or "after"), risk, low, high, baseline, limit (or None), words; those without a risk
-    are skipped.
+    ``rows``: label, when ("before" or "after"), risk, low, high, baseline, limit (or None), words, and reference for
+    attacks that are judged by what they learn beyond it; those without a risk are skipped.
     """
     rows = [row for row in rows if row.get("risk") is not None]
     both = len({row["when"] for row in rows}) > 1
@@ -115,6 +115,15 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
             "encoding": {
                 "x": {"field": "low", "type": "quantitative", "scale": x_scale, "axis": x_axis},
                 "x2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {  # what was learned beyond the reference
+            "transform": [{"filter": "isValid(datum.reference) && datum.risk > datum.reference"}],
+            "mark": {"type": "rule", "strokeWidth": 3},
+            "encoding": {
+                "x": {"field": "reference", "type": "quantitative"},
+                "x2": {"field": "risk"},
                 "color": colour,
             },
         },

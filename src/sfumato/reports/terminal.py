@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sfumato.errors import counted
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
-from sfumato.reports.text import before_of, measure_label, measure_value
+from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
 
 __all__ = [
     "advice_lines",
@@ -46,7 +47,9 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
     _print(out, Text(plain_text(adversary_sentence(document.get("attacks", ()))), style="bold"))
     rows, original = document.get("rows"), document.get("original_rows")
     line = Text(
-        f"{number(rows)} of {number(original)} records released" if original else f"{number(rows)} records released"
+        f"{number(rows)} of {counted(original, 'record')} released"
+        if original
+        else f"{counted(rows or 0, 'record')} released"
     )
     for step in document.get("steps", ()):
         line.append(f"\n  {plain_text(readable_name(str(step.get('step'))))}", style="bold")
@@ -207,13 +210,17 @@ def reason_lines(attacks: Sequence[Plain]) -> Text:
 
 
 def risk_bar(attack: Plain) -> Text:
-    """A bar from 0 to 100 %: solid up to the risk, a thin line at the baseline."""
+    """A bar from 0 to 100 %: solid up to the risk, a thin line at the baseline.
+
+    The colour is that of what was learned beyond the baseline or control.
+    """
     filled = round(BAR * float(attack["risk"]))
     signs = ["█" if place < filled else "░" for place in range(BAR)]
     base = attack.get("baseline")
     if base is not None:
         signs[min(BAR - 1, round(BAR * float(base)))] = "▏" if round(BAR * float(base)) >= filled else "│"
-    return Text("".join(signs), style="red" if attack["risk"] > 0.2 else "yellow" if attack["risk"] > 0.05 else "green")
+    gained = beyond_reference(attack)
+    return Text("".join(signs), style="red" if gained > 0.2 else "yellow" if gained > 0.05 else "green")
 
 
 def measure_table(measures: Sequence[Plain]) -> Table:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sfumato.attacks.evaluation.outcome import excess
+from sfumato.errors import counted
 from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
@@ -23,6 +25,7 @@ __all__ = [
     "Pairing",
     "achieved",
     "before_of",
+    "beyond_reference",
     "headline",
     "left_out",
     "measure_label",
@@ -36,6 +39,9 @@ __all__ = [
 ]
 
 Plain = Mapping[str, Any]
+
+_MOST_NAMED = 12
+"""Columns named in a sentence; the table of columns has them all."""
 
 ABOUT_LABELS = {
     "purpose": "Purpose",
@@ -117,6 +123,21 @@ def achieved(attack: Plain) -> str:
     return sentence
 
 
+def beyond_reference(attack: Plain) -> float:
+    """What an attack achieved beyond its reference rate, as a share of what was left to learn.
+
+    >>> round(beyond_reference({"discloses": "attribute", "risk": 0.965, "baseline": 0.511}), 3)
+    0.928
+    >>> beyond_reference({"discloses": "attribute", "risk": 0.5, "reference": 0.511})
+    0.0
+    """
+    risk, reference = float(attack["risk"]), attack.get("reference")
+    if reference is None:
+        identity = attack.get("discloses") == "identity"
+        reference = 0.0 if identity else max(attack.get("baseline") or 0.0, attack.get("control") or 0.0)
+    return max(0.0, excess(risk, reference))
+
+
 def headline(report: ReportData) -> Pairing | None:
     """The attack at the head of the report: the largest risk on the release, identity and declared columns first."""
     paired = pairings(report.attacks, report.attacks_before)
@@ -173,12 +194,14 @@ def summary(report: ReportData) -> tuple[str, ...]:
 
 def _released(report: ReportData) -> str:
     rows = report.manifest.get("rows")
-    records = f"{rows:,} records" if isinstance(rows, int) else "The records"
-    if report.original_rows is None or not isinstance(rows, int):
-        return f"{records} were released."
+    if not isinstance(rows, int):
+        return "The records were released."
+    records, were = counted(rows, "record"), "was" if rows == 1 else "were"
+    if report.original_rows is None:
+        return f"{records} {were} released."
     lost = report.original_rows - rows
     share = f" ({percent(lost / report.original_rows)} suppressed)" if lost > 0 and report.original_rows else ""
-    return f"{records} of {report.original_rows:,} were released{share}."
+    return f"{records} of {report.original_rows:,} {were} released{share}."
 
 
 def unchanged_columns(report: ReportData) -> str:
@@ -188,7 +211,10 @@ def unchanged_columns(report: ReportData) -> str:
     names = [f"“{line.column}”" for line in report.column_table if line.unchanged]
     if not names:
         return "No column leaves unchanged."
-    return f"{len(names)} of {len(report.column_table)} columns leave unchanged: {join_words(names)}."
+    leave = "leaves" if len(names) == 1 else "leave"
+    more = [f"{len(names) - _MOST_NAMED} others"] if len(names) > _MOST_NAMED + 1 else []
+    listed = join_words([*(names[:_MOST_NAMED] if more else names), *more])
+    return f"{len(names)} of {counted(len(report.column_table), 'column')} {leave} unchanged: {listed}."
 
 
 def _attacked(report: ReportData) -> str:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.data.row_codes import positions, value_codes
-from sfumato.errors import HierarchyGap, HierarchyNotNested
+from sfumato.errors import HierarchyGap, HierarchyNotNested, counted
 
 __all__ = ["ROOT", "BoundHierarchy", "Codes", "Level", "root_only", "with_missing"]
 
@@ -140,7 +140,7 @@ class BoundHierarchy:
         raise HierarchyGap(
             f"The hierarchy of `{self.column}` has no line for "
             f"{'empty cells' if absent.null_count() == len(absent) else what} "
-            f"({len(rows)} rows, first in row {rows[0] + 1}).",
+            f"({counted(len(rows), 'row')}, first in row {rows[0] + 1}).",
             fix="Add the missing lines; `sfumato hierarchy check` lists the values for the data's owner.",
             column=self.column,
             rows=tuple(rows.head(10).to_list()),

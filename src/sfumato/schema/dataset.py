@@ -11,7 +11,7 @@ import polars as pl
 
 from sfumato.data.read_write import read
 from sfumato.data.table import Table
-from sfumato.errors import BadParameter, EmptyTable, WrongKind
+from sfumato.errors import BadParameter, EmptyTable, WrongKind, counted
 from sfumato.schema.column import Column, Kind, Role
 from sfumato.schema.hierarchy import BoundHierarchy, Hierarchy, root_only, with_missing
 
@@ -168,7 +168,7 @@ class Dataset:
         return Dataset(table=self.table.with_frame(frame), schema=self.schema)
 
     def __repr__(self) -> str:
-        return f"<Dataset {self.rows} rows, quasi {list(self.quasi)}, sensitive {list(self.sensitive)}>"
+        return f"<Dataset {counted(self.rows, 'row')}, quasi {list(self.quasi)}, sensitive {list(self.sensitive)}>"
 
 
 def _one_zero(values: pl.Series) -> pl.Series:

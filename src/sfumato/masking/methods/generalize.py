@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.row_codes import number_rows
-from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, did_you_mean
+from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet, counted, did_you_mean
 from sfumato.masking.base import Context, Step
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.metric import LossMetric, MetricName, metric_of
@@ -274,7 +274,8 @@ def _only(table: EquivalenceClasses, chosen: npt.NDArray[np.bool_]) -> Equivalen
 def _refuse_unreachable(space: LatticeSpace) -> None:
     if space.least > space.rows:
         raise TooFewRows(
-            f"The table has {space.rows} rows, but the models require equivalence classes of at least {space.least}.",
+            f"The table has {counted(space.rows, 'row')}, but the models require equivalence classes of at least "
+            f"{space.least}.",
             fix=f"At most k = {space.rows} can be reached, with all rows in one class.",
             rows=space.rows,
             least=space.least,
