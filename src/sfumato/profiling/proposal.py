@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from sfumato.profiling.derived import Determination, find_determinations
 from sfumato.profiling.detectors import DETECTORS
 from sfumato.profiling.facts import Facts
 from sfumato.profiling.finding import HIPAA, Finding
+from sfumato.profiling.hierarchy_proposal import propose_hierarchy
 from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
 from sfumato.progress import AUTO, Progress
@@ -28,11 +28,8 @@ from sfumato.schema.number_formats import NumberFormat, number_format, read_numb
 
 __all__ = ["ColumnProposal", "Proposal", "propose"]
 
-_NUMBERS = (Kind.INTEGER, Kind.NUMBER)
 _ONE_KIND_OF_NUMBER = ("sav", "dta", "xpt")
 """Formats that store integers as floating-point numbers."""
-_MANY = 20
-"""A numeric quasi-identifier with more distinct values than this gets intervals as its hierarchy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,8 +314,8 @@ def _column(facts: Facts, placeholders: tuple[Placeholder, ...]) -> ColumnPropos
     finding = _most_confident(facts)
     kind = finding.kind or facts.kind
     hierarchy = finding.hierarchy
-    if finding.bands and hierarchy is None and kind in _NUMBERS and facts.distinct > _MANY:
-        hierarchy = _bands(facts)
+    if hierarchy is None and (finding.bands or finding.role in (Role.QUASI, Role.UNDECIDED)):
+        hierarchy = propose_hierarchy(facts, kind)
     rows = max(len(facts.series), 1)
     return ColumnProposal(
         name=facts.name,
@@ -343,18 +340,3 @@ def _most_confident(facts: Facts) -> Finding:
         reason = "not recognized; choose a role"
         return Finding(detector="nothing", role=Role.UNDECIDED, reason=reason, confidence=0.0, bands=True)
     return max(findings, key=lambda finding: finding.confidence)
-
-
-def _bands(facts: Facts) -> Mapping[str, Any] | None:
-    """Intervals of round widths: about twenty over the central 98 % of the values, then four, then two."""
-    low, high = facts.sample.quantile(0.01), facts.sample.quantile(0.99)
-    if low is None or high is None or not math.isfinite(high - low) or high <= low:
-        return None
-    exact = (high - low) / 20
-    ten = 10 ** math.floor(math.log10(exact))
-    width = next(step * ten for step in (1, 2, 5, 10) if step * ten >= exact)
-    if facts.kind is Kind.INTEGER:
-        width = max(round(width), 2)
-    whole = width >= 1
-    widths = [width, width * 5, width * 10]
-    return {"intervals": [round(w) if whole else float(f"{w:.6g}") for w in widths]}

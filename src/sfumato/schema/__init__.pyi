@@ -1,5 +1,6 @@
 # Made by `make docs`.
 from sfumato.schema.hierarchy import BoundHierarchy as BoundHierarchy
+from sfumato.schema.hierarchies.breaks import BreaksHierarchy as BreaksHierarchy
 from sfumato.schema.column import Column as Column
 from sfumato.schema.dataset import Dataset as Dataset
 from sfumato.schema.hierarchies.dates import DatesHierarchy as DatesHierarchy
