@@ -217,7 +217,7 @@ def test_hierarchies_follow_the_kind():
     assert proposal_of("dob", ["1965-07-31", "1970-01-02"] * 30).hierarchy == {"dates": ["month", "year", "decade"]}
     assert proposal_of("age", [1, 50, 97] * 20).hierarchy == {"intervals": {"widths": [5, 10, 20], "top": 90}}
     assert proposal_of("height", [150.0 + i for i in range(60)]).hierarchy == {"intervals": [5, 10, 20, 40]}
-    assert proposal_of("height", [1.5 + i / 100 for i in range(60)]).hierarchy == {"intervals": [0.05, 0.25, 0.5]}
+    assert proposal_of("height", [1.5 + i / 100 for i in range(60)]).hierarchy == {"intervals": [0.05, 0.1, 0.2, 0.4]}
     for detector in DETECTORS:
         hierarchy_from_dict(getattr(detector, "hierarchy", None))
 
