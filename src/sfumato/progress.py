@@ -39,11 +39,15 @@ SILENT: Progress = _Silent()
 """A listener that shows nothing."""
 
 
-def in_notebook() -> bool:
-    """Whether the code runs in a Jupyter kernel. IPython is not imported to find out."""
+def _shell() -> Any:
+    """The running IPython shell, or None. IPython is not imported to find out."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and hasattr(shell, "kernel")
+    return ipython.get_ipython() if ipython is not None else None
+
+
+def in_notebook() -> bool:
+    """Whether the code runs in a Jupyter kernel."""
+    return hasattr(_shell(), "kernel")
 
 
 class NotebookProgress:
@@ -53,6 +57,7 @@ class NotebookProgress:
         self._clock, self._every = clock, every
         self._open: list[_Bar] = []
         self._shown: Any = None
+        self._cell: int | None = None
         self._last = 0.0
 
     @contextmanager
@@ -70,8 +75,6 @@ class NotebookProgress:
         finally:
             self._open.remove(bar)
             self._draw(at_once=True)
-            if not self._open:
-                self._shown = None
 
     def _draw(self, *, at_once: bool = False) -> None:
         from IPython.display import HTML, display
@@ -80,7 +83,9 @@ class NotebookProgress:
             return
         self._last = self._clock()
         page = HTML("".join(bar.html() for bar in self._open))  # type: ignore[no-untyped-call]
-        if self._shown is None:
+        cell = getattr(_shell(), "execution_count", None)
+        if self._shown is None or cell != self._cell:  # one display for all tasks of a cell
+            self._cell = cell
             self._shown = display(page, display_id=True)  # type: ignore[no-untyped-call]
         else:
             self._shown.update(page)

@@ -128,9 +128,11 @@ class _Cell:
 
     def __init__(self) -> None:
         self.pages: list[str] = []
+        self.displays = 0
 
     def display(self, page: Any, *, display_id: bool) -> _Cell:
         self.pages.append(page.data)
+        self.displays += 1
         return self
 
     def update(self, page: Any) -> None:
@@ -147,8 +149,11 @@ def cell(monkeypatch: pytest.MonkeyPatch) -> _Cell:
 def test_progress_is_shown_by_default_in_a_notebook(cell: _Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     sfumato.propose(PEOPLE)
     assert cell.pages == []
-    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setattr(
+        sys.modules["IPython"], "get_ipython", lambda: SimpleNamespace(kernel=object(), execution_count=3)
+    )
     sfumato.propose(PEOPLE)
+    assert cell.displays == 1
     assert any("Looking at the columns" in page for page in cell.pages)
     assert cell.pages[-1] == ""
     monkeypatch.setenv("SFUMATO_PROGRESS", "0")
