@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.attack import attack as attack
     from sfumato.api.check import check as check
     from sfumato.api.decide import decide as decide
+    from sfumato.api.link import LinkResult as LinkResult
+    from sfumato.api.link import link as link
     from sfumato.api.measure import measure as measure
     from sfumato.api.propose import propose as propose
     from sfumato.api.protect import protect as protect
@@ -44,8 +46,8 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "api": (
-        *("AttackResults", "CheckResults", "MeasureResults", "Protection"),
-        *("attack", "check", "decide", "measure", "propose", "protect", "report", "session", "study"),
+        *("AttackResults", "CheckResults", "LinkResult", "MeasureResults", "Protection"),
+        *("attack", "check", "decide", "link", "measure", "propose", "protect", "report", "session", "study"),
     ),
     "data": ("read", "write"),
     "errors": ("SfumatoError",),

@@ -3,6 +3,7 @@
 from sfumato.api.attack import attack
 from sfumato.api.check import check
 from sfumato.api.decide import decide
+from sfumato.api.link import LinkResult, link
 from sfumato.api.measure import measure
 from sfumato.api.propose import propose
 from sfumato.api.protect import protect
@@ -15,11 +16,13 @@ from sfumato.api.study import study
 __all__ = [
     "AttackResults",
     "CheckResults",
+    "LinkResult",
     "MeasureResults",
     "Protection",
     "attack",
     "check",
     "decide",
+    "link",
     "measure",
     "propose",
     "protect",

@@ -32,7 +32,8 @@ def open_release(
         release = release.release
     if original is None:
         raise BadParameter(
-            "`original` is required: pass the table the release was made from.", fix="attack(release, original=table)"
+            "`original` is required: pass the table the release was made from.",
+            fix="attack(release, original=table), or without the original: link(release, outside_file)",
         )
     opened = release if isinstance(release, Release) else load_release(release)
     row_map = _row_map(release, lineage)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.api._inputs import open_release
+from sfumato.api.link import outside_table
 from sfumato.api.results import AttackResults
 from sfumato.attacks import Attack, AttackScenario, default_attacks, lineage_by_key
 from sfumato.data import Table, read
@@ -138,10 +139,7 @@ def _outside(auxiliary: Any, rename: Mapping[str, str]) -> Table | None:
                 "`rename` is for columns of an outside file, and there is none.", fix="Pass `auxiliary`."
             )
         return None
-    table = read(auxiliary)
-    table.require(tuple(rename))
-    kept = [name for name in table.columns if name in rename or name not in rename.values()]
-    return table.with_frame(table.frame.select(kept).rename(dict(rename)))
+    return outside_table(auxiliary, rename)
 
 
 def _part(item: Attack | str) -> Attack:

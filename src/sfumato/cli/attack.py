@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,8 +14,8 @@ from sfumato.cli._console import emit_json, json_option, listed, note, progress,
 
 @click.command("attack")
 @click.argument("release", type=typed_path)
-@click.option("--original", required=True, help="The table the release was made from.")
-@click.option("--auxiliary", default=None, help="A file with names that the attacker holds.")
+@click.option("--original", default=None, help="The table the release was made from. Without it, see --auxiliary.")
+@click.option("--auxiliary", default=None, help="A file about people that the attacker holds.")
 @click.option(
     "--rename", multiple=True, help="Columns of that file with other names: theirs=ours, separated by commas."
 )
@@ -38,11 +39,21 @@ from sfumato.cli._console import emit_json, json_option, listed, note, progress,
 @click.option(
     "--seconds", type=click.FloatRange(min=0), default=None, help="Stop after this time and report what was found."
 )
+@click.option(
+    "--population",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Without --original: number of people sampled.",
+)
+@click.option(
+    "--candidates", type=typed_path, default=None, help="Without --original: write the candidates to this CSV file."
+)
+@click.option("--html", type=typed_path, default=None, help="Without --original: write a report to this HTML file.")
 @seed_option
 @json_option
 def command(
     release: Path,
-    original: str,
+    original: str | None,
     auxiliary: str | None,
     rename: tuple[str, ...],
     control: str | None,
@@ -57,6 +68,9 @@ def command(
     limit: float | None,
     tries: int,
     seconds: float | None,
+    population: int | None,
+    candidates: Path | None,
+    html: Path | None,
     seed: int | None,
     as_json: bool,
 ) -> int:
@@ -70,7 +84,30 @@ def command(
     without the release (baseline) and on people who are not in it (control). An attack that does not apply has a reason
     and no risk, never a risk of 0. With --seconds, attacks stop in time: targets are attacked in random order, so those
     reached are a random sample. A limit is not met if an attack of its kind has no result.
+
+    Without --original nobody can tell which guesses are right. --auxiliary FILE is then linked to RELEASE: how many
+    rows fit each person, certain matches, the expected number of right matches, and what the rows would tell. The files
+    that --candidates and --html write are private and never replace existing ones.
     """
+    if original is None:
+        given: dict[str, object] = {"--control": control, "--recipe": recipe, "--attack": names, "--lineage": lineage}
+        given |= {"--key": key, "--row": people, "--aligned": aligned, "--limit": limit}
+        return _link(
+            release,
+            auxiliary,
+            needless=[name for name, value in given.items() if value not in (None, (), False)],
+            rename=_pairs(listed(rename)),
+            knows=listed(knows) or None,
+            secrets=listed(secrets),
+            population=population,
+            seconds=seconds,
+            candidates=candidates,
+            html=html,
+            as_json=as_json,
+        )
+    for name, value in (("--population", population), ("--candidates", candidates), ("--html", html)):
+        if value is not None:
+            raise click.UsageError(f"{name} is for linking without --original.")
     from sfumato.api import attack
     from sfumato.recipe import Recipe
     from sfumato.release.folder import load_lineage, load_release
@@ -109,6 +146,41 @@ def command(
         derived = [str(found) for found in results.derived]
         print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()), derived=derived)
     return 0 if all(entry.met for entry in results.limits) else 1
+
+
+def _link(
+    release: Path,
+    auxiliary: str | None,
+    *,
+    needless: Sequence[str],
+    candidates: Path | None,
+    html: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Link an outside file without the original."""
+    from sfumato.api import link
+    from sfumato.errors import OutputExists
+
+    if auxiliary is None:
+        raise click.UsageError("Pass --original FILE, or --auxiliary FILE to link a file without the original.")
+    if needless:
+        raise click.UsageError(f"{needless[0]} needs --original.")
+    for path in (candidates, html):
+        if path is not None and path.exists():
+            raise OutputExists(f"{path} exists.", fix="Choose another name: private output never replaces a file.")
+    result = link(release, auxiliary, progress=progress(quiet=as_json), **options)
+    if candidates is not None:
+        result.save_candidates(candidates)
+    if html is not None:
+        result.save_report(html)
+    if as_json:
+        emit_json(result.to_dict())
+    else:
+        from sfumato.reports.outside import print_outside
+
+        print_outside(result.to_dict())
+    return 0
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:

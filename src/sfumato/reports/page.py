@@ -33,7 +33,7 @@ from sfumato.reports.style import style
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["report_html", "report_json", "write_report"]
+__all__ = ["environment", "report_html", "report_json", "write_report"]
 
 
 def write_report(report: ReportData, path: str | Path, *, audience: Audience, force: bool = False) -> None:
@@ -62,7 +62,7 @@ def report_json(report: ReportData, audience: Audience) -> str:
 def report_html(report: ReportData, audience: Audience) -> str:
     """The page as text."""
     visible = report.for_audience(audience)
-    return _environment().get_template("report.html").render(_context(visible))
+    return environment().get_template("report.html").render(_context(visible))
 
 
 def _all(report: ReportData) -> tuple[Figure, ...]:
@@ -185,7 +185,8 @@ def _abridged(value: Any, most: int = 60) -> Any:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The template engine of all pages: it escapes every string of the data."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

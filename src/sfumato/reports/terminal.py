@@ -24,8 +24,10 @@ __all__ = [
     "column_weight_lines",
     "limit_lines",
     "measure_table",
+    "output_console",
     "plain_text",
     "print_attacks",
+    "print_content",
     "print_measures",
     "print_protection",
     "reason_lines",
@@ -43,8 +45,8 @@ _ASCII = str.maketrans({"✓": "+", "✗": "x", "█": "#", "░": ".", "▏": "
 
 def print_protection(document: Plain, console: Console | None = None) -> None:
     """Print the result of ``sfumato protect``: rows, steps, verdicts, attacks before and after, measures."""
-    out = _console(console)
-    _print(out, Text(plain_text(adversary_sentence(document.get("attacks", ()))), style="bold"))
+    out = output_console(console)
+    print_content(out, Text(plain_text(adversary_sentence(document.get("attacks", ()))), style="bold"))
     rows, original = document.get("rows"), document.get("original_rows")
     line = Text(
         f"{number(rows)} of {counted(original, 'record')} released"
@@ -59,21 +61,23 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
             if key not in ("step", "parameters", "truthful", "transitions", *_FOR_EXPERTS)
         ]
         line.append(f"  {plain_text('; '.join(facts))}" if facts else "")
-    _print(out, line)
-    _print(out, verdict_lines(document.get("verdicts", ())))
+    print_content(out, line)
+    print_content(out, verdict_lines(document.get("verdicts", ())))
     if document.get("attacks"):
-        _print(out, Text(" "))
-        _print(out, attack_table(document["attacks"], before=document.get("attacks_before", ()), wide=out.width >= 110))
-        _print(out, reason_lines(document["attacks"]))
-        _print(out, column_weight_lines(document["attacks"]))
+        print_content(out, Text(" "))
+        print_content(
+            out, attack_table(document["attacks"], before=document.get("attacks_before", ()), wide=out.width >= 110)
+        )
+        print_content(out, reason_lines(document["attacks"]))
+        print_content(out, column_weight_lines(document["attacks"]))
     if document.get("limits"):
-        _print(out, limit_lines(document["limits"]))
-        _print(out, advice_lines(document.get("advice", ())))
+        print_content(out, limit_lines(document["limits"]))
+        print_content(out, advice_lines(document.get("advice", ())))
     if document.get("attacks") and not any(limit.get("limit") == "risk" for limit in document.get("limits", ())):
-        _print(out, Text("No limit on risk was set: these are figures, not a verdict."))
+        print_content(out, Text("No limit on risk was set: these are figures, not a verdict."))
     if document.get("measures"):
-        _print(out, Text(" "))
-        _print(out, measure_table(document["measures"]))
+        print_content(out, Text(" "))
+        print_content(out, measure_table(document["measures"]))
 
 
 def print_attacks(
@@ -85,22 +89,22 @@ def print_attacks(
     derived: Sequence[str] = (),
 ) -> None:
     """Print the result of ``sfumato attack``: risks, derived columns, limits and advice."""
-    out = _console(console)
-    _print(out, Text(plain_text(adversary_sentence(attacks)), style="bold"))
-    _print(out, attack_table(attacks, wide=out.width >= 100))
-    _print(out, reason_lines(attacks))
-    _print(out, column_weight_lines(attacks))
+    out = output_console(console)
+    print_content(out, Text(plain_text(adversary_sentence(attacks)), style="bold"))
+    print_content(out, attack_table(attacks, wide=out.width >= 100))
+    print_content(out, reason_lines(attacks))
+    print_content(out, column_weight_lines(attacks))
     if derived:
-        _print(out, Text("\nA masked or removed column can be computed from released ones:", style="bold red"))
-        _print(out, Text("\n".join(f"  {line}" for line in derived)))
+        print_content(out, Text("\nA masked or removed column can be computed from released ones:", style="bold red"))
+        print_content(out, Text("\n".join(f"  {line}" for line in derived)))
     if limits:
-        _print(out, limit_lines(limits))
-        _print(out, advice_lines(changes))
+        print_content(out, limit_lines(limits))
+        print_content(out, advice_lines(changes))
 
 
 def print_measures(measures: Sequence[Plain], console: Console | None = None) -> None:
     """Print the result of ``sfumato measure``."""
-    _print(_console(console), measure_table(measures))
+    print_content(output_console(console), measure_table(measures))
 
 
 # --- parts of the output ----------------------------------------------------------------------------------------
@@ -259,7 +263,7 @@ def _mark(state: str) -> Text:
     return Text(sign, style=style)
 
 
-def _console(console: Console | None) -> Console:
+def output_console(console: Console | None) -> Console:
     """Standard output. Rich omits colour if that is no terminal or NO_COLOR is set."""
     if console is not None:
         return console
@@ -267,7 +271,7 @@ def _console(console: Console | None) -> Console:
     return out if out.is_terminal else Console(highlight=False, width=140)  # a file has no width
 
 
-def _print(console: Console, content: Text | Table) -> None:
+def print_content(console: Console, content: Text | Table) -> None:
     """Print; with ASCII signs where the encoding lacks the others."""
     if isinstance(content, Text) and not content.plain:
         return
