@@ -19,7 +19,7 @@ from sfumato.attacks.value_coverage import coverage
 from sfumato.deadline import check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["CodedColumn", "CodedPeople", "code_columns", "common_columns"]
+__all__ = ["CodedPeople", "ColumnCodes", "code_columns", "common_columns"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -30,7 +30,7 @@ _NOISE_WIDTH = 3.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CodedColumn:
+class ColumnCodes:
     """One released column as codes."""
 
     name: str
@@ -55,12 +55,12 @@ class CodedPeople:
     own: Ints | None
     """The release row of each person; None if the row correspondence is unknown and all columns are true."""
     released_rows: int
-    columns: tuple[CodedColumn, ...]
+    columns: tuple[ColumnCodes, ...]
     """Columns that tell rows apart."""
     constant: tuple[str, ...]
     """Columns that do not, because all rows have the same value."""
 
-    def correct(self, column: CodedColumn) -> Bools:
+    def correct(self, column: ColumnCodes) -> Bools:
         """For whom the code of the known value is the code of their own row."""
         if self.own is None:
             return column.known >= 0
@@ -99,7 +99,7 @@ def code_columns(scenario: AttackScenario, names: Iterable[str], progress: Progr
     )
 
 
-def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> CodedColumn | None:
+def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> ColumnCodes | None:
     """The column as codes; None if all rows have the same value."""
     name, released = known.name, scenario.release.table.column(known.name)
     published = scenario.release.manifest.get("columns", {}).get(name, {})
@@ -114,7 +114,7 @@ def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> Code
     else:
         fitting = covered.covers(covered.known, labels[own])
         points, true = np.where(fitting, labels[own], -1), bool(fitting.all())
-    coded = CodedColumn(
+    coded = ColumnCodes(
         name=name, released=labels, known=points, size=len(covered.counts), true=true, exact=true and once
     )
     binned = None if true or own is None else _binned(known, released, own)
@@ -131,7 +131,7 @@ def _most_specific(pairs: Ints, counts: Ints, values: int) -> Ints:
     return points
 
 
-def _binned(known: pl.Series, released: pl.Series, own: Ints) -> CodedColumn | None:
+def _binned(known: pl.Series, released: pl.Series, own: Ints) -> ColumnCodes | None:
     """A perturbed number in bins that are somewhat wider than the perturbation; None if only one bin is left."""
     before, after = numbers(known), numbers(released)
     if before is None or after is None:
@@ -152,10 +152,10 @@ def _binned(known: pl.Series, released: pl.Series, own: Ints) -> CodedColumn | N
         return np.where(np.isfinite(values), inner, bins).astype(np.int64)
 
     codes, points = codes_of(after), codes_of(before)
-    return CodedColumn(name=known.name, released=codes, known=points, size=bins + 1, true=False, exact=False)
+    return ColumnCodes(name=known.name, released=codes, known=points, size=bins + 1, true=False, exact=False)
 
 
-def _success(column: CodedColumn, own: Ints | None) -> float:
+def _success(column: ColumnCodes, own: Ints | None) -> float:
     assert own is not None
     sizes = np.bincount(column.released, minlength=column.size)
     codes = column.released[own]

@@ -1,4 +1,4 @@
-"""Search for the few columns that identify most people: branch and bound over sets of at most three columns.
+"""ColumnSearch for the few columns that identify most people: branch and bound over sets of at most three columns.
 
 The success of an attacker who knows a set of columns is the expected number of people they find by looking up the
 known combination. It is counted by one pass over the rows with a hash table. A set of columns cannot find more people
@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from sfumato.attacks.column_codes import CodedColumn, CodedPeople
+from sfumato.attacks.column_codes import CodedPeople, ColumnCodes
 from sfumato.data.row_codes import row_keys
 from sfumato.deadline import check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["ColumnSet", "Search", "class_sizes", "search_columns"]
+__all__ = ["ColumnSearch", "ColumnSet", "class_sizes", "search_columns"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class ColumnSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class ColumnSearch:
     """The result of a search."""
 
     best: ColumnSet
@@ -89,7 +89,7 @@ def _count(released: Ints, known: Ints, sizes: Ints, keys: Ints, counts: Ints) -
     return distinct
 
 
-def class_sizes(people: CodedPeople, columns: Sequence[CodedColumn]) -> Ints:
+def class_sizes(people: CodedPeople, columns: Sequence[ColumnCodes]) -> Ints:
     """For each person the number of release rows with the codes that the known values point to; 0 if there is none, or
     if their own row is not among them."""
     return _Counter(people).sizes(columns)[0]
@@ -103,7 +103,7 @@ class _Counter:
         slots = 1 << max(4, int(2 * max(people.released_rows, 1) - 1).bit_length())
         self._keys, self._counts = np.empty(slots, dtype=np.int64), np.empty(slots, dtype=np.int64)
 
-    def sizes(self, columns: Sequence[CodedColumn]) -> tuple[Ints, int]:
+    def sizes(self, columns: Sequence[ColumnCodes]) -> tuple[Ints, int]:
         """Class size per person (0 where their row is not found), and the number of classes."""
         people = self.people
         released, known, own = [c.released for c in columns], [c.known for c in columns], people.own
@@ -120,13 +120,13 @@ class _Counter:
         self.visits += len(key) + len(points)
         return sizes, int(_count(key, points, sizes, self._keys, self._counts))
 
-    def count(self, columns: Sequence[CodedColumn]) -> tuple[float, int]:
+    def count(self, columns: Sequence[ColumnCodes]) -> tuple[float, int]:
         """The expected share of people found, and the number of classes."""
         sizes, classes = self.sizes(columns)
         return fsum(1 / sizes[sizes > 0]) / max(1, len(sizes)), classes
 
 
-def search_columns(people: CodedPeople, most: int, progress: Progress = SILENT) -> Search:
+def search_columns(people: CodedPeople, most: int, progress: Progress = SILENT) -> ColumnSearch:
     """The set of at most ``most`` columns that finds most people; fewer columns where they find as many."""
     counter = _Counter(people)
     columns = people.columns
@@ -178,7 +178,7 @@ def search_columns(people: CodedPeople, most: int, progress: Progress = SILENT) 
         return ColumnSet(columns=tuple(columns[index].name for index in chosen), share=shares[chosen])
 
     sizes = sorted({len(chosen) for chosen in found})
-    return Search(
+    return ColumnSearch(
         best=as_set(best),
         others=tuple(as_set(chosen) for chosen in minimal[:_KEPT]),
         of_size=tuple(as_set(next(chosen for chosen in found if len(chosen) == size)) for size in sizes),
@@ -210,7 +210,7 @@ def _bound(chosen: tuple[int, ...], classes: dict[tuple[int, ...], int], persons
     return min(1.0, bound / persons)
 
 
-def _information(column: CodedColumn, people: CodedPeople) -> float:
+def _information(column: ColumnCodes, people: CodedPeople) -> float:
     """Entropy of the released codes, times the share of people whose known value points to the right code."""
     counts = np.bincount(column.released)
     shares = counts[counts > 0] / len(column.released)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks.base import Attack, Guesses
-from sfumato.attacks.column_codes import CodedColumn, CodedPeople, code_columns, common_columns
+from sfumato.attacks.column_codes import CodedPeople, ColumnCodes, code_columns, common_columns
 from sfumato.attacks.column_search import ColumnSet, class_sizes, search_columns
 from sfumato.attacks.evaluation.identity import evaluate_identity
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
@@ -39,7 +39,7 @@ def evaluate_any_columns(
     """
     people = _people(attack, scenario, progress)
     detail: dict[str, Any] = {}
-    options: list[tuple[CodedColumn, ...]]
+    options: list[tuple[ColumnCodes, ...]]
     if not people.columns:
         options, detail["searched"] = [()], "no released column distinguishes rows"
     elif getattr(attack, "most", None) is None:
@@ -68,7 +68,7 @@ def evaluate_any_columns(
     )
 
 
-def _named(people: CodedPeople, found: ColumnSet) -> tuple[CodedColumn, ...]:
+def _named(people: CodedPeople, found: ColumnSet) -> tuple[ColumnCodes, ...]:
     return tuple(column for column in people.columns if column.name in found.columns)
 
 
@@ -103,7 +103,7 @@ def _entry(found: ColumnSet) -> dict[str, Any]:
 
 
 def _computed(
-    attack: Attack, scenario: AttackScenario, people: CodedPeople, columns: tuple[CodedColumn, ...]
+    attack: Attack, scenario: AttackScenario, people: CodedPeople, columns: tuple[ColumnCodes, ...]
 ) -> Outcome:
     """The expected outcome over all people: one over the number of rows that look alike."""
     count, size = len(people.rows), people.released_rows
@@ -121,11 +121,11 @@ def _computed(
 def _linked(
     attack: Attack,
     scenario: AttackScenario,
-    options: Sequence[tuple[CodedColumn, ...]],
+    options: Sequence[tuple[ColumnCodes, ...]],
     rng: Rng,
     progress: Progress,
     n_targets: int,
-) -> tuple[tuple[CodedColumn, ...], Outcome]:
+) -> tuple[tuple[ColumnCodes, ...], Outcome]:
     """The strongest of several sets of columns and linkage methods, selected on a few targets, and its outcome."""
     inside = replace(scenario, auxiliary=None, knows=None)
     trials = [
