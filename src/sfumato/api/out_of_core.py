@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sfumato.attacks import AttackScenario
 from sfumato.data import preview, read, scan
 from sfumato.data.table import Table
 from sfumato.data.url import file_and_options
+from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Evaluation, evaluate, release_manifest, with_control
 from sfumato.evaluation.class_risk import class_attacks, class_measures
@@ -109,8 +111,10 @@ def protect_out_of_core(
     suffix: str = ".parquet",
     seed: int | None = None,
     n_targets: int = 5000,
+    seconds: float | None = None,
     workspace: Path | None = None,
     progress: Progress = SILENT,
+    clock: Callable[[], float] = time.monotonic,
 ) -> OutOfCoreProtection:
     """Mask a file of any size with an engine and evaluate the masked file.
 
@@ -119,6 +123,8 @@ def protect_out_of_core(
     if recipe.schema.names(Role.UNDECIDED):
         sample = preview(source, most=_EXAMINED, **options).table.frame
         refuse_undecided(recipe.schema, sample, recipe=recipe.path)
+    begin = clock()
+    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
     rng = Rng(seed if seed is not None else recipe.seed)
     folder = tempfile.TemporaryDirectory(prefix="sfumato-", dir=workspace)
     masked = protect_file(
@@ -136,7 +142,7 @@ def protect_out_of_core(
         progress=progress,
     )
     evaluation, original, release = _evaluated(
-        recipe, masked, source, options, rng=rng, n_targets=n_targets, progress=progress
+        recipe, masked, source, options, rng=rng, n_targets=n_targets, took=clock() - begin, progress=deadline
     )
     return OutOfCoreProtection(
         recipe=recipe,
@@ -162,6 +168,7 @@ def _evaluated(
     *,
     rng: Rng,
     n_targets: int,
+    took: float,
     progress: Progress,
 ) -> tuple[Evaluation, Table | None, Table | None]:
     """The evaluation, and the original and the release where they were read into memory.
@@ -184,7 +191,7 @@ def _evaluated(
         scenario = AttackScenario(original=original, release=release, lineage=lineage)
         derived = derived_verdict(original, release.table, lineage=lineage, together=bool(recipe.models))
         evaluation = evaluate(
-            with_control(recipe, scenario, rng=rng, seconds=0.0, progress=progress),
+            with_control(recipe, scenario, rng=rng, seconds=took, progress=progress),
             attacks=recipe.attacks,
             measures=recipe.measures or default_measures(),
             limits=recipe.limits,

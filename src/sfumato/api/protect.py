@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from sfumato.api.protection import InMemoryProtection, Protection
 from sfumato.attacks import AttackScenario
 from sfumato.data import read, size_hint
 from sfumato.data.url import file_and_options, is_url
+from sfumato.deadline import Deadline
 from sfumato.errors import BadParameter
 from sfumato.evaluation import evaluate, make_release, with_control
 from sfumato.measures import default_measures
@@ -30,11 +31,13 @@ def protect(
     *,
     seed: int | None = None,
     n_targets: int = 5000,
+    seconds: float | None = None,
     engine: str = "auto",
     memory: str = "4GB",
     suffix: str = ".parquet",
     workspace: Path | None = None,
     progress: Progress = AUTO,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Protection:
     """Run a recipe, attack the release and measure it. Nothing is written until ``save``.
 
@@ -49,6 +52,9 @@ def protect(
         Repeats a run exactly; a secret. The recipe's seed if left out.
     n_targets
         The number of targets per attack.
+    seconds
+        Stop attacks and measures after this time, counted from the start; masking itself is not stopped. Inexpensive
+        attacks come first. An attack without a result is returned as stopped, and a limit on its kind is not met.
     engine
         ``auto`` (memory if the file fits, DuckDB otherwise), ``memory``, or an engine that masks files: ``duckdb``,
         ``spark``, or one that another distribution registers.
@@ -71,6 +77,7 @@ def protect(
     >>> protect(recipe, people, seed=1)
     <Protection: 30 rows released, all models met, no limit set>
     """
+    begin = clock()
     parsed = _recipe(recipe)
     source, options = _source(parsed, data)
     if engine == "auto":
@@ -80,16 +87,16 @@ def protect(
 
         return protect_out_of_core(
             parsed, source, options, engine=engine, memory=memory, suffix=suffix, seed=seed, n_targets=n_targets,
-            workspace=workspace, progress=progress,
+            seconds=seconds, workspace=workspace, progress=progress, clock=clock,
         )  # fmt: skip
     rng = Rng(seed if seed is not None else parsed.seed)
     original = Dataset.of(read(source, **options), parsed.schema)
     refuse_undecided(parsed.schema, original.table.frame, recipe=parsed.path)
-    begin = time.perf_counter()
+    deadline = progress if seconds is None else Deadline(until=begin + seconds, listener=progress, clock=clock)
     protected, release = make_release(parsed, original, rng=rng, progress=progress)
     scenario = AttackScenario(original=original, release=release, lineage=protected.lineage)
     evaluation = evaluate(
-        with_control(parsed, scenario, rng=rng, seconds=time.perf_counter() - begin, progress=progress),
+        with_control(parsed, scenario, rng=rng, seconds=clock() - begin, progress=deadline),
         attacks=parsed.attacks,
         measures=parsed.measures or default_measures(),
         limits=parsed.limits,
@@ -97,7 +104,7 @@ def protect(
         rng=rng,
         n_targets=n_targets,
         before=True,
-        progress=progress,
+        progress=deadline,
     )
     report_data = build_report(
         parsed,

@@ -25,6 +25,9 @@ from sfumato.engines.choice import engine_options
 )
 @click.option("--memory", default="4GB", show_default=True, help="Memory limit of an engine, such as DuckDB.")
 @click.option("--tries", type=click.IntRange(min=1), default=5000, show_default=True, help="Targets per attack.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), default=None, help="Stop attacks and measures after this time."
+)
 @click.option("--unmet", is_flag=True, help="Write the release even if a model or a limit is not met.")
 @seed_option
 @force_option
@@ -37,6 +40,7 @@ def command(
     engine: str,
     memory: str,
     tries: int,
+    seconds: float | None,
     unmet: bool,
     seed: int | None,
     force: bool,
@@ -46,7 +50,8 @@ def command(
 
     Writes two folders: --out, which may be published, and OUT-private, which must not be: the internal report, the
     secret row map and the recipe. Exit code 1 if a model or a limit is not met; nothing is written then, unless --unmet
-    is set.
+    is set. With --seconds, inexpensive attacks run first, what was not reached is shown as stopped, and a limit whose
+    attack was not reached is not met.
     """
     from sfumato.api import protect
     from sfumato.data.format import format_for
@@ -63,6 +68,7 @@ def command(
         data,
         seed=seed,
         n_targets=tries,
+        seconds=seconds,
         engine=engine,
         memory=memory,
         suffix=ending or ".parquet",

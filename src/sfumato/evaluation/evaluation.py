@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.advice import Advice, advice
 from sfumato.evaluation.column_attribution import column_attribution
@@ -122,25 +123,30 @@ def evaluate(
     Without ``attacks``, the default ones for this release are run. ``before`` also runs them on the original without
     identifiers. ``attribute_columns`` repeats the strongest inexpensive attack beyond each limit without each column.
     ``any_columns`` also runs the attackers who know columns that were not declared, whichever attacks are named.
+
+    With a :class:`~sfumato.deadline.Deadline`, the attacks on the release come first and get two thirds of the time.
+    What was not reached is returned as stopped, never as a risk of 0.
     """
     battery = default_attacks(scenario)
     declared = tuple(attacks) or tuple(attack for attack in battery if not attack.any_columns)
     beside = tuple(attack for attack in battery if attack.any_columns and attack not in declared)
     chosen = (*declared, *beside) if any_columns else declared
     limits = limits or Limits()
-    outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=progress)
+    pair = ReleasePair(original=scenario.original, release=scenario.release, lineage=scenario.lineage)
+    outcomes = run_attacks(scenario, chosen, rng=rng, n_targets=n_targets, progress=split_deadline(progress, 1.5))
+    taken = run_measures(pair, measures, rng=rng, progress=split_deadline(progress, 2))
     if attribute_columns:
         results = judge_limits(limits, outcomes)
-        outcomes = column_attribution(scenario, chosen, outcomes, results, rng=rng, progress=progress)
+        part = split_deadline(progress, 2)
+        outcomes = column_attribution(scenario, chosen, outcomes, results, rng=rng, progress=part)
     naive = _unprotected(scenario) if before else None
-    pair = ReleasePair(original=scenario.original, release=scenario.release, lineage=scenario.lineage)
     return Evaluation(
         manifest=scenario.release.manifest,
         attacks=tuple(outcomes),
         attacks_before=tuple(run_attacks(naive, declared, rng=rng, n_targets=n_targets, progress=progress))
         if naive is not None
         else (),
-        measures=tuple(run_measures(pair, measures, rng=rng, progress=progress)),
+        measures=tuple(taken),
         verdicts=tuple(verdicts),
         limit_set=limits,
     )

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
-from sfumato.deadline import Deadline, split_deadline
+from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.evaluation.limits import judged_risk, reference_rate
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
-from sfumato.progress import SILENT, Progress
+from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["attack_to_dict", "run_attacks", "run_measures"]
@@ -52,14 +52,16 @@ def run_attacks(
 def run_measures(
     pair: ReleasePair, measures: Iterable[Measure], *, rng: Rng, progress: Progress
 ) -> list[MeasureResult]:
-    """Run measures in order. A measure that does not apply has a reason and no value."""
+    """Run measures in order. A measure that does not apply, or was not reached in time, has a reason and no value."""
     queue = list(measures)
     results: list[MeasureResult] = []
-    with progress.task("measuring", len(queue)) as tick:
+    listener = progress.listener if isinstance(progress, Deadline) else progress
+    with listener.task("measuring", len(queue)) as tick:
         for number, measure in enumerate(queue):
             name = measure.part_name()
             try:
-                results.append(measure.of(pair, rng.child("measures", number, name), SILENT))
+                check_deadline(progress)
+                results.append(measure.of(pair, rng.child("measures", number, name), quiet(progress)))
             except NotApplicable as refusal:
                 results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
             tick(1)
