@@ -25,6 +25,9 @@ from sfumato.rng import Rng
 
 __all__ = ["Evaluation", "evaluate"]
 
+_BEFORE_TARGETS = 1000
+"""Targets of an attack on the original, which is for comparison only: an interval of ±3 points."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
@@ -143,7 +146,9 @@ def evaluate(
     return Evaluation(
         manifest=scenario.release.manifest,
         attacks=tuple(outcomes),
-        attacks_before=tuple(run_attacks(naive, declared, rng=rng, n_targets=n_targets, progress=progress))
+        attacks_before=tuple(
+            run_attacks(naive, declared, rng=rng, n_targets=min(n_targets, _BEFORE_TARGETS), progress=progress)
+        )
         if naive is not None
         else (),
         measures=tuple(taken),
