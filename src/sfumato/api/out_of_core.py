@@ -33,6 +33,7 @@ from sfumato.reports import build_report
 from sfumato.rng import Rng
 from sfumato.schema import Dataset, Role
 from sfumato.verification.derived_columns import derived_verdict
+from sfumato.verification.people_per_class import people_verdict
 
 __all__ = ["OutOfCoreProtection", "protect_out_of_core"]
 
@@ -190,12 +191,13 @@ def _evaluated(
         lineage = load_lineage(masked.path.with_name(LINEAGE))
         scenario = AttackScenario(original=original, release=release, lineage=lineage)
         derived = derived_verdict(original, release.table, lineage=lineage, together=bool(recipe.models))
+        people = people_verdict(original, release.table, recipe.models, lineage=lineage) if lineage else ()
         evaluation = evaluate(
             with_control(recipe, scenario, rng=rng, seconds=took, progress=progress),
             attacks=recipe.attacks,
             measures=recipe.measures or default_measures(),
             limits=recipe.limits,
-            verdicts=(*masked.verdicts, *derived),
+            verdicts=(*masked.verdicts, *people, *derived),
             rng=rng,
             n_targets=n_targets,
             before=True,

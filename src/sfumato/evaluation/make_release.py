@@ -19,6 +19,7 @@ from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
 from sfumato.verification.derived_columns import derived_verdict
+from sfumato.verification.people_per_class import people_verdict
 
 __all__ = ["make_release", "release_manifest", "with_control"]
 
@@ -31,14 +32,16 @@ def make_release(
 ) -> tuple[MaskingResult, Release]:
     """The masked data with its secret row map, and the release as others see it.
 
-    A released column from which a masked one follows adds a failed verdict.
+    A released column from which a masked one follows adds a failed verdict, and so does an equivalence class with
+    fewer than k people.
     """
     protected = run_steps(
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
     )
     table = protected.data.table
     derived = derived_verdict(data, table, lineage=protected.lineage, together=bool(recipe.models))
-    protected = replace(protected, verdicts=(*protected.verdicts, *derived))
+    people = people_verdict(data, table, recipe.models, lineage=protected.lineage)
+    protected = replace(protected, verdicts=(*protected.verdicts, *people, *derived))
     manifest = release_manifest(
         recipe,
         columns=table.columns,

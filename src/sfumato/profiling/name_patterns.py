@@ -56,6 +56,8 @@ class Clue:
         share = self._share(facts, self.pattern)
         if self.values is not None and facts.coded:
             share = None  # unlabelled codes: only the name can match
+        if phrase is not None and self.values is not None and facts.distinct <= 2:
+            share = None  # a dummy such as `black`: yes and no
         if phrase is not None and share is None:
             return self._finding(0.75, f"the name says {self.title}")
         if phrase is not None and share is not None:

@@ -22,14 +22,12 @@ from sfumato.profiling.finding import HIPAA, Finding
 from sfumato.profiling.hierarchy_proposal import propose_hierarchy
 from sfumato.profiling.placeholders import Code, Placeholder, find_placeholders
 from sfumato.profiling.singling_out import Combination, Singling, single_out, unique_share
+from sfumato.profiling.units import person_number, shared_by_rows_of_a_person
 from sfumato.progress import AUTO, Progress
 from sfumato.schema import Kind, Role
 from sfumato.schema.number_formats import NumberFormat, number_format, read_numbers
 
 __all__ = ["ColumnProposal", "Proposal", "propose"]
-
-_ONE_KIND_OF_NUMBER = ("sav", "dta", "xpt")
-"""Formats that store integers as floating-point numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +85,8 @@ class Proposal:
     whole: int
     """Rows of the whole table."""
     columns: tuple[ColumnProposal, ...]
+    unit: str | None
+    """The column that identifies a person, if people have several rows."""
     derived: tuple[Determination, ...]
     """Columns from which a quasi-identifier or an identifier can be computed."""
     register: Combination | None
@@ -175,6 +175,7 @@ class Proposal:
             "rows": self.whole,
             "looked_at": self.rows,
             "columns": [column.to_dict() for column in self.columns],
+            "unit": self.unit,
             "derived": [found.to_dict() for found in self.derived],
             "register": self.register.to_dict() if self.register else None,
             "quasi": self.quasi.to_dict() if self.quasi else None,
@@ -208,14 +209,15 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
             )
             # Not under the column's own name, which Polars might interpret as a pattern.
             values = _as_read(table.column(name).alias("value"), placeholders)
-            if table.origin in _ONE_KIND_OF_NUMBER:
-                values = integers_from_floats(values.to_frame()).to_series()
+            values = integers_from_floats(values.to_frame()).to_series()
             facts = Facts(name=name, series=values, label=labels.label or "", value_labels=labels.value_labels)
             columns.append(_column(facts, placeholders))
             read.append(values.alias(name))
             tick(1)
-    columns = _one_counts(columns)
     frame = pl.DataFrame(read)
+    people = shared_by_rows_of_a_person(frame, {column.name: column.finding for column in columns})
+    columns = _one_counts([replace(c, finding=people[c.name]) if c.name in people else c for c in columns])
+    unit = person_number(frame, {column.name: column.finding for column in columns})
     derived = _derived(frame, columns)
     columns = [_with_derived(column, derived, columns) for column in columns]
     known = [c.name for c in columns if c.finding.register and c.role is Role.QUASI]
@@ -226,6 +228,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
         rows=table.rows,
         whole=whole if whole is not None else table.rows,
         columns=tuple(columns),
+        unit=unit,
         derived=derived,
         register=_together(frame, known) if len(known) > 1 else None,
         quasi=_together(frame, quasi),

@@ -26,6 +26,7 @@ def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, 
             *_head(proposal),
             "sfumato: 1",
             *([] if data_path is None else [f"data: {yaml_scalar(data_path)}"]),
+            *_unit(proposal),
             *_comment(
                 "A seed repeats a run exactly. Keep it secret: method, parameters and seed can undo the masking."
             ),
@@ -38,6 +39,12 @@ def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, 
             "",
         ]
     )
+
+
+def _unit(proposal: Proposal) -> Iterator[str]:
+    if proposal.unit is not None:
+        yield from _comment("People have several rows; this column says whose a row is. It is not released.")
+        yield f"unit: {yaml_scalar(proposal.unit)}"
 
 
 def _own(proposal: Proposal, k: int | None) -> Iterator[str]:
@@ -60,6 +67,9 @@ def _preset(proposal: Proposal, text: str) -> Iterator[str]:
     for line in text.rstrip("\n").split("\n"):
         if line == "sfumato: 1":
             yield ""
+        elif line == "steps:":
+            yield line
+            yield from _pseudonyms(proposal)
         elif line.startswith("  - l-diversity: {"):
             names = proposal.of_role(Role.SENSITIVE)
             if not names:
@@ -159,7 +169,16 @@ def _steps(proposal: Proposal) -> Iterator[str]:
         "Identifiers are removed automatically. Up to the share `suppression` of the rows may be suppressed."
     )
     yield "steps:"
+    yield from _pseudonyms(proposal)
     yield "  - generalize: {search: optimal, suppression: 0.05, metric: loss}"
+
+
+def _pseudonyms(proposal: Proposal) -> Iterator[str]:
+    """A step that replaces household numbers: members stay together, and no other file has the same numbers."""
+    names = proposal.of_role(Role.HOUSEHOLD)
+    if names:
+        yield "  # household numbers become pseudonyms; the secret key is made on the first run"
+        yield f"  - pseudonymize: {yaml_flow({'key': 'household.key', 'columns': names})}"
 
 
 def _comment(text: str, *, indent: str = "# ") -> Iterator[str]:

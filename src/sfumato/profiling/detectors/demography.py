@@ -30,7 +30,11 @@ sex = Clue(
 race = Clue(
     title="race or ethnic origin",
     role=Role.QUASI,
-    words=("race", "ethnicity", "ethnic", "etni", "ethnic group", "hispanic", "latino", "tribe", "caste", "skin color"),
+    words=(
+        *("race", "ethnicity", "ethnic", "ethn", "etni", "ethnic group", "tribe", "caste", "skin color"),
+        *("black", "white", "asian", "hispanic", "hisp", "latino", "latina", "nonwhite", "non white", "minority"),
+        *("african american", "native american", "indigenous", "aboriginal", "othrace", "other race", "roma"),
+    ),
     values=_words(
         "white|black|asian|hispanic|latino|asian pac islander|amer indian eskimo|african american|native american|"
         "caucasian|pacific islander|black or african american|american indian or alaska native|other|two or more races|"
@@ -55,7 +59,8 @@ marital_status = Clue(
             "estado civil",
             "hhcivil",
         ),
-        *("marriage", "spouse"),
+        *("marriage", "spouse", "maried", "marr", "divorced", "separated", "widowed", "widow", "never married", "mar"),
+        *("single", "cohab", "cohabiting", "cohabitation", "partnered", "verheiratet", "ledig", "casado"),
     ),
     values=_words(
         "married|single|divorced|widowed|separated|never married|married civ spouse|married af spouse|"
@@ -75,6 +80,13 @@ education = Clue(
         "education num",
         "degree",
         "schooling",
+        "edu",
+        "years of education",
+        "years of schooling",
+        "edlevel",
+        "nodegree",
+        "college",
+        "graduate",
         "qualification",
         "bildung",
         "schulabschluss",
@@ -97,6 +109,15 @@ occupation = Clue(
             "employer",
             "industry",
             "employment",
+            "employed",
+            "unemployed",
+            "self employed",
+            "blue collar",
+            "bluecol",
+            "work experience",
+            "experience",
+            "exper",
+            "job tenure",
         ),
         *(
             "employment status",
@@ -125,7 +146,7 @@ family = Clue(
             "hhsize",
             "relationship",
         ),
-        *("relat", "dependents", "siblings", "number of children", "kids"),
+        *("relat", "dependents", "siblings", "number of children", "kids", "child", "sons", "daughters", "family"),
     ),
     bands=True,
 )
@@ -138,6 +159,7 @@ body = Clue(
     title="a visible feature of the body",
     role=Role.QUASI,
     words=(
+        *("ht", "ht cm", "wt kg", "waist", "bodyweight", "birth weight", "birthweight", "handedness", "left handed"),
         *(
             "height",
             "body height",
@@ -166,7 +188,18 @@ body = Clue(
     bands=True,
 )
 
+migration = Clue(
+    title="migration",
+    role=Role.QUASI,
+    words=("immigrant", "migrant", "foreign", "foreigner", "foreign born", "native", "refugee", "auslander"),
+)
+military = Clue(
+    title="military service",
+    role=Role.QUASI,
+    words=("veteran", "vet", "military", "military service", "armed forces"),
+)
+
 DETECTORS: tuple[Detector, ...] = (
     *(sex, race, marital_status, education, occupation),
-    *(family, language, body),
+    *(family, language, body, migration, military),
 )

@@ -12,6 +12,11 @@ from sfumato.schema import Kind, Role
 __all__ = ["DETECTORS"]
 
 _ID = ("id", "ids", "identifier", "key", "code", "number", "no", "nr", "num", "index", "ref", "reference", "pseudonym")
+_PERSON = (
+    *("id", "ids", "identifier", "pseudonym", "pid", "person id", "subject", "subject no", "participant", "respondent"),
+    *("individual", "caseid", "case id", "idcode", "seqn", "seqno", "patient", "patient nr", "person", "person no"),
+)
+"""Names of numbers that identify people, whether or not a person has several rows."""
 _REMARKS = (
     *("comment", "comments", "note", "notes", "remark", "remarks", "text", "free text", "narrative", "description"),
     *("memo", "annotation", "bemerkung", "bemerkungen", "kommentar", "anmerkung", "anmerkungen", "notiz", "notizen"),
@@ -28,13 +33,11 @@ def unique_code(facts: Facts) -> Finding | None:
     """A unique value in nearly every row, or a name that indicates an identifier."""
     if facts.kind not in (Kind.CATEGORY, Kind.INTEGER) or facts.present < 10:
         return None
-    said = facts.says("id", "ids", "identifier", "pseudonym") or (facts.spread > 0.9 and facts.says(*_ID))
+    said = facts.says(*_PERSON) or (facts.spread > 0.9 and facts.says(*_ID))
     if said and facts.spread > 0.5:
         return _code(0.7, f"the name says {said}, and {facts.spread:.0%} of the values are unique")
-    if said in ("id", "ids", "identifier", "pseudonym") and facts.distinct > 50 and facts.spread > 0.01:
-        rows = 1 / facts.spread
-        reason = f"the name says {said}, and {rows:.1f} rows share a value: if it identifies a person, set `unit` to it"
-        return _code(0.6, reason)
+    if said and facts.distinct > 2 and facts.spread > 0.0001:
+        return _code(0.6, f"the name says {said}; {1 / facts.spread:.1f} rows share a value on average")
     if facts.spread >= 0.98 and facts.present >= 50 and not _is_amount(facts):
         return _code(0.5, f"{facts.spread:.0%} of the values are unique, as in a number assigned to each person")
     return None

@@ -79,6 +79,8 @@ town = Clue(
             "city",
             "town",
             "village",
+            "villnum",
+            "village number",
             "county",
             "municipality",
             "district",

@@ -11,7 +11,7 @@ __all__ = ["DETECTORS"]
 _WEIGHT = (
     *("sampling weight", "survey weight", "sample weight", "person weight", "household weight", "household weights"),
     *("design weight", "final weight", "expansion factor", "gewicht"),
-    *("fnlwgt", "afnlwgt", "pweight", "wtfa", "perwt", "hhwt"),
+    *("fnlwgt", "afnlwgt", "pweight", "wtfa", "perwt", "hhwt", "wtssall", "survey wt", "sample wt"),
 )
 _LARGEST = 50
 """Largest average number of rows per household."""
@@ -41,12 +41,36 @@ def sampling_weight(facts: Facts) -> Finding | None:
         return None
     if said is not None:
         return Finding(detector="a sampling weight", role=Role.WEIGHT, reason="the name says a weight", confidence=0.95)
+    if _like_bodies(facts):
+        return None
     return Finding(
         detector="a sampling weight",
         role=Role.WEIGHT,
-        reason="the name says weight, taken as a sampling weight; if it is body weight, make it quasi",
+        reason="the name says weight, and the values are not those of bodies: taken as a sampling weight",
         confidence=0.55,
     )
+
+
+def body_weight(facts: Facts) -> Finding | None:
+    """A bare ``weight`` or ``wt`` whose values are those of people in kilograms or pounds."""
+    if facts.says("weight", "weights", "wt") is None or not _like_bodies(facts):
+        return None
+    return Finding(
+        detector="body weight",
+        role=Role.QUASI,
+        reason="the name says weight, and the values are those of people in kilograms or pounds;"
+        " if it is a sampling weight, make it weight",
+        confidence=0.7,
+        bands=True,
+    )
+
+
+def _like_bodies(facts: Facts) -> bool:
+    """Whether numbers lie within 2 and 700, mostly within 30 and 400, and the middle 80 % within a factor of 3."""
+    if not facts.sample.dtype.is_numeric() or facts.sample.is_empty():
+        return False
+    low, high = facts.sample.quantile(0.1), facts.sample.quantile(0.9)
+    return facts.between(2, 700) == 1 and facts.between(30, 400) > 0.8 and bool(high and low and high < 3 * low)
 
 
 def household(facts: Facts) -> Finding | None:
@@ -64,4 +88,4 @@ def household(facts: Facts) -> Finding | None:
     )
 
 
-DETECTORS: tuple[Detector, ...] = (sampling_weight, household)
+DETECTORS: tuple[Detector, ...] = (sampling_weight, body_weight, household)
