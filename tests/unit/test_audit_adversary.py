@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,6 +18,7 @@ from sfumato.errors import BadParameter
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.column_audits import Bounds
 from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.past_answers import past_answers
 from sfumato.query.auditing.repair import safe_counterfeits
 from sfumato.query.auditing.rules import AuditRules
 
@@ -183,3 +186,49 @@ def test_a_second_column_may_determine_the_first() -> None:
     apart = Auditor(frame, secrets=["s", "other"], rules=AuditRules(k=2, independent=("s", "other")))
     assert apart.ask("SELECT s FROM t").verdict == "answered"
     assert apart.ask("SELECT other FROM t").verdict == "answered"
+
+
+def test_exchanges_of_sets_prove_what_rectangles_do_not() -> None:
+    """200 people, 14 random halves: everybody is alone in their atom, and the integer search is not needed."""
+    rng = np.random.default_rng(1)
+    auditor = AssignAuditor(rng.integers(0, 3, 200), values=3, k=2)
+    for _ in range(14):
+        assessment = auditor.judge(np.flatnonzero(rng.random(200) < 0.5))
+        assert assessment.safe
+        assert assessment.how == "examples"
+        auditor.accept(assessment)
+
+
+def test_answers_already_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four answers; two of them together leave the man of the ward one value. One is about the wards beside it."""
+    from sfumato.cli import main
+
+    log = tmp_path / "log.sql"
+    log.write_text(
+        "SELECT disease FROM p WHERE zip < 12000\nSELECT disease FROM p WHERE zip = 12000\n"
+        "SELECT COUNT(*) FROM p WHERE age > 20\nSELECT disease FROM p WHERE zip = 12000 AND sex = 'F'\n"
+    )
+    patients = Path(__file__).parents[1] / "data" / "examples" / "patients7.csv"
+    arguments = ["audit", str(log), "--told", "--data", str(patients), "--secret", "disease", "--k", "2"]
+    assert main([*arguments, "--json"]) == 1
+    [column] = json.loads(capsys.readouterr().out)["columns"]
+    assert column["exposed"] == [3]
+    assert [answer["query"] for answer in column["proof"]] == [2, 3]
+    assert column["people_by_values_kept"] == {"1": 1, "2": 2, "3": 3, "6": 1}
+    assert main(arguments) == 1
+    shown = capsys.readouterr().out
+    assert "Row 3 follows from 2 answers" in shown
+    assert "zip < 12000" not in shown
+    log.write_text("SELECT disease FROM p WHERE zip = 12000\n")
+    assert main(arguments) == 0
+    assert "Everybody keeps 2 values or more" in capsys.readouterr().out
+
+
+def test_sums_already_given() -> None:
+    auditor = Auditor(table([1000, 2000, 4000, 9000]), secrets=["s"], rules=AuditRules(k=2))
+    queries = [f"SELECT SUM(s) {where(rows)}" for rows in ([0, 1], [1, 2], [0, 1, 2], [2, 3])]
+    [column], left_out = past_answers(auditor, [*queries, "SELECT s, id FROM t"])
+    assert column.exposed == (0, 1, 2, 3)
+    assert column.worst == 0
+    assert column.proof == (1, 2)
+    assert left_out == ["SELECT s, id FROM t"]

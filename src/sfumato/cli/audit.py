@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from sfumato.cli._console import emit_json, json_option, note, progress, typed_path
+
+if TYPE_CHECKING:
+    from sfumato.query.auditing.auditor import Auditor
 
 
 @click.command("audit")
@@ -49,6 +52,10 @@ from sfumato.cli._console import emit_json, json_option, note, progress, typed_p
     "--effort", type=click.FloatRange(0, min_open=True), default=30.0, show_default=True,
     help="Solver time limit of one decision in deterministic seconds. The query is refused when it runs out.",
 )  # fmt: skip
+@click.option(
+    "--told", is_flag=True,
+    help="The log was answered already: list who is exposed by its answers, and which answers show it.",
+)  # fmt: skip
 @click.option("--ledger", type=typed_path, default=None, help="SQLite file that keeps the decisions across runs.")
 @click.option("--dataset", default=None, help="Name of the table in the ledger. The file's name if left out.")
 @json_option
@@ -65,6 +72,7 @@ def command(
     independent: tuple[str, ...],
     auditor: Literal["exact", "delta2"],
     effort: float,
+    told: bool,
     ledger: Path | None,
     dataset: str | None,
     as_json: bool,
@@ -107,6 +115,10 @@ def command(
         )  # fmt: skip
     except ValidationError as failure:
         raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
+    if told:
+        if ledger is not None:
+            raise BadParameter("--told judges a log and decides nothing; leave out --ledger.")
+        return _told(Auditor(table.frame, secrets=secrets, rules=rules), list(read_log(_text(log))), as_json)
     session: Auditor | DurableAuditor = Auditor(table.frame, secrets=secrets, rules=rules)
     if ledger is not None:
         from sfumato.dp.stores.sqlite import SqliteStore
@@ -126,6 +138,47 @@ def command(
         _print(decisions)
         note(f"{len(decisions)} queries, {refused} refused. This list is for the owner of the data only.")
     return 1 if refused else 0
+
+
+def _told(auditor: Auditor, queries: list[str], as_json: bool) -> int:
+    """Print what answers already given give away. The exit code is 1 if somebody is exposed."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from sfumato.query.auditing.past_answers import past_answers
+
+    columns, left_out = past_answers(auditor, queries)
+    exposed = any(column.exposed for column in columns)
+    if as_json:
+        emit_json({"columns": [column.to_dict() for column in columns], "not_audited": left_out, "exposed": exposed})
+        return int(exposed)
+    console = Console()
+    for column in columns:
+        table = Table(title=f"{escape(column.column)}: {_counted(len(column.queries), 'answer', 'answers')}", box=None)
+        table.add_column("possible values left", justify="right")
+        table.add_column("people", justify="right")
+        for values, people in sorted(column.kept.items()):
+            table.add_row("any number" if values == 0 else str(values), f"{people:,}")
+        console.print(table)
+        if column.worst is None:
+            everybody = f"Everybody keeps {column.k} values or more."
+            console.print("Nobody's value is determined." if 0 in column.kept else everybody)
+            continue
+        exposed_people = _counted(len(column.exposed), "person keeps", "people keep")
+        answers = _counted(len(column.proof), "answer", "answers")
+        console.print(
+            f"[red]{exposed_people} fewer than {column.k} values.[/red] Row {column.worst + 1} follows from {answers}:"
+        )
+        for number in column.proof:
+            console.print(f"  {number + 1}. {escape(column.queries[number])}")
+    for text in left_out:
+        note(f"Not audited: {text}")
+    return int(exposed)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
 
 
 def _shares(given: tuple[str, ...]) -> dict[str, dict[str, float]]:

@@ -21,8 +21,16 @@ import polars as pl
 
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
+from sfumato.query.auditing.answer_forms import AnswerForm
 from sfumato.query.auditing.atoms import Ints
-from sfumato.query.auditing.column_audits import Bounds, ColumnAudit, ExtremesAudit, Outcome, SumsAudit, ValuesAudit
+from sfumato.query.auditing.column_audits import (
+    Bounds,
+    ColumnAudit,
+    ColumnDecision,
+    ExtremesAudit,
+    SumsAudit,
+    ValuesAudit,
+)
 from sfumato.query.auditing.query_log import AuditQuery, parse_audit_query
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.secret import Permit
@@ -94,6 +102,17 @@ class Auditor:
             return Decision(query=query, verdict="refused", reason=str(refusal), people=0)
         except AnswerFailed:
             return Decision(query=query, verdict="refused", reason="The condition cannot be computed.", people=0)
+
+    def answered(self, query: str) -> tuple[str | None, ColumnAudit | None, Ints, AnswerForm | None]:
+        """Column, audit, people and form of a query that was answered. None where it asks for nothing secret."""
+        parsed = self.read(query)
+        rows = self._select(self._engine, parsed.public)
+        column = parsed.column or parsed.secret_column
+        if column not in self.secrets:
+            return None, None, rows, None
+        audit = self._open(column, _FAMILIES[parsed.kind])
+        form = audit.form(parsed.kind, self._meets(parsed, audit)) if isinstance(audit, ValuesAudit) else None
+        return column, audit, rows, form
 
     def read(self, query: str) -> AuditQuery:
         """Parse a query. Unsupported SQL is refused; the decision depends on the text only."""
@@ -215,7 +234,7 @@ class Auditor:
                 )
 
 
-def _decision(query: str, outcome: Outcome, *, people: int) -> Decision:
+def _decision(query: str, outcome: ColumnDecision, *, people: int) -> Decision:
     return Decision(
         query=query, verdict=outcome.verdict, reason=outcome.reason, people=people, looked=outcome.looked,
         fakes=outcome.fakes, exposed=tuple(outcome.exposed.tolist()), answer=outcome.answer,

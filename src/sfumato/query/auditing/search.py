@@ -16,6 +16,7 @@ from sfumato.query.auditing.atoms import Flags, Ints
 from sfumato.query.auditing.exchange_moves import rectangle_moves
 from sfumato.query.auditing.linear_system import CountSystem, closed, upper_bounds
 from sfumato.query.auditing.possibilities import Possibilities
+from sfumato.query.auditing.set_exchanges import set_exchanges
 from sfumato.query.auditing.solvers import SolverStatus, direction, integer_search
 
 __all__ = ["Possibilities", "search"]
@@ -47,6 +48,9 @@ def search(
         possible.yes, possible.no, possible.how = exact, ~exact, "flow"
         return possible
     rectangle_moves(system, possible, _targets(possible, need), need)
+    if possible.decided(need):
+        return possible
+    set_exchanges(system, possible, _targets(possible, need), need)
     if possible.decided(need):
         return possible
     possible.how = "relaxation"

@@ -1,0 +1,132 @@
+"""Answers that were already given: who is exposed by them, and which of them together show it.
+
+Nothing is refused here. The answers that the log's queries have on the data count as published, and everybody's
+possible values are computed from all of them. For the person with the fewest values, a smallest set of answers is found
+from which this follows: leaving out any of them gives the person more values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.errors import QueryRefused
+from sfumato.query.auditing.answer_forms import AnswerForm
+from sfumato.query.auditing.atoms import AnswerConstraint, Ints
+from sfumato.query.auditing.auditor import Auditor
+from sfumato.query.auditing.column_audits import SumsAudit, ValuesAudit
+from sfumato.query.auditing.k_assign import AssignAuditor
+from sfumato.query.auditing.sums import SumAuditor
+
+__all__ = ["PastAnswers", "past_answers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastAnswers:
+    """What the answers about one column give away. For the owner only."""
+
+    column: str
+    queries: tuple[str, ...]
+    k: int
+    kept: dict[int, int]
+    """Number of people by how many values they keep. 0 stands for any number: the value is not determined."""
+    exposed: tuple[int, ...]
+    """Rows of the people who keep fewer than k values."""
+    worst: int | None
+    """Row of a person who keeps the fewest values, if anybody is exposed."""
+    proof: tuple[int, ...]
+    """Numbers of queries that together leave this person fewer than k values; without any of them it would be more."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data without values of the column."""
+        return {
+            "column": self.column, "answers": len(self.queries), "k": self.k,
+            "people_by_values_kept": {str(values): people for values, people in sorted(self.kept.items())},
+            "exposed": [row + 1 for row in self.exposed], "worst": None if self.worst is None else self.worst + 1,
+            "proof": [{"query": number + 1, "question": self.queries[number]} for number in self.proof],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Answered:
+    text: str
+    rows: Ints
+    form: AnswerForm | None
+
+
+def past_answers(auditor: Auditor, queries: Iterable[str]) -> tuple[list[PastAnswers], list[str]]:
+    """What the answers to these queries give away, by column, and the queries that cannot be audited."""
+    by_audit: dict[tuple[str, str], tuple[ValuesAudit | SumsAudit, list[_Answered]]] = {}
+    left_out: list[str] = []
+    for text in queries:
+        try:
+            column, audit, rows, form = auditor.answered(text)
+        except QueryRefused:
+            left_out.append(text)
+            continue
+        if column is not None and isinstance(audit, ValuesAudit | SumsAudit):
+            by_audit.setdefault((column, audit.family), (audit, []))[1].append(_Answered(text, rows, form))
+        elif column is not None:
+            left_out.append(text)
+    found = [
+        _values(column, audit, answers) if isinstance(audit, ValuesAudit) else _sums(column, audit, answers)
+        for (column, _), (audit, answers) in by_audit.items()
+    ]
+    return found, left_out
+
+
+def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered]) -> PastAnswers:
+    codes, values, k = audit.codes, len(audit.labels), audit.rules.k
+    constraints: list[tuple[Ints, AnswerConstraint]] = []
+    for answer in answers:
+        assert answer.form is not None
+        counts = np.bincount(codes[answer.rows], minlength=values).astype(np.int64)
+        constraints.append((answer.rows, answer.form.of(counts)))
+
+    def kept(chosen: Sequence[int]) -> Ints:
+        auditor = AssignAuditor(codes, values=values, k=k, effort=audit.rules.effort)
+        auditor.recall([constraints[number] for number in chosen])
+        return np.asarray(auditor.possible().sum(axis=1), np.int64)
+
+    left = kept(range(len(answers)))
+    exposed = np.flatnonzero(left < k)
+    worst = int(exposed[np.argmin(left[exposed])]) if len(exposed) else None
+    proof = _minimal(len(answers), lambda chosen: bool(kept(chosen)[worst] < k)) if worst is not None else ()
+    return PastAnswers(
+        column=column, queries=tuple(a.text for a in answers), k=k, kept=dict(Counter(left.tolist())),
+        exposed=tuple(exposed.tolist()), worst=worst, proof=proof,
+    )  # fmt: skip
+
+
+def _sums(column: str, audit: SumsAudit, answers: Sequence[_Answered]) -> PastAnswers:
+    people = len(audit.numbers)
+
+    def known(chosen: Sequence[int]) -> Ints:
+        auditor, exposed = SumAuditor(people), np.empty(0, np.int64)
+        for number in chosen:
+            _, exposed, state = auditor.judge(answers[number].rows)
+            auditor.accept(state)
+        return exposed
+
+    exposed = known(range(len(answers)))
+    worst = int(exposed[0]) if len(exposed) else None
+    proof = _minimal(len(answers), lambda chosen: worst in known(chosen)) if worst is not None else ()
+    return PastAnswers(
+        column=column, queries=tuple(a.text for a in answers), k=audit.rules.k,
+        kept={0: people - len(exposed), **({1: len(exposed)} if len(exposed) else {})}, exposed=tuple(exposed.tolist()),
+        worst=worst, proof=proof,
+    )  # fmt: skip
+
+
+def _minimal(count: int, shows: Any) -> tuple[int, ...]:
+    """A set of numbers that shows it and of which none can be left out."""
+    chosen = list(range(count))
+    for number in range(count):
+        without = [other for other in chosen if other != number]
+        if shows(without):
+            chosen = without
+    return tuple(chosen)
