@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import sfumato
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from sfumato.masking.base import Context
-from sfumato.masking.equivalence_classes import compress
+from sfumato.masking.equivalence_classes import ClassGroups, compress
 from sfumato.masking.methods.generalize import Generalize
 from sfumato.masking.metrics.loss import Loss
 from sfumato.masking.model import PrivacyModel
@@ -24,7 +27,7 @@ from sfumato.masking.models.k_map import KMap
 from sfumato.masking.models.l_diversity import LDiversity
 from sfumato.masking.models.population_uniqueness import PopulationUniqueness
 from sfumato.masking.models.t_closeness import TCloseness
-from sfumato.masking.search.lattice import bound, optimal
+from sfumato.masking.search.lattice import bound, heuristic, optimal
 from sfumato.masking.search.lattice.level_range import LevelRange
 from sfumato.masking.search.lattice.space import LatticeSpace
 from sfumato.registry import registry
@@ -299,9 +302,30 @@ def test_groups_of_columns_that_are_not_searched_to_the_end_still_bound(
     exact = optimal.search(space(metric), whole(judged))
     assert exact.best is not None
     searched = optimal.search
-    monkeypatch.setattr(bound, "search", lambda small, part, seconds: searched(small, part, seconds=1e-9))
+    monkeypatch.setattr(bound, "search", lambda small, part, **_: searched(small, part, seconds=1e-9))
     given = bound.lower_bound(judged, whole(judged), judged.evaluate(whole(judged).low), seconds=0.02, rng=Rng(1))
     assert 0 <= given <= exact.best.score * (1 + 1e-9)
+
+
+def test_an_interrupted_heuristic_stops_the_bound_and_returns_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    def until_told(*_: Any, seconds: float, clock: Callable[[], float], **__: Any) -> float:
+        end = clock() + seconds
+        for _step in range(20_000):
+            if clock() > end:
+                return 0.25
+            time.sleep(0.001)
+        return float("nan")
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    judged = space()
+    monkeypatch.setattr(heuristic, "_SMALL", 0)
+    monkeypatch.setattr(heuristic, "lower_bound", until_told)
+    monkeypatch.setattr(heuristic._HeuristicSearch, "breed", interrupted)
+    found = heuristic.search(judged, whole(judged), seconds=1e6, rng=Rng(1))
+    assert found.best is not None
+    assert found.bound == min(0.25, found.best.score)
 
 
 def test_progress_is_told() -> None:
@@ -330,3 +354,31 @@ def test_a_column_with_one_value_stays_as_it_is() -> None:
     recipe = {"sfumato": 1, "columns": {"town": "quasi", "age": "quasi"}, "models": [{"k-anonymity": 5}]}
     done = sfumato.protect({**recipe, "steps": ["generalize"]}, frame)
     assert done.protected.steps[0].change.public["levels"] == {"town": 0, "age": 1}
+
+
+@pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
+def test_rows_due_to_t_closeness_are_the_fewest_that_any_choice_suppresses(distance: Any) -> None:
+    """Every way to keep rows of a small class, by brute force. Exact for equal distance, never too high for others."""
+    values = ["a", "b", "c", "d"]
+    frame = pl.DataFrame({"q": [1] * 40, "s": ["a"] * 16 + ["b"] * 12 + ["c"] * 8 + ["d"] * 4})
+    hierarchy = {"taxonomy": {"tree": {"x": ["a", "b"], "y": ["c", "d"]}}} if distance == "hierarchical" else None
+    columns = {"q": Column(role=Role.QUASI), "s": Column(role=Role.SENSITIVE, hierarchy=hierarchy)}
+    table = compress(Dataset.of(Table(frame=frame), Schema(columns=columns)))
+    assert table.track("s").hierarchy.leaves.to_list() == values
+    rule = TCloseness(t=0.2, distance=distance).bind(table)
+    random = np.random.default_rng(4)
+    exact = 0
+    for _ in range(60):
+        counts = random.integers(0, 7, 4)
+        if not counts.sum():
+            continue
+        whole = ClassGroups(sizes=np.array([counts.sum()]), histograms={"s": counts[None, :]})
+        kept = np.array(list(product(*(range(int(n) + 1) for n in counts))), dtype=np.int64)
+        passing = kept[
+            rule.passes(ClassGroups(sizes=kept.sum(axis=1), histograms={"s": kept})) & (kept.sum(axis=1) > 0)
+        ]
+        fewest = int(counts.sum() - passing.sum(axis=1).max(initial=0))
+        due = int(rule.due(whole, rule.passes(whole))[0])
+        assert due <= fewest
+        exact += due == fewest
+    assert exact >= (55 if distance == "equal" else 40)

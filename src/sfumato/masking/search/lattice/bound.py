@@ -62,7 +62,7 @@ def lower_bound(
     nodes = _FIRST
     while clock() < stop:
         for columns in _partition(within, rng, nodes):
-            value = _best_of(space, within, columns, left=max(stop - clock(), 0.01))
+            value = _best_of(space, within, columns, left=max(stop - clock(), 0.01), clock=clock)
             if value == float("inf"):
                 return value
             groups.append((columns, value))
@@ -90,7 +90,9 @@ def _partition(within: LevelRange, rng: Rng, most: int) -> list[list[int]]:
     return groups
 
 
-def _best_of(space: LatticeSpace, within: LevelRange, columns: list[int], *, left: float) -> float:
+def _best_of(
+    space: LatticeSpace, within: LevelRange, columns: list[int], *, left: float, clock: Callable[[], float]
+) -> float:
     """The minimum joint loss of these columns over all tables that meet the relaxed models."""
     table = _only(space.table, columns)
     weights = dict(zip(table.columns, space.losses.weights[columns].tolist(), strict=True))
@@ -98,7 +100,7 @@ def _best_of(space: LatticeSpace, within: LevelRange, columns: list[int], *, lef
         return 0.0
     small = LatticeSpace(table, (_AtLeast(space.least),), space.metric, limit=space.limit, weights=weights)
     part = LevelRange(low=tuple(within.low[i] for i in columns), high=tuple(within.high[i] for i in columns))
-    result = search(small, part, seconds=left)
+    result = search(small, part, seconds=left, clock=clock)
     if result.optimal:
         return float("inf") if result.best is None else result.best.parts
     return _parts_below(small, result.bound, float(sum(float(p.min()) for p in floors(small, part))))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +25,8 @@ Levels = npt.NDArray[np.int64]
 _SMALL = 200_000
 """Lattices up to this size are searched exactly."""
 _POPULATION = 32
-_FOR_THE_BOUND = 0.3
-"""Share of the time spent on the lower bound."""
+_FAR = 1e12
+"""Seconds that no time limit reaches."""
 
 
 def search(
@@ -39,24 +41,31 @@ def search(
     """A combination of levels that meets the models, improved until the time is up, and a lower bound.
 
     First top-down: from the coarsest table, take the best step down while the models hold. Then a genetic search: good
-    combinations are crossed and mutated by a level, and each new best one is improved by local search. An interrupt
-    returns the best so far.
+    combinations are crossed and mutated by a level, and each new best one is improved by local search. The lower bound
+    is computed at the same time, in a second thread. An interrupt returns the best so far.
     """
     if within.nodes <= _SMALL:
         return prove(space, within, seconds=seconds, progress=progress, clock=clock)
     start = clock()
-    hunt = _HeuristicSearch(space, within, stop=start + seconds * (1 - _FOR_THE_BOUND), clock=clock)
+    hunt = _HeuristicSearch(space, within, stop=start + seconds, clock=clock)
     bottom = space.evaluate(within.low)
-    interrupted = False
-    with progress.task("search", seconds) as tick:
+    interrupted = threading.Event()
+
+    def other_clock() -> float:
+        return clock() + (_FAR if interrupted.is_set() else 0.0)
+
+    # the compiled kernels run without the interpreter's lock, so the bound takes a second core
+    with progress.task("search", seconds) as tick, ThreadPoolExecutor(1) as pool:
+        bounding = pool.submit(
+            lower_bound, space, within, bottom, seconds=seconds, rng=rng.child("bound"), clock=other_clock
+        )
         try:
             hunt.descend(np.array(within.high))
             tick(clock() - start)
             hunt.breed(rng.generator, tick)
         except KeyboardInterrupt:
-            interrupted = True
-    left = max(start + seconds - clock(), 0.05) if not interrupted else 0.05
-    bound = lower_bound(space, within, bottom, seconds=left, rng=rng.child("bound"), clock=clock)
+            interrupted.set()
+        bound = bounding.result()
     best = hunt.best
     proven = (best is not None and best.score <= bound) or (best is None and bound == float("inf"))
     return SearchResult(

@@ -24,7 +24,8 @@ Mask = npt.NDArray[np.bool_]
 _STORED_TABLES = 600
 """Maximum number of stored tables to roll up from."""
 _FEW_TABLES = 16
-_STORED_BYTES = 1 << 30
+_STORED_BYTES = 1 << 28
+"""Maximum memory of the stored tables."""
 _WORTH_STORING = 0.9
 """A table is stored if it has at most this share of the classes of its parent."""
 _NOTHING = np.zeros(0, dtype=np.int64)
@@ -318,7 +319,7 @@ class LatticeSpace:
 
     def _store(self, source: _Stored, at: Ints) -> _Stored:
         count = self._merge(source, at)
-        needed = count * 20 + 4 * len(source.size)
+        needed = count * 20 + 4 * len(source.size) + 4 * len(self.table)
         if count > _WORTH_STORING * len(source.size) or self._bytes + needed > _STORED_BYTES:
             return source
         self._bytes += needed
