@@ -34,6 +34,7 @@ from sfumato.attacks.record_linkage.sparse_linkage import SparseLinkage as Spars
 from sfumato.attacks.base import Stage as Stage
 from sfumato.attacks.query.tracker import Tracker as Tracker
 from sfumato.attacks.base import UnitLinking as UnitLinking
+from sfumato.attacks.inference.value_presence import ValuePresence as ValuePresence
 from sfumato.attacks.base import View as View
 from sfumato.attacks.record_linkage.view_linkage import ViewLinkage as ViewLinkage
 from sfumato.attacks.defaults import default_attacks as default_attacks

@@ -26,6 +26,7 @@ __all__ = [
     "mask_again",
     "proxy",
     "release_proxy",
+    "run_steps",
     "runnable_steps",
     "steps_on",
 ]
@@ -179,7 +180,16 @@ def _dataset(view: View, frame: pl.DataFrame, columns: tuple[str, ...]) -> Datas
 def mask_again(
     data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
 ) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
-    """Run the steps once; return the masked values and the origin of each row."""
+    """Run the steps once; return the masked values and the origin of each row that has one."""
+    frame, origin = run_steps(data, steps, rng, progress)
+    kept = origin >= 0
+    return frame.filter(pl.Series(kept)), origin[kept]
+
+
+def run_steps(
+    data: Dataset, steps: list[Step], rng: Rng, progress: Progress = SILENT
+) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+    """Run the steps once; return all rows, with -1 as the origin of synthetic ones."""
     origin = np.arange(data.rows, dtype=np.int64)
     for number, step in enumerate(steps):
         try:
@@ -193,5 +203,4 @@ def mask_again(
         if change.rows is not None:
             origin = np.where(change.rows >= 0, origin[change.rows], -1)
         data = Dataset(table=change.table, schema=data.schema)
-    kept = origin >= 0
-    return data.table.frame.filter(pl.Series(kept)), origin[kept]
+    return data.table.frame, origin

@@ -36,7 +36,10 @@ def evaluate_singling_out(
         raise NotApplicable("No predicate was found that matches exactly one released row.")
     hit = isolated(predicates, original, scenario.release.table)
     # The baseline has no joint values: the same attack on a release whose columns were shuffled independently.
-    independent = replace(view, release=shuffled(scenario.release, targets.knows, rng.child("baseline").generator))
+    changed = getattr(attack, "baseline_release", shuffled)(
+        scenario.release, targets.knows, rng.child("baseline").generator
+    )
+    independent = replace(view, release=changed)
     baseline = None
     with suppress(OutOfTime):
         random = attack.guess(independent, rng.child("guess baseline"), progress).predicates[:n_targets]

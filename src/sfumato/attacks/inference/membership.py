@@ -13,7 +13,7 @@ from pydantic import Field
 from sfumato.attacks.base import Attack, Discloses, Guesses, Stage, View
 from sfumato.attacks.features import points
 from sfumato.attacks.nearest_neighbours import nearest
-from sfumato.attacks.remasking import mask_again, runnable_steps
+from sfumato.attacks.remasking import run_steps, runnable_steps
 from sfumato.deadline import quiet
 from sfumato.errors import OutOfTime
 from sfumato.progress import SILENT, Progress
@@ -142,7 +142,7 @@ class Membership(Attack):
                 own = rng.child("shadow", number)
                 half = np.sort(own.generator.permutation(people.height)[: people.height // 2])
                 data = Dataset(table=view.release.table.with_frame(people[half]), schema=schema)
-                masked, _ = mask_again(data, steps, own, quiet(progress))
+                masked = run_steps(data, steps, own, quiet(progress))[0]
                 release = Release(table=view.release.table.with_frame(masked), manifest=view.release.manifest)
                 score = self._score(replace(view, release=release, targets=people), own)
                 member = np.zeros(len(score), dtype=np.bool_)

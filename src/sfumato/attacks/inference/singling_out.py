@@ -11,14 +11,23 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Predicate, Stage, View
+from sfumato.attacks.evaluation.predicates import shuffled
+from sfumato.data.row_codes import value_codes
 from sfumato.errors import OutOfTime
+from sfumato.masking.methods._smoothing import smoothed
 from sfumato.progress import SILENT, Progress
+from sfumato.release import Release
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
     from sfumato.attacks.scenario import AttackScenario
 
 __all__ = ["SinglingOut"]
+
+_ALL = 1000
+"""All columns, for predicates that describe whole rows."""
+_NEIGHBOURS = 5
+"""The numbers of the baseline lie between the released ones up to this many places apart."""
 
 
 class SinglingOut(Attack):
@@ -29,6 +38,10 @@ class SinglingOut(Attack):
     most, or at least, that value) and is kept if no other released row matches. It succeeds if exactly one person of
     the original matches. The baseline builds predicates from a release whose columns were shuffled independently: what
     the distributions of the columns reveal without the joint values.
+
+    With ``exact`` numbers are compared for equality. One column then shows original values that a synthesizer or a swap
+    released, and all columns together show copied records (replicated uniques). The baseline has numbers between the
+    released ones in place of the exact values.
     """
 
     discloses: ClassVar[Discloses] = Discloses.SINGLING_OUT
@@ -39,8 +52,10 @@ class SinglingOut(Attack):
         "doi:10.1073/pnas.1914598117. Giomi, M. et al. (2023). doi:10.56553/popets-2023-0055"
     )
 
-    columns: Annotated[int, Field(ge=1, le=20)] = 3
+    columns: Annotated[int, Field(ge=1, le=1000)] = 3
     """Maximum number of columns in a predicate."""
+    exact: bool = False
+    """Whether a predicate on a number or date is an equality, instead of "at most" or "at least"."""
     descriptions: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Number of predicates to look for."""
 
@@ -48,13 +63,30 @@ class SinglingOut(Attack):
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
         """Where identity cannot be evaluated: synthetic rows, or perturbed rows without a row correspondence."""
         unmatched = scenario.synthetic or (scenario.release_row is None and not scenario.truthful)
-        return (cls(),) if scenario.known and unmatched else ()
+        if not scenario.known or not unmatched:
+            return ()
+        return cls(), cls(columns=1, exact=True), cls(columns=_ALL, exact=True)
+
+    @property
+    def setting(self) -> str:
+        if not self.exact:
+            return ""
+        return "exact values" if self.columns == 1 else "copied rows" if self.columns == _ALL else "exact"
+
+    def baseline_release(self, release: Release, names: tuple[str, ...], draw: np.random.Generator) -> Release:
+        """The release without what the attack exploits: joint values, or exact numbers."""
+        release = shuffled(release, names, draw)
+        if not self.exact:
+            return release
+        frame, every = release.table.frame, np.arange(release.table.rows)
+        columns = [smoothed(frame[name], every, _NEIGHBOURS, draw) for name in names]
+        return Release(table=release.table.with_frame(frame.with_columns(columns)), manifest=release.manifest)
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         frame = view.release.table.frame
         draw = rng.generator
         width = min(self.columns, len(view.knows))
-        columns = {name: _Column(frame[name]) for name in view.knows}
+        columns = {name: _Column(frame[name], self.exact) for name in view.knows}
         predicates: dict[tuple[Any, ...], Predicate] = {}
         stopped = True
         with suppress(OutOfTime), progress.task("singling out", self.descriptions) as tick:
@@ -94,18 +126,20 @@ class SinglingOut(Attack):
 class _Column:
     """One released column: the rows that share a value, or lie on the same side of it."""
 
-    def __init__(self, series: pl.Series) -> None:
+    def __init__(self, series: pl.Series, exact: bool) -> None:
         self.series = series
         self.order = series.is_not_null().arg_true().to_numpy()
-        self.numeric = series.dtype.is_numeric() or series.dtype.is_temporal()
+        self.numeric = not exact and (series.dtype.is_numeric() or series.dtype.is_temporal())
         if self.numeric:
             physical = series.to_physical().cast(pl.Float64).fill_null(np.nan).to_numpy()
             self.level = physical
             self.order = self.order[np.argsort(physical[self.order], kind="stable")]
             self.sorted = physical[self.order]
         else:
-            groups = series.to_frame("v").with_row_index("row").group_by("v").agg("row")
-            self.groups = {value: np.sort(np.array(rows)) for value, rows in groups.iter_rows()}
+            codes, _ = value_codes(series)
+            by_code = np.argsort(codes, kind="stable")
+            self.codes, self.starts = codes, np.searchsorted(codes[by_code], np.arange(codes.max(initial=-1) + 2))
+            self.by_code = by_code
 
     def condition(self, row: int) -> tuple[str | None, Any, Any]:
         """The condition on this column that the row satisfies, and all rows that satisfy it."""
@@ -113,7 +147,8 @@ class _Column:
         if value is None:
             return None, None, None
         if not self.numeric:
-            return "=", value, self.groups[value]
+            code = self.codes[row]
+            return "=", value, self.by_code[self.starts[code] : self.starts[code + 1]]
         place = np.searchsorted(self.sorted, self.level[row], side="left")
         if place < len(self.sorted) / 2:
             last = np.searchsorted(self.sorted, self.level[row], side="right")

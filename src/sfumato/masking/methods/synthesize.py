@@ -13,6 +13,7 @@ from sfumato.errors import BadParameter, TooFewRows, missing_extra
 from sfumato.masking.base import Context, Step
 from sfumato.masking.methods._covariance import square_root
 from sfumato.masking.methods._masking import Floats, Masking, refuse_not_finite, sorted_rows
+from sfumato.masking.methods._smoothing import smoothed
 from sfumato.release import Change
 from sfumato.schema import Dataset, Kind
 
@@ -30,8 +31,11 @@ _WIDEST = 1e30
 class Synthesize(Masking):
     """Replace all rows by synthetic ones drawn from a model of the table. **No privacy guarantee.**
 
-    Synthetic rows belong to no person, but models memorize: trees can reproduce rare people, values are data values,
-    and membership can be inferred. Run attacks on the release; for a guarantee use a differentially private generator.
+    Synthetic rows belong to no person, but models memorize: trees can reproduce rare people approximately, and
+    membership can be inferred. Run attacks on the release; for a guarantee use a differentially private generator.
+    Numbers and dates that fewer than ``min_leaf`` rows share are not released: each is replaced by a number between
+    its neighbours in the sorted column, because one exact amount tells whose record a model has seen
+    (``keep_values`` releases them). Categories and codes stored as text are values of the data.
     Preserves marginals and dependencies as far as the model captures them: ``trees`` (sequential CART, as in synthpop)
     finds interactions; ``copula`` preserves marginals and rank correlations only. Columns that are not synthesized are
     not part of the model, so choose all that matter; identifiers are emptied.
@@ -69,7 +73,11 @@ class Synthesize(Masking):
     rows: Annotated[int, Field(ge=1)] | None = None
     """Number of synthetic rows. Default: as many as the table has."""
     min_leaf: Annotated[int, Field(ge=2)] = 5
-    """Trees only: minimum number of records per leaf. Larger leaves reproduce less of single people."""
+    """Minimum number of records per leaf of a tree, and of rows that share a number for it to be released. Larger
+    leaves reproduce less of single people."""
+    keep_values: bool = False
+    """Whether numbers and dates that few people have are released as they are in the data. Then anybody who knows such
+    a value of a person can look up whether that person is in the data."""
     columns: tuple[str, ...] | None = None
     """Columns to synthesize, in the order of the trees. Default: all columns but identifiers."""
 
@@ -109,18 +117,22 @@ class Synthesize(Masking):
                     index = _copula(part, names, count, random)
                 else:
                     index = _trees(part, names, count, self.min_leaf, random, tick)
-            pieces.append(self._made(part, index, count))
+            pieces.append(self._made(part, index, count, random))
         synthetic = pl.concat(pieces)
         public = {**self.public_columns(names), "formal_guarantee": False}
         return Change(
             table=data.table.with_frame(synthetic), rows=np.full(synthetic.height, -1, dtype=np.int64), public=public
         )
 
-    def _made(self, part: pl.DataFrame, index: dict[str, Index], count: int) -> pl.DataFrame:
+    def _made(
+        self, part: pl.DataFrame, index: dict[str, Index], count: int, random: np.random.Generator
+    ) -> pl.DataFrame:
         columns = []
         for series in part:
-            if series.name in index:
+            if series.name in index and self.keep_values:
                 columns.append(series.gather(index[series.name]))
+            elif series.name in index:
+                columns.append(smoothed(series, index[series.name], self.min_leaf, random))
             elif series.name in self.strata:
                 columns.append(series.new_from_index(0, count))
             else:
