@@ -333,6 +333,12 @@ class OutOfTime(NotApplicable):
     code = "SFU-502"
 
 
+class OutOfMemory(NotApplicable):
+    """The work would need more memory than there is; never a risk of zero, and never a limit that is met."""
+
+    code = "SFU-503"
+
+
 # --- secrets: SFU-6xx ---------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from sfumato.attacks.candidate_rows import compare
 from sfumato.attacks.value_parser import bounds
 from sfumato.deadline import check_deadline
 from sfumato.errors import NotApplicable
+from sfumato.memory import require_memory
 from sfumato.progress import SILENT, Progress
 
 __all__ = ["Points", "numbers", "points"]
@@ -136,6 +137,8 @@ def _standardized(before: Floats, after: Floats, own: bool) -> tuple[Floats, Flo
 def _one_hot(known: pl.Series, released: pl.Series, declared: object) -> tuple[Floats, Floats]:
     comparison = compare(known, released, declared)
     values = len(comparison.values)
+    rows = len(comparison.known) + len(comparison.released)
+    require_memory(16.0 * values * (rows + len(comparison.labels)), f"one-hot encoding of `{known.name}`")
     corner = np.eye(values) / np.sqrt(2)
     mixture = np.zeros((len(comparison.labels), values))
     mixture[comparison.fits, np.repeat(np.arange(values), np.diff(comparison.starts))] = 1.0

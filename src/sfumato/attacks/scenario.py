@@ -84,6 +84,11 @@ class AttackScenario:
         return self.lineage is not None and len(self.lineage.rows) > 0 and not (self.lineage.rows >= 0).any()
 
     @property
+    def cells(self) -> int:
+        """Number of cells of the original and the release."""
+        return sum(table.rows * len(table.columns) for table in (self.original.table, self.release.table))
+
+    @property
     def has_non_members(self) -> bool:
         """Whether people are known who are not in the release, or not in the release of a fold."""
         return self.control is not None or bool(self.folds)

@@ -18,6 +18,7 @@ from sfumato.attacks.normalize import canonical
 from sfumato.attacks.value_parser import ROOTS, Known, ValueRange, reader, value_range
 from sfumato.data.row_codes import value_codes
 from sfumato.errors import SfumatoError
+from sfumato.memory import require_memory
 from sfumato.schema.hierarchy import hierarchy_from_dict
 
 __all__ = ["Coverage", "coverage"]
@@ -87,6 +88,7 @@ class Coverage:
     def pairs(self) -> Ints:
         """Every pair of value and label, one per row. This may be large: labels times values in the worst case."""
         counts = self.counts
+        require_memory(64.0 * int(counts.sum()), f"a list of all values that each label of `{self.labels.name}` covers")
         label = np.repeat(np.arange(len(counts)), counts)
         offset = np.arange(len(label)) - np.repeat(np.cumsum(counts) - counts, counts)
         return np.column_stack([self.members[self.starts[label] + offset], label])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from sfumato.data.text_files import decode, sniff, to_utf8
 from sfumato.data.type_inference import THOUSANDS, TypeRule, allowed, plausible, settle
 from sfumato.data.url import file_and_options, is_url, parse_url
 from sfumato.errors import BadParameter, EmptyTable, NotThatFormat, RaggedLine, UnknownFormat
+from sfumato.memory import available_memory
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,29 +64,8 @@ def size_hint(path: str | Path) -> SizeHint:
     require_file(place)
     size = place.stat().st_size
     return SizeHint(
-        on_disk=size, in_memory=int(size * _GROWTH.get(place.suffix.lower(), 3.0)), available=_free_memory()
+        on_disk=size, in_memory=int(size * _GROWTH.get(place.suffix.lower(), 3.0)), available=available_memory()
     )
-
-
-def _free_memory() -> int:
-    """Free memory: what the system says, or the limit of a container if that is lower."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        try:
-            free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-        except (ValueError, OSError, AttributeError):
-            free = 4 << 30
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
-        try:
-            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
-        except (OSError, ValueError):
-            continue
-    return max(free, 0)
 
 
 @dataclass(frozen=True, kw_only=True)

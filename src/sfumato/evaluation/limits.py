@@ -22,7 +22,7 @@ from typing import Any
 from sfumato.attacks import Discloses, Outcome, risk
 from sfumato.attacks.evaluation.intervals import wilson
 from sfumato.attacks.evaluation.outcome import excess
-from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.recipe import Limits
 
 __all__ = [
@@ -46,11 +46,11 @@ class LimitResult:
     value: float | None
     """The largest judged risk; None when no attack of this kind has a result."""
     met: bool | None
-    """None when an attack ran out of time that might have exceeded the limit. Only True counts as met."""
+    """None when an attack ran out of time or memory that might have exceeded the limit. Only True counts as met."""
     attack: str | None
     """The attack with the largest judged risk."""
     stopped: tuple[str, ...] = ()
-    """Attacks that ran out of time without a result."""
+    """Attacks that ran out of time or memory without a result."""
     accepted: Mapping[str, Any] | None = None
     """For attackers who know undeclared columns, where the recipe accepts them: who, why, and the value accepted."""
 
@@ -102,8 +102,8 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
 
     A limit on risk is compared with attackers who know the declared columns and with those who know any released
     columns; the latter are left out if ``limits.accepted`` says so. A limit without any result is not met. If an attack
-    of its kind ran out of time, the limit is not met or, where the other attacks stay within it, not checked (``met``
-    is None).
+    of its kind ran out of time or memory, the limit is not met or, where the other attacks stay within it, not checked
+    (``met`` is None).
     """
     results = []
     for name, wanted in limits.items().items():
@@ -117,7 +117,7 @@ def judge_limits(limits: Limits, outcomes: Sequence[Outcome | NotApplicable]) ->
         declared = [item for item in ofkind if not _any_columns(item)]
         if met and declared and not any(isinstance(item, Outcome) for item in declared):
             value, attack, met = None, None, False  # what the declared attackers achieve is not known
-        stopped = tuple(str(item.facts.get("attack")) for item in ofkind if isinstance(item, OutOfTime))
+        stopped = tuple(str(item.facts.get("attack")) for item in ofkind if isinstance(item, (OutOfTime, OutOfMemory)))
         if stopped and (met or value is None):
             met = None
         results.append(

@@ -7,13 +7,18 @@ from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
 from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
-from sfumato.errors import NotApplicable, OutOfTime
+from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.evaluation.limits import judged_risk, reference_rate
 from sfumato.measures.base import Measure, MeasureResult, ReleasePair
+from sfumato.memory import require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
 __all__ = ["attack_to_dict", "run_attacks", "run_measures"]
+
+
+_CELL_BYTES = 100
+"""Memory per cell of both tables that any attack or measure needs: codes, sorted copies and text of the values."""
 
 
 def run_attacks(
@@ -32,12 +37,14 @@ def run_attacks(
         for number, attack in enumerate(queue):
             own = split_deadline(progress, min(3, len(queue) - number))
             try:
+                require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
                 outcomes.append(
                     evaluate_attack(
                         attack, scenario, rng=rng.child("attacks", first + number), progress=own, n_targets=n_targets
                     )
                 )
-            except NotApplicable as refusal:
+            except (NotApplicable, MemoryError) as problem:
+                refusal = problem if isinstance(problem, NotApplicable) else _memory_ran_out()
                 refusal.facts |= {
                     "attack": attack.part_name(),
                     "discloses": str(attack.discloses),
@@ -61,11 +68,19 @@ def run_measures(
             name = measure.part_name()
             try:
                 check_deadline(progress)
+                require_memory(_CELL_BYTES * pair.cells, f"`{name}`")
                 results.append(measure.of(pair, rng.child("measures", number, name), quiet(progress)))
-            except NotApplicable as refusal:
+            except (NotApplicable, MemoryError) as problem:
+                refusal = problem if isinstance(problem, NotApplicable) else _memory_ran_out()
                 results.append(MeasureResult(measure=name, value=None, reason=str(refusal)))
             tick(1)
     return results
+
+
+def _memory_ran_out() -> OutOfMemory:
+    return OutOfMemory(
+        "Not measured: memory ran out.", fix="Use a machine with more memory, fewer targets, or a sample of the rows."
+    )
 
 
 def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:
@@ -79,6 +94,6 @@ def attack_to_dict(item: Outcome | NotApplicable) -> dict[str, Any]:
         "discloses": item.facts.get("discloses"),
         **({"any_columns": True} if item.facts.get("any_columns") else {}),
         "risk": None,
-        **({"stopped": True} if isinstance(item, OutOfTime) else {}),
+        **({"stopped": True} if isinstance(item, (OutOfTime, OutOfMemory)) else {}),
         "reason": str(item),
     }

@@ -53,6 +53,11 @@ class ReleasePair:
         return tuple(name for name in self.original.table.columns if name in self.release.table.columns)
 
     @property
+    def cells(self) -> int:
+        """Number of cells of both tables."""
+        return sum(table.rows * len(table.columns) for table in (self.original.table, self.release.table))
+
+    @property
     def masked(self) -> pl.DataFrame:
         return self.release.table.frame
 

@@ -24,6 +24,7 @@ from sfumato.attacks.likelihood import Likelihood, fill
 from sfumato.attacks.remasking import coarsened, proxy, runnable_steps
 from sfumato.deadline import batches, check_deadline
 from sfumato.errors import NotApplicable
+from sfumato.memory import require_memory
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
@@ -277,6 +278,8 @@ def _disagreement(view: View, name: str) -> Price | None:
     )
     if not comparison.named or len(comparison.labels) < 2:
         return None
+    size = float(len(comparison.values)) * len(comparison.labels)
+    require_memory(24 * size, f"the cost of every pair of values of `{name}`")
     fits = np.zeros((len(comparison.values), len(comparison.labels)), dtype=np.bool_)
     fits[np.repeat(np.arange(len(comparison.values)), np.diff(comparison.starts)), comparison.fits] = True
     frequent = np.bincount(comparison.released, minlength=len(comparison.labels)) * ~comparison.vague
