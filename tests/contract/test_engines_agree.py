@@ -21,6 +21,8 @@ from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.engine import Engine, Running
+from sfumato.engines.expressions import Arithmetic, Expression, Modulo, NullIf, Read, constant
+from sfumato.engines.statements import Select, Stored
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.catalog import PublicTable
@@ -232,6 +234,11 @@ def floats() -> list[float]:
     return [sign * x for x in near + plain for sign in (1.0, -1.0)]
 
 
+def numbered(*items: Expression) -> Select:
+    """Expressions over the rows of the table, each row with its number."""
+    return Select((("i", Read(("t", "i"), "int")), *((f"c{k}", item) for k, item in enumerate(items))), Stored("t"))
+
+
 @pytest.mark.parametrize("sign", ["+", "-", "*", "/"])
 def test_float_arithmetic_is_ieee_at_the_ends(sign: str, engine: Engine) -> None:
     """Every pair against NumPy. A product that lies within one part in 2**53 above half the least float may come out as
@@ -241,8 +248,9 @@ def test_float_arithmetic_is_ieee_at_the_ends(sign: str, engine: Engine) -> None
     with np.errstate(all="ignore"):
         expected = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[sign](a, b)
     running = engine.start({"t": pl.DataFrame({"i": range(len(a)), "a": a, "b": b})})
-    second = "NULLIF(b, 0)" if sign == "/" else "b"
-    found = running.run(f"SELECT i, a {sign} {second} AS c FROM t").open(Permit("a test"))
+    first, second = (Read(("t", name), "float") for name in "ab")
+    result = Arithmetic(sign, first, NullIf(second, constant(0.0)) if sign == "/" else second)
+    found = running.run(numbered(result)).open(Permit("a test"))
     running.close()
     assert len(found) == len(a)
     for i, value in found:
@@ -258,7 +266,8 @@ def test_remainders_are_exact_at_the_ends(engine: Engine) -> None:
     values = np.array(floats())
     a, b = (grid.ravel() for grid in np.meshgrid(values, values))
     running = engine.start({"t": pl.DataFrame({"i": range(len(a)), "a": a, "b": b})})
-    found = dict(running.run("SELECT i, a % NULLIF(b, 0) AS c FROM t").open(Permit("a test")))
+    first, second = (Read(("t", name), "float") for name in "ab")
+    found = dict(running.run(numbered(Modulo(first, NullIf(second, constant(0.0))))).open(Permit("a test")))
     running.close()
     assert len(found) == len(a)
     with np.errstate(all="ignore"):
@@ -297,9 +306,9 @@ def test_decimals_and_unsigned_numbers_are_read_alike(engine: Engine) -> None:
             "u": pl.Series([2 ** (i % 64) + i % 7 for i in range(2000)], dtype=pl.UInt64),
         }
     )
-    casts = ("d AS DOUBLE", "d AS BIGINT", "d AS VARCHAR", "u AS BIGINT")
-    sql = f"SELECT i, {', '.join(f'TRY_CAST({cast}) AS c{place}' for place, cast in enumerate(casts))} FROM t"
-    found = [sorted(part.start({"t": frame}).run(sql).open(Permit("a test"))) for part in (Duckdb(), engine)]
+    read = [Read(("t", name), kind) for name, kind in (("d", "float"), ("d", "int"), ("d", "text"), ("u", "int"))]
+    query = numbered(*read)
+    found = [sorted(part.start({"t": frame}).run(query).open(Permit("a test"))) for part in (Duckdb(), engine)]
     assert found[0] == found[1]
 
 
@@ -311,7 +320,7 @@ def test_times_with_a_zone_are_those_of_utc(engine: Engine, monkeypatch: pytest.
     try:
         for part in (Duckdb(), Duckdb(order="sha256"), engine):
             running = part.start({"t": frame})
-            assert running.run("SELECT TRY_CAST(seen AS TIMESTAMP) AS a FROM t").open(Permit("a test")) == [
+            assert running.run(Select((("a", Read(("t", "seen"), "time")),), Stored("t"))).open(Permit("a test")) == [
                 (datetime(2020, 1, 1, 2),)
             ]
             running.close()

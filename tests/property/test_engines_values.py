@@ -171,14 +171,14 @@ def spark(java: str) -> Iterator[Running]:
     running.close()
 
 
-def statement(written: list[str]) -> tuple[str, list[Any]]:
+def statement(written: list[str]) -> tuple[Any, list[Any]]:
     """The engines' statement for the values of some expressions, and the expressions' syntax trees."""
     columns = {name: Column(role=Role.PLAIN, kind=Kind(kind)) for name, kind in KINDS.items()}
     catalog = Catalog(dataset="d", private={"t": PrivateTable(name="t", schema=Schema(columns=columns))})
     items = ", ".join(f"{sql} AS v{place}" for place, sql in enumerate(written))
     sql, tree, _ = parse_statement(f"SELECT i, {items} FROM t")
     trees = [item.unalias() for item in tree.expressions[1:]]
-    return Binder(catalog, sql).subquery(tree, {}).rows.sql(), trees
+    return Binder(catalog, sql).subquery(tree, {}).rows.query(), trees
 
 
 def readable(sql: str) -> bool:

@@ -16,10 +16,14 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.choice import choose_engine
+from sfumato.engines.expressions import Column as Named
+from sfumato.engines.expressions import Compare, CountRows
+from sfumato.engines.statements import Join, Stored, Subquery
 from sfumato.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 from sfumato.secret import Permit
+from sfumato.testing.engines import _select
 
 COLUMNS = {
     "id": Column(role=Role.PLAIN, kind=Kind.INTEGER),
@@ -85,13 +89,14 @@ def test_the_connection_cannot_write_and_gives_up_in_time(visits: str) -> None:
     for sql in ("CREATE TABLE public.x (i int)", 'DELETE FROM "Clinic".visits', "SELECT pg_sleep(5)"):
         with pytest.raises(psycopg.Error):
             running._connection.execute(sql)
+    tables = [Subquery(_select(Named("id", "int"), source=Stored("visits")), name) for name in "abc"]
+    a, b, c = (Named("v0", "int", name) for name in "abc")
+    triples = Join(Join(tables[0], tables[1], Compare(">=", a, b)), tables[2], Compare(">=", a, c))
     with pytest.raises(AnswerFailed) as failure:
-        running.run(
-            "SELECT COUNT(*) FROM visits AS a JOIN visits AS b ON a.id >= b.id JOIN visits AS c ON a.id >= c.id"
-        )
+        running.run(_select(CountRows(), source=triples))
     assert "Its cost stays charged" in str(failure.value)
     assert failure.value.__suppress_context__
-    assert running.run("SELECT COUNT(*) FROM visits").open(Permit("a test")) == [(402,)]
+    assert running.run(_select(CountRows(), source=Stored("visits"))).open(Permit("a test")) == [(402,)]
     assert server not in repr(Postgres(url=server))
 
 

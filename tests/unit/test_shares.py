@@ -20,6 +20,7 @@ from sfumato.errors import BadParameter
 from sfumato.query import Catalog, PrivateTable, Session
 from sfumato.query.plan.aggregates import BernsteinSum, Count, Sum
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.outputs import Measured
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.results.explain import explain
 from sfumato.query.sql.parse import parse_query
@@ -70,7 +71,7 @@ def plan(sql: str, cost: Any = None, **limits: Any) -> NoisePlan:
 
 
 def errors(strategy: NoisePlan) -> list[float]:
-    return [strategy.error(output.value, "0.95") for _, output in strategy.query.outputs if output.op != "key"]
+    return [strategy.error(o.number, "0.95") for _, o in strategy.query.outputs if isinstance(o, Measured)]  # type: ignore
 
 
 def values(name: str, keep: Callable[[dict[str, Any]], bool] = lambda _row: True) -> list[float]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from sfumato.engines.statements import Query
+
 __all__ = ["CODE_BITS", "MOST_ROWS", "SAFE", "Bounded", "Cut", "Term"]
 
 CODE_BITS = 20
@@ -65,7 +67,7 @@ class Term:
 class Bounded:
     """A bounded aggregation: the terms to sum, and the groups of each unit that count."""
 
-    source: str
+    source: Query
     """A SELECT of the unit, of the group's place (a keyed hash in the high bits, the group's number in the low ones),
     and of one whole number for every term (or share) but those that count every row. None of them is missing."""
     groups: int

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sfumato.engines.contribution_bounding import Bounded
+from sfumato.engines.statements import Query
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import AnswerFailed, NotApplicable
 from sfumato.params import Part
@@ -35,7 +36,7 @@ class Running:
         Called before a cost is reserved, so that a server that is down costs nothing.
         """
 
-    def check(self, sql: str) -> None:
+    def check(self, query: Query) -> None:
         """Refuse a statement that this engine cannot compute exactly. Reads no data and precedes any cost."""
 
     def listed(self, values: tuple[Any, ...]) -> str | None:
@@ -50,12 +51,12 @@ class Running:
         return None
 
     @abstractmethod
-    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
+    def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
         """The rows of one statement as a secret value. Every failure raises the same error with the same message."""
 
-    def row_numbers(self, sql: str) -> SecretValue[npt.NDArray[np.int64]]:
+    def row_numbers(self, query: Query) -> SecretValue[npt.NDArray[np.int64]]:
         """The first column of a statement, which holds whole numbers, as an array."""
-        return SecretValue(np.array([row[0] for row in self.run(sql).open(Permit("row numbers"))], np.int64))
+        return SecretValue(np.array([row[0] for row in self.run(query).open(Permit("row numbers"))], np.int64))
 
     @abstractmethod
     def close(self) -> None:
@@ -68,7 +69,8 @@ class Engine(Part):
     - :meth:`start` opens tables for private queries. Every engine supports this.
     - :meth:`workspace` opens one file for masking out of core. Engines with a non-empty ``writes`` support this.
 
-    Both uses take statements in DuckDB's dialect.
+    Private queries arrive as :mod:`statements <sfumato.engines.statements>`, from which the engine's generator writes
+    SQL. Masking out of core takes statements in DuckDB's dialect.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()

@@ -1,332 +1,523 @@
-"""Translation of expressions: every kind of node that prepared statements contain, with the type of its value."""
+"""Expressions of engine statements: typed, frozen nodes. Each engine's SQL is generated from them.
+
+The type of every node is known when it is built: int, huge (more than 64 bits), float, text, date, time, flag or null.
+No node raises on any data, whatever the engine: generators write each operation so that it cannot.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Any
 
-from sfumato.engines.dialect import SqlDialect
-from sfumato.engines.interval_analysis import Size, fits, size
-from sfumato.engines.text_patterns import in_text
+__all__ = [
+    "FALSE",
+    "NOTHING",
+    "TRUE",
+    "And",
+    "Arithmetic",
+    "Case",
+    "Cast",
+    "Coalesce",
+    "Column",
+    "Compare",
+    "Constant",
+    "CountRows",
+    "DatePart",
+    "DenseRank",
+    "Expression",
+    "Extreme",
+    "Function",
+    "Hash",
+    "In",
+    "IsNull",
+    "IsTruth",
+    "Largest",
+    "Like",
+    "Modulo",
+    "Negative",
+    "Not",
+    "NullIf",
+    "Or",
+    "Origin",
+    "Quotient",
+    "Read",
+    "RoundTo",
+    "RowNumber",
+    "Shaped",
+    "ShiftRight",
+    "Size",
+    "StoredUnit",
+    "Substring",
+    "Total",
+    "Unit",
+    "all_of",
+    "any_of",
+    "constant",
+    "double",
+    "equal",
+    "walk",
+    "when",
+]
 
-__all__ = ["UNREADABLE", "Columns", "Expressions", "Scope", "Typed"]
-
-Columns = dict[str, str]
-"""Type by name: int, huge (more than 64 bits), float, text, date, time, flag, null; of a stored table also others that
-only ``cast`` knows. A text of the shape that casts need is an ``int in text``, and so on; a float that surely fits 64
-bits is a ``small float``."""
-Scope = list[tuple[str, Columns]]
-Typed = tuple[str, str]
-
-_TYPES = {
-    "BIGINT": "int", "INT": "int", "INT128": "huge", "DOUBLE": "float", "VARCHAR": "text", "TEXT": "text",
-    "DATE": "date", "TIMESTAMP": "time", "TIMESTAMPNTZ": "time", "BOOLEAN": "flag",
-}  # fmt: skip
+Size = tuple[float, float]
+"""Largest absolute value, and smallest one that is not zero. Values are finite and not NaN."""
+Origin = tuple[str, str]
+"""A stored table and its column."""
 _NUMBERS = ("int", "huge", "float")
-_COMPARISONS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-_HASH_STEPS = 1 << 20
-UNREADABLE = "unreadable"
-"""The type of a stored column that this engine cannot read as it was declared."""
 
 
-class Expressions(SqlDialect):
-    """Translates expressions by one rule per kind of node. A node without a rule is refused."""
+@dataclass(frozen=True)
+class Expression:
+    """One value per row (or per group, for aggregates)."""
 
-    _tables: Mapping[str, Columns]
+    nodes: int = field(init=False, compare=False, repr=False)
+    """Number of nodes, those that occur several times counted as often: what a generator writes grows with it."""
+    depth: int = field(init=False, compare=False, repr=False)
 
-    def expression(self, node: Any, scope: Scope) -> Typed:
-        kind = type(node).__name__
-        rule = _RULES.get(kind)
-        if kind in _COMPARISONS:
-            return self._compare(_COMPARISONS[kind], node, scope)
-        if rule is None:
-            raise self.no(f"`{node.sql_name() if hasattr(node, 'sql_name') else node.key.upper()}`")
-        return rule(self, node, scope)
+    def __post_init__(self) -> None:
+        nodes, depth = 1, 0
+        for part in self.parts():
+            nodes += part.nodes
+            depth = max(depth, part.depth)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "depth", depth + 1)
 
-    def merged(self, kinds: list[str]) -> str:
-        distinct = {kind for kind in kinds if kind != "null"}
-        if len(distinct) <= 1:
-            # ``str`` drops the bounds of a single column, which do not hold for the merged values
-            return str(distinct.pop()) if distinct else "null"
-        if distinct <= set(_NUMBERS):
-            return "float" if "float" in distinct else "huge"
-        raise self.no("with values of mixed kinds")
+    @property
+    @abstractmethod
+    def type(self) -> str:
+        """The type of the value."""
 
-    def _compare(self, sign: str, node: Any, scope: Scope) -> Typed:
-        (a, one), (b, two) = self.expression(node.this, scope), self.expression(node.expression, scope)
-        kind = self.merged([one, two])
-        if sign not in ("=", "<>"):
-            a, b = self.ordered(a, kind), self.ordered(b, kind)
-        return f"({a} {sign} {b})", "flag"
-
-    def kind_of(self, node: Any, scope: Scope) -> str | None:
-        columns = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
-        return next((known[node.name] for known in columns), None)
-
-    def is_stored(self, node: Any, scope: Scope) -> bool:
-        """Whether a column belongs to a stored table and not to a subquery."""
-        columns = (known for alias, known in scope if (not node.table or node.table == alias) and node.name in known)
-        return any(next(columns, None) is table for table in self._tables.values())
-
-    def _column(self, node: Any, scope: Scope) -> Typed:
-        kind = self.kind_of(node, scope)
-        if kind is None:
-            raise self.no("with this column")
-        if kind == UNREADABLE:
-            raise self.no("with a column whose stored type is not the declared one")
-        return (f"{self.name(node.table)}." if node.table else "") + self.name(node.name), kind
-
-    def _literal(self, node: Any, scope: Scope) -> Typed:
-        if node.is_string:
-            return self.text(node.this), "text"
-        if node.this.isdigit():
-            return self.whole(int(node.this)), "int" if int(node.this) < 1 << 63 else "huge"
-        return self.constant(node.this, "float"), "float"
-
-    def _cast(self, node: Any, scope: Scope) -> Typed:
-        to = _TYPES.get(node.args["to"].this.name)
-        if to is None:
-            raise self.no("this cast")
-        inner = node.this
-        negative = type(inner).__name__ == "Neg"
-        if type(inner.this if negative else inner).__name__ == "Literal" and to in ("float", "date", "time"):
-            return self.constant(f"{'-' if negative else ''}{(inner.this if negative else inner).this}", to), to
-        sql, kind = self.expression(inner, scope)
-        if kind == "text" and to != "text":
-            return self.read_stored(sql, to), to
-        if (kind, to) == ("float", "int") and (self._size(inner, scope) or (math.inf,))[0] < 2.0**62:
-            kind = "small float"
-        return self.cast(sql, kind, to), to
-
-    def _shaped(self, node: Any, scope: Scope) -> Typed:
-        a, kind = self.expression(node.this, scope)
-        to = in_text(node.expression.this)
-        if to is None or kind != "text":
-            raise self.no("with this pattern")
-        return self.shaped(a, node.expression.this), f"{to} in text"
-
-    def _modulo(self, node: Any, scope: Scope) -> Typed:
-        (a, one), (b, two) = self.expression(node.this, scope), self.expression(node.expression, scope)
-        if (one, two) == ("int", "int"):
-            return f"({a} % {b})", "int"
-        if (one, two) == ("float", "float"):
-            return self.modulo(a, b), "float"
-        raise self.no("`%` of these values")
-
-    def _round(self, node: Any, scope: Scope) -> Typed:
-        if node.args.get("decimals") is None:
-            return self._function("round", node, scope)
-        a, kind = self.expression(node.this, scope)
-        return self.round_to(a if kind == "float" else self.cast(a, kind, "float"), int(node.args["decimals"].this)), (
-            "float"
-        )
-
-    def _trim(self, node: Any, scope: Scope) -> Typed:
-        """TRIM of blanks; other characters are refused."""
-        if getattr(node.args.get("expression"), "this", " ") != " ":
-            raise self.no("TRIM of this form")
-        return self.function("trim", self.expression(node.this, scope)[0]), "text"
-
-    def _calculate(self, sign: str, node: Any, scope: Scope) -> Typed:
-        from sqlglot import exp
-
-        (a, one), (b, two) = self.expression(node.this, scope), self.expression(node.expression, scope)
-        kind = self.merged([one, two])
-        if kind not in _NUMBERS:
-            raise self.no("this arithmetic")
-        sizes = self._size(node.this, scope), self._size(node.expression, scope)
-        if kind != "float":
-            if sign == "/":
-                raise self.no("this division")
-            if kind == "huge" and sign == "*" and sizes[0] and sizes[1] and sizes[0][0] * sizes[1][0] < 2.0**62:
-                plain = self._narrow(node.this, scope), self._narrow(node.expression, scope)
-                if plain[0] and plain[1]:
-                    return f"({plain[0]} * {plain[1]})", "int"
-            return f"({a} {sign} {b})", kind
-        a, b = (sql if own == "float" else self.cast(sql, own, "float") for sql, own in ((a, one), (b, two)))
-        if node.find(exp.AggFunc) is not None:
-            # The sum of one unit, in whole steps: it cannot overflow unless the bounds are near the largest float.
-            large = [item for item in node.find_all(exp.Literal) if not item.is_string and float(item.this) > 1e280]
-            if large:
-                raise self.no("sums of numbers as large as these")
-            return f"({a} {sign} {b})", "float"
-        if sizes[0] is not None and sizes[1] is not None and fits(type(node).__name__, sizes[0], sizes[1]):
-            return f"({a} {sign} {b})", "float"
-        return self.arithmetic(sign, a, b), "float"
-
-    def _narrow(self, node: Any, scope: Scope) -> str | None:
-        """A whole number without the cast that makes it wide, if it fits 64 bits without it."""
-        inner = node.this if type(node).__name__ == "Cast" and _TYPES.get(node.args["to"].this.name) == "huge" else node
-        sql, kind = self.expression(inner, scope)
-        return sql if kind == "int" else None
-
-    def _size(self, node: Any, scope: Scope) -> Size | None:
-        return size(node, lambda column: self.kind_of(column, scope))
-
-    def _negative(self, node: Any, scope: Scope) -> Typed:
-        a, kind = self.expression(node.this, scope)
-        return f"(-{a})", kind
-
-    def _logic(self, sign: str, node: Any, scope: Scope) -> Typed:
-        a, b = self.expression(node.this, scope)[0], self.expression(node.expression, scope)[0]
-        return f"({a} {sign} {b})", "flag"
-
-    def _is(self, node: Any, scope: Scope) -> Typed:
-        a = self.expression(node.this, scope)[0]
-        return f"({a} IS {self.expression(node.expression, scope)[0]})", "flag"
-
-    def _in(self, node: Any, scope: Scope) -> Typed:
-        a, kind = self.expression(node.this, scope)
-        items = [self.expression(item, scope) for item in node.expressions]
-        self.merged([kind, *(own for _, own in items)])
-        return f"({a} IN ({', '.join(sql for sql, _ in items)}))", "flag"
-
-    def _like(self, node: Any, scope: Scope) -> Typed:
-        a = self.expression(node.this, scope)[0]
-        return self.like(a, node.expression.this, fold=type(node).__name__ == "ILike"), "flag"
-
-    def _case(self, node: Any, scope: Scope) -> Typed:
-        branches = [(self.expression(item.this, scope)[0], self.expression(item.args["true"], scope))
-                    for item in node.args["ifs"]]  # fmt: skip
-        default = self.expression(node.args["default"], scope) if node.args.get("default") else ("NULL", "null")
-        kind = self.merged([*(result[1] for _, result in branches), default[1]])
-        whens = " ".join(f"WHEN {test} THEN {result}" for test, (result, _) in branches)
-        return f"(CASE {whens} ELSE {default[0]} END)", kind
-
-    def _several(self, function: str, node: Any, scope: Scope) -> Typed:
-        items = [self.expression(item, scope) for item in [node.this, *node.expressions]]
-        return f"{function}({', '.join(sql for sql, _ in items)})", self.merged([kind for _, kind in items])
-
-    def _nullif(self, node: Any, scope: Scope) -> Typed:
-        (a, kind), (b, other) = self.expression(node.this, scope), self.expression(node.expression, scope)
-        self.merged([kind, other])
-        return f"NULLIF({a}, {b})", kind
-
-    def _function(self, name: str, node: Any, scope: Scope) -> Typed:
-        if any(value for key, value in node.args.items() if key != "this" and value):
-            raise self.no(f"{name.upper()} of this form")
-        a, kind = self.expression(node.this, scope)
-        if kind != "float" and name in ("floor", "ceil", "round", "trunc", "sqrt", "isnan", "abs"):
-            a = self.cast(a, kind, "float")
-        small = (
-            name in ("floor", "ceil", "round", "trunc") and (self._size(node.this, scope) or (math.inf,))[0] < 2.0**52
-        )
-        return self.function(name, a, small=small), {"isnan": "flag", "length": "int"}.get(
-            name, "text" if name in ("lower", "upper") else "float"
-        )
-
-    def _substring(self, node: Any, scope: Scope) -> Typed:
-        numbers = [node.args[name] for name in ("start", "length") if node.args.get(name) is not None]
-        plain = [(item.this if type(item).__name__ == "Cast" else item).this for item in numbers]
-        return self.substring([self.expression(node.this, scope)[0], *plain]), "text"
-
-    def _whole_division(self, node: Any, scope: Scope) -> Typed:
-        (a, kind), (b, _) = self.expression(node.this, scope), self.expression(node.expression, scope)
-        return self.whole_division(a, b, kind), kind
-
-    def _shift(self, node: Any, scope: Scope) -> Typed:
-        """Right shift as a division. It is applied only to hashes, which are not negative."""
-        a = self.expression(node.this, scope)[0]
-        return self.whole_division(a, str(1 << int(node.expression.this)), "int"), "int"
-
-    def _anonymous(self, node: Any, scope: Scope) -> Typed:
-        name = str(node.this).lower()
-        if name == "hash":
-            items = [self._as_text(*self.expression(item, scope)) for item in node.expressions]
-            marked = [part for item in items for part in (item, self.text("|"))]
-            return self.digest(self.joined(marked[:-1])), "int"
-        if name == "date_part":
-            return self.part(node.expressions[0].this, self.expression(node.expressions[1], scope)[0]), "int"
-        raise self.no(f"`{name.upper()}`")
-
-    def _as_text(self, sql: str, kind: str) -> str:
-        """The text of a value that is hashed. Floats are rounded down to multiples of 2**-20: engines print them
-        differently."""
-        if kind == "float":
-            steps = self.arithmetic("*", sql, self.constant(str(_HASH_STEPS), "float"))
-            sql, kind = self.cast(self.function("floor", steps), "float", "int"), "int"
-            return f"COALESCE({self.cast(sql, kind, 'text')}, '')"
-        return sql if kind == "text" else self.cast(sql, kind, "text")
-
-    def _count(self, node: Any, scope: Scope) -> Typed:
-        inner = node.this
-        if type(inner).__name__ == "Star":
-            return "COUNT(*)", "int"
-        if type(inner).__name__ == "Distinct":
-            [item] = inner.expressions
-            return f"COUNT(DISTINCT {self.expression(item, scope)[0]})", "int"
-        return f"COUNT({self.expression(inner, scope)[0]})", "int"
-
-    def _sum(self, node: Any, scope: Scope) -> Typed:
-        a, kind = self.expression(node.this, scope)
-        if kind not in ("int", "huge"):
-            raise self.no("sums of floats")
-        small = (self._size(node.this, scope) or (math.inf,))[0] < 2.0**24
-        return self.sum(a, small=small), "huge"
-
-    def _extreme(self, function: str, node: Any, scope: Scope) -> Typed:
-        a, kind = self.expression(node.this, scope)
-        return f"{function}({a})", kind
-
-    def _filter(self, node: Any, scope: Scope) -> Typed:
-        a, kind = self.expression(node.this, scope)
-        return f"{a} FILTER (WHERE {self.expression(node.expression.this, scope)[0]})", kind
-
-    def _window(self, node: Any, scope: Scope) -> Typed:
-        function = {"RowNumber": "row_number()", "DenseRank": "dense_rank()"}.get(type(node.this).__name__)
-        if function is None:
-            raise self.no("this window")
-        parts = [self.expression(item, scope)[0] for item in node.args.get("partition_by") or ()]
-        order = node.args["order"].expressions if node.args.get("order") else []
-        by = [self.ordered(*self.expression(item.this, scope)) for item in order]
-        return f"{function} OVER (PARTITION BY {', '.join(parts)}{self.window_order(by)})", "int"
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions that the node is computed from."""
+        return ()
 
 
-def _with(method: Callable[..., Typed], word: str) -> Callable[[Expressions, Any, Scope], Typed]:
-    return lambda writer, node, scope: method(writer, word, node, scope)
+def walk(node: Expression) -> Iterator[Expression]:
+    """The node and everything under it."""
+    yield node
+    for part in node.parts():
+        yield from walk(part)
 
 
-_RULES: dict[str, Callable[[Expressions, Any, Scope], Typed]] = {
-    "Column": lambda writer, node, scope: writer._column(node, scope),  # dialects have their own
-    "Literal": Expressions._literal,
-    "Boolean": lambda _writer, node, _scope: ("TRUE" if node.this else "FALSE", "flag"),
-    "Null": lambda _writer, _node, _scope: ("NULL", "null"),
-    "Paren": lambda writer, node, scope: writer.expression(node.this, scope),
-    "Cast": Expressions._cast,
-    "TryCast": Expressions._cast,
-    "Add": _with(Expressions._calculate, "+"),
-    "Sub": _with(Expressions._calculate, "-"),
-    "Mul": _with(Expressions._calculate, "*"),
-    "Div": _with(Expressions._calculate, "/"),
-    "Mod": Expressions._modulo,
-    "IntDiv": Expressions._whole_division,
-    "BitwiseRightShift": Expressions._shift,
-    "Neg": Expressions._negative,
-    "And": _with(Expressions._logic, "AND"),
-    "Or": _with(Expressions._logic, "OR"),
-    "Not": lambda writer, node, scope: (f"(NOT {writer.expression(node.this, scope)[0]})", "flag"),
-    "Is": Expressions._is,
-    "In": Expressions._in,
-    "Like": Expressions._like,
-    "ILike": Expressions._like,
-    "Case": Expressions._case,
-    "Coalesce": _with(Expressions._several, "COALESCE"),
-    "Greatest": _with(Expressions._several, "GREATEST"),
-    "Least": _with(Expressions._several, "LEAST"),
-    "Nullif": Expressions._nullif,
-    **{name.capitalize(): _with(Expressions._function, name)
-       for name in ("floor", "ceil", "trunc", "sqrt", "abs", "lower", "upper", "length")},
-    "Round": Expressions._round,
-    "Trim": Expressions._trim,
-    "RegexpExtract": Expressions._shaped,
-    "IsNan": _with(Expressions._function, "isnan"),
-    "Substring": Expressions._substring,
-    "Anonymous": Expressions._anonymous,
-    "Count": Expressions._count,
-    "Sum": Expressions._sum,
-    "Min": _with(Expressions._extreme, "MIN"),
-    "Max": _with(Expressions._extreme, "MAX"),
-    "Filter": Expressions._filter,
-    "Window": Expressions._window,
-}  # fmt: skip
+@dataclass(frozen=True)
+class Column(Expression):
+    """A column of a subquery, with the type and size of the expression that it was computed by."""
+
+    name: str
+    kind: str
+    table: str = ""
+    size: Size | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Unit(Expression):
+    """The privacy unit that a row belongs to, as stored in ``origin``; as text where it is from several tables."""
+
+    origin: Origin | None
+    table: str = ""
+
+    @property
+    def type(self) -> str:
+        return "unit" if self.origin else "text"
+
+
+@dataclass(frozen=True)
+class StoredUnit(Expression):
+    """The privacy unit of a row of a stored table."""
+
+    origin: Origin
+
+    @property
+    def type(self) -> str:
+        return "unit"
+
+
+@dataclass(frozen=True)
+class Read(Expression):
+    """A column of a stored table, read as its declared type; missing where a value does not fit it."""
+
+    origin: Origin
+    kind: str
+
+    @property
+    def type(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Constant(Expression):
+    """A value that is written out."""
+
+    value: Any
+    kind: str
+
+    @property
+    def type(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True)
+class _One(Expression):
+    a: Expression
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a,)
+
+    @property
+    def type(self) -> str:
+        return self.a.type
+
+
+@dataclass(frozen=True)
+class _Two(Expression):
+    a: Expression
+    b: Expression
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a, self.b)
+
+    @property
+    def type(self) -> str:
+        return self.a.type
+
+
+@dataclass(frozen=True)
+class _Several(Expression):
+    items: tuple[Expression, ...]
+
+    def parts(self) -> tuple[Expression, ...]:
+        return self.items
+
+
+class _Flag:
+    @property
+    def type(self) -> str:
+        return "flag"
+
+
+@dataclass(frozen=True)
+class Cast(_One):
+    """A conversion; missing where it is not possible."""
+
+    to: str
+
+    @property
+    def type(self) -> str:
+        return self.to
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expression):
+    """``+ - * /``: of floats by IEEE 754, of whole numbers exactly (no ``/``)."""
+
+    sign: str
+    a: Expression
+    b: Expression
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a, self.b)
+
+    @property
+    def type(self) -> str:
+        return _common(self.a, self.b)
+
+
+class Modulo(_Two):
+    """The remainder of a division that truncates towards zero, of two whole numbers or two floats."""
+
+
+class Quotient(_Two):
+    """The whole quotient of two whole numbers that are not negative."""
+
+
+@dataclass(frozen=True)
+class ShiftRight(_One):
+    """A whole number that is not negative, without its lowest bits."""
+
+    bits: int
+
+
+class Negative(_One):
+    """The negative of a number."""
+
+
+@dataclass(frozen=True)
+class Compare(_Flag, Expression):
+    """``= <> < <= > >=`` of two values of one family; text is ordered by its bytes."""
+
+    sign: str
+    a: Expression
+    b: Expression
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a, self.b)
+
+
+class And(_Flag, _Several):
+    """All conditions hold."""
+
+
+class Or(_Flag, _Several):
+    """Some condition holds."""
+
+
+class Not(_Flag, _One):
+    """A condition does not hold."""
+
+
+class IsNull(_Flag, _One):
+    """A value is missing."""
+
+
+@dataclass(frozen=True)
+class IsTruth(_Flag, _One):
+    """A flag is TRUE, or is FALSE; never missing."""
+
+    truth: bool
+
+
+@dataclass(frozen=True)
+class In(_Flag, Expression):
+    """A value is one of some constants."""
+
+    a: Expression
+    items: tuple[Constant, ...]
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a, *self.items)
+
+
+@dataclass(frozen=True)
+class Like(_Flag, _One):
+    """A text matches a pattern, with or without regard to upper and lower case."""
+
+    pattern: str
+    fold: bool
+
+
+@dataclass(frozen=True)
+class Case(Expression):
+    """The result of the first condition that holds."""
+
+    branches: tuple[tuple[Expression, Expression], ...]
+    default: Expression
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (*(part for branch in self.branches for part in branch), self.default)
+
+    @property
+    def type(self) -> str:
+        return _common(*(result for _, result in self.branches), self.default)
+
+
+class Coalesce(_Several):
+    """The first value that is not missing."""
+
+    @property
+    def type(self) -> str:
+        return _common(*self.items)
+
+
+@dataclass(frozen=True)
+class Extreme(_Several):
+    """The least or greatest of some values; NaN is above all numbers."""
+
+    least: bool
+
+    @property
+    def type(self) -> str:
+        return _common(*self.items)
+
+
+class NullIf(_Two):
+    """The first value, missing where it equals the second."""
+
+
+_RESULTS = {"isnan": "flag", "length": "int", "lower": "text", "upper": "text", "trim": "text"}
+
+
+@dataclass(frozen=True)
+class Function(_One):
+    """floor, ceil, round, trunc, sqrt, abs, isnan of floats; lower, upper, trim, length of text."""
+
+    name: str
+
+    @property
+    def type(self) -> str:
+        return _RESULTS.get(self.name, "float")
+
+
+@dataclass(frozen=True)
+class RoundTo(_One):
+    """A float rounded to some decimals."""
+
+    places: int
+
+    @property
+    def type(self) -> str:
+        return "float"
+
+
+@dataclass(frozen=True)
+class Shaped(_One):
+    """A text of the shape that casts to a type need; else a text that casts to a missing value."""
+
+    shape: str
+
+    @property
+    def type(self) -> str:
+        return f"{self.shape} in text"
+
+
+@dataclass(frozen=True)
+class Substring(_One):
+    """A part of a text, from a place (counted from 1) on."""
+
+    start: int
+    length: int | None
+
+    @property
+    def type(self) -> str:
+        return "text"
+
+
+@dataclass(frozen=True)
+class DatePart(_One):
+    """A part of a date or time as a whole number."""
+
+    part: str
+
+    @property
+    def type(self) -> str:
+        return "int"
+
+
+class Hash(_Several):
+    """A keyed hash: at least 60 bits that are not negative as a whole number."""
+
+    @property
+    def type(self) -> str:
+        return "int"
+
+
+@dataclass(frozen=True)
+class CountRows(Expression):
+    """Number of rows with a value; of all rows without one; of different values if ``distinct``."""
+
+    a: Expression | None = None
+    distinct: bool = False
+    where: Expression | None = None
+
+    def parts(self) -> tuple[Expression, ...]:
+        return tuple(part for part in (self.a, self.where) if part is not None)
+
+    @property
+    def type(self) -> str:
+        return "int"
+
+
+class Total(_One):
+    """The exact sum of whole numbers."""
+
+    @property
+    def type(self) -> str:
+        return "huge"
+
+
+@dataclass(frozen=True)
+class Largest(_One):
+    """The largest value of a group, or its least."""
+
+    least: bool
+    where: Expression | None = None
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a,) if self.where is None else (self.a, self.where)
+
+
+@dataclass(frozen=True)
+class RowNumber(Expression):
+    """The number of a row, from 1, within its partition."""
+
+    partition: tuple[Expression, ...]
+    order: tuple[Expression, ...]
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (*self.partition, *self.order)
+
+    @property
+    def type(self) -> str:
+        return "int"
+
+
+class DenseRank(RowNumber):
+    """As the number of a row, but equal rows have the same."""
+
+
+TRUE, FALSE = Constant(True, "flag"), Constant(False, "flag")
+NOTHING = Constant(None, "null")
+
+
+def _common(*items: Expression) -> str:
+    """The type of one of several results. Numbers of different types are floats if one is, else wide."""
+    kinds = {item.type for item in items} - {"null"}
+    if len(kinds) <= 1:
+        return kinds.pop() if kinds else "null"
+    if kinds <= set(_NUMBERS):
+        return "float" if "float" in kinds else "huge"
+    raise AssertionError(f"values of mixed types: {sorted(kinds)}")
+
+
+def constant(value: Any) -> Constant:
+    """A value as a constant of its own type."""
+    match value:
+        case bool():
+            return TRUE if value else FALSE
+        case int():
+            return Constant(value, "int" if -(1 << 63) <= value < 1 << 63 else "huge")
+        case float():
+            return Constant(value, "float")
+        case datetime():
+            return Constant(value, "time")
+        case date():
+            return Constant(value, "date")
+        case str():
+            return Constant(value, "text")
+    raise AssertionError("no constant of this type")
+
+
+def double(a: Expression) -> Expression:
+    """A number as a float: floats raise no overflow error."""
+    return a if a.type == "float" else Cast(a, "float")
+
+
+def equal(a: Expression, b: Expression) -> Compare:
+    return Compare("=", a, b)
+
+
+def when(condition: Expression, result: Expression, default: Expression = NOTHING) -> Case:
+    return Case(((condition, result),), default)
+
+
+def all_of(*conditions: Expression) -> Expression:
+    """All conditions together; those that are always true are left out."""
+    items: list[Expression] = []
+    for condition in conditions:
+        items += condition.items if isinstance(condition, And) else [condition]
+    items = [item for item in items if item != TRUE]
+    return TRUE if not items else items[0] if len(items) == 1 else And(tuple(items))
+
+
+def any_of(*conditions: Expression) -> Expression:
+    """One of the conditions."""
+    items: list[Expression] = []
+    for condition in conditions:
+        items += condition.items if isinstance(condition, Or) else [condition]
+    return FALSE if not items else items[0] if len(items) == 1 else Or(tuple(items))

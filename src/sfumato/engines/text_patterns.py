@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-__all__ = ["SHAPES", "cases", "folded", "in_text", "reads_as", "shaped"]
+__all__ = ["SHAPES", "cases", "folded", "reads_as"]
 
 _LEAP = "(?:0[48]|[2468][048]|[13579][26])"
 _DAY = (
@@ -26,17 +26,6 @@ SHAPES = {
     "flag": "[Tt](?:[Rr][Uu][Ee])?|[Yy](?:[Ee][Ss])?|1|[Ff](?:[Aa][Ll][Ss][Ee])?|[Nn][Oo]?|0",
 }
 """By kind of value, the regular expression that the whole text must match. Dates are of the years 1 to 9999."""
-_KINDS = {f"^(?:{pattern})$": kind for kind, pattern in SHAPES.items()}
-
-
-def shaped(sql: str, kind: str) -> str:
-    """In DuckDB's dialect: the text if it matches the pattern, else an empty text, which casts to NULL."""
-    return f"regexp_extract({sql}, '^(?:{SHAPES[kind]})$')"
-
-
-def in_text(pattern: str) -> str | None:
-    """The kind of value that a pattern belongs to."""
-    return _KINDS.get(pattern)
 
 
 def reads_as(text: str, kind: str) -> bool:

@@ -22,7 +22,10 @@ from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequential
 from sfumato.engines.choice import choose_engine, is_address, without_password
 from sfumato.engines.engine import Engine, Running
-from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing
+from sfumato.engines.expressions import FALSE
+from sfumato.engines.statements import Query as Statement
+from sfumato.engines.statements import Select, Subquery
+from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
@@ -152,13 +155,23 @@ class Session:
     def _check_columns(self) -> None:
         """Refuse declared columns that the data lack: every query would fail at its full cost."""
         for table in self.catalog.private.values():
+            scan = scan_table(self.catalog, table)
+            readable = tuple(name for name in scan.names if self._readable(replace(scan, names=(name,)).query()))
             try:
-                self._engine.run(f"SELECT COUNT(*) FROM ({scan_table(self.catalog, table).sql()}) WHERE FALSE")
+                self._engine.run(Select((), Subquery(replace(scan, names=readable).query()), where=FALSE, star=True))
             except AnswerFailed:
                 raise MetadataMissing(
                     f"Not all declared columns of `{table.name}` can be read from its data.",
                     fix="Compare the metadata with the data.",
                 ) from None
+
+    def _readable(self, query: Statement) -> bool:
+        """Whether the engine reads a column as declared; queries that use another one are refused at no cost."""
+        try:
+            self._engine.check(query)
+        except QueryRefused:
+            return False
+        return True
 
     def _refuse_options(self, **options: Any) -> None:
         """Refuse options of differential privacy where another policy answers."""

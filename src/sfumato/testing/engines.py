@@ -11,6 +11,19 @@ import polars as pl
 
 from sfumato.data import read
 from sfumato.engines.engine import Engine, Running
+from sfumato.engines.expressions import (
+    Arithmetic,
+    Column,
+    Compare,
+    CountRows,
+    Expression,
+    IsNull,
+    Not,
+    Read,
+    Total,
+    constant,
+)
+from sfumato.engines.statements import Join, Query, Select, Source, Stored, Subquery
 from sfumato.errors import AnswerFailed, FileMissing, NotApplicable, SfumatoError, UnknownFormat
 from sfumato.secret import Permit, SecretValue
 from sfumato.testing.parts import check_part, expect
@@ -35,20 +48,30 @@ def check_engine(engine: Engine, *, seconds: float = 1.5) -> None:
     gives_up_in_time(engine, seconds=seconds)
 
 
-def _rows(running: Running, sql: str) -> list[tuple[Any, ...]]:
-    return running.run(sql).open(Permit("a check of the engine"))
+_N, _X, _WORD = Column("n", "int"), Column("x", "float"), Column("word", "text")
+
+
+_T = Stored("t")
+
+
+def _select(*items: Expression, source: Source = _T, **clauses: Any) -> Select:
+    return Select(tuple((f"v{i}", item) for i, item in enumerate(items)), source, **clauses)
+
+
+def _rows(running: Running, query: Query) -> list[tuple[Any, ...]]:
+    return running.run(query).open(Permit("a check of the engine"))
 
 
 def numbers_are_exact_and_secret(engine: Engine) -> None:
     running = engine.start({"t": _FRAME.to_arrow()})
-    assert isinstance(running.run("SELECT COUNT(*) FROM t"), SecretValue), "rows are not a SecretValue"
-    assert _rows(running, "SELECT COUNT(*), SUM(n), COUNT(x) FROM t") == [(4, 7, 3)], "wrong COUNT or SUM"
-    grouped = "SELECT word, COUNT(*) FROM t WHERE word IS NOT NULL GROUP BY word ORDER BY word"
+    assert isinstance(running.run(_select(CountRows())), SecretValue), "rows are not a SecretValue"
+    assert _rows(running, _select(CountRows(), Total(_N), CountRows(_X))) == [(4, 7, 3)], "wrong COUNT or SUM"
+    grouped = _select(_WORD, CountRows(), where=Not(IsNull(_WORD)), group_by=1, order_by=(_WORD,))
     assert _rows(running, grouped) == [("a", 2), ("b", 1)], "wrong COUNT by group"
 
 
 def files_and_frames_agree(engine: Engine) -> None:
-    sql = "SELECT SUM(TRY_CAST(n AS BIGINT)), COUNT(TRY_CAST(word AS VARCHAR)) FROM t"
+    query = _select(Total(Read(("t", "n"), "int")), CountRows(Read(("t", "word"), "text")))
     with tempfile.TemporaryDirectory() as folder:
         parquet, csv = Path(folder, "t.parquet"), Path(folder, "t.csv")
         _FRAME.write_parquet(parquet)
@@ -60,20 +83,21 @@ def files_and_frames_agree(engine: Engine) -> None:
             else:
                 with expect(UnknownFormat, f"`suffixes` does not declare {Path(file).suffix}, which is accepted"):
                     engine.start({"t": file})
-        results = {_rows(engine.start({"t": source}), sql)[0] for source in sources}
+        results = {_rows(engine.start({"t": source}), query)[0] for source in sources}
     assert results == {(7, 3)}, "a file and a frame give different numbers"
 
 
 def every_failure_has_one_message(engine: Engine) -> None:
     running = engine.start({"t": _FRAME.to_arrow()})
-    for sql in ("SELECT error('x')", "SELECT * FROM elsewhere", "not sql", "SELECT * FROM '/etc/passwd'"):
+    elsewhere = [_select(CountRows(), source=Stored(name)) for name in ("elsewhere", "/etc/passwd", "t; DROP TABLE t")]
+    for query in (_select(Column("other", "int")), *elsewhere):
         try:
-            running.run(sql)
+            running.run(query)
         except AnswerFailed as failure:
             assert str(failure).startswith("The question could not be computed."), "a failure has its own message"
             assert failure.__suppress_context__, "a failure shows the engine's own error"
         else:
-            raise AssertionError(f"the engine ran {sql!r}")
+            raise AssertionError(f"the engine ran {query!r}")
 
 
 def missing_and_unknown_files_are_refused_at_the_start(engine: Engine) -> None:
@@ -90,7 +114,7 @@ def closing_releases_the_tables(engine: Engine) -> None:
     running = engine.start({"t": _FRAME.to_arrow()})
     running.close()
     with expect(AnswerFailed, "a closed engine answers"):
-        running.run("SELECT 1")
+        running.run(_select(CountRows()))
 
 
 def masks_files_as_declared(engine: Engine) -> None:
@@ -140,14 +164,17 @@ def gives_up_in_time(engine: Engine, *, seconds: float = 1.5) -> None:
     running = engine.model_copy(update={"timeout": seconds}).start({"t": table})
     start = time.monotonic()
     try:
-        running.run("SELECT COUNT(*) FROM t AS a JOIN t AS b ON a.n + b.n >= 0 JOIN t AS c ON a.n + c.n >= b.n")
+        tables = [Subquery(_select(_N), name) for name in "abc"]
+        a, b, c = (Column("v0", "int", name) for name in "abc")
+        pairs = Join(tables[0], tables[1], Compare(">=", Arithmetic("+", a, b), constant(0)))
+        running.run(_select(CountRows(), source=Join(pairs, tables[2], Compare(">=", Arithmetic("+", a, c), b))))
     except AnswerFailed as failure:
         assert "Its cost stays charged" in str(failure), "giving up has another message than other failures"
         assert failure.__suppress_context__, "a failure shows the engine's own error"
     else:
         raise AssertionError("a statement of many hours ended within its time limit")
     assert seconds <= time.monotonic() - start < seconds + 20, "the statement is not given up at the time limit"
-    assert _rows(running, "SELECT COUNT(*) FROM t") == [(5000,)], "the next statement is not answered"
+    assert _rows(running, _select(CountRows())) == [(5000,)], "the next statement is not answered"
     running.close()
 
 

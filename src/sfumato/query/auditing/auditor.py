@@ -20,6 +20,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.engines.engine import Running
+from sfumato.engines.statements import Query
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
 from sfumato.query.auditing.answer_forms import AnswerForm
 from sfumato.query.auditing.atoms import Ints
@@ -31,8 +32,10 @@ from sfumato.query.auditing.column_audits import (
     SumsAudit,
     ValuesAudit,
 )
-from sfumato.query.auditing.query_log import AuditQuery, parse_audit_query
+from sfumato.query.auditing.query_log import ASKED, AuditQuery, parse_audit_query
 from sfumato.query.auditing.rules import AuditRules
+from sfumato.query.policy.policy_query import ROW
+from sfumato.schema import Kind
 from sfumato.secret import Permit
 
 __all__ = ["Auditor", "Decision"]
@@ -87,6 +90,7 @@ class Auditor:
         self.seed = os.urandom(32)
         """Secret for the random choice of counterfeits."""
         self._require_independent()
+        self._kinds = {name: Kind.of(dtype) for name, dtype in frame.schema.items()}
         self._engine = self._start(frame)
         self._audits: dict[tuple[str, str], ColumnAudit] = {}
         self._family: dict[str, str] = {}
@@ -116,7 +120,7 @@ class Auditor:
 
     def read(self, query: str) -> AuditQuery:
         """Parse a query. Unsupported SQL is refused; the decision depends on the text only."""
-        return parse_audit_query(query, columns=self.frame.columns, secrets=self.secrets)
+        return parse_audit_query(query, kinds=self._kinds, secrets=self.secrets)
 
     def bounds(self, column: str) -> Bounds | None:
         """Public bounds of a secret column, if declared."""
@@ -130,12 +134,11 @@ class Auditor:
         """An engine over rows of the table."""
         from sfumato.engines.backends.duckdb.engine import Duckdb
 
-        return Duckdb(threads=1).start({"asked": frame.with_row_index("sfumato row").to_arrow()})
+        return Duckdb(threads=1).start({ASKED: frame.with_row_index(ROW).to_arrow()})
 
-    def _select(self, engine: Running, condition: str) -> Ints:
-        """Numbers of the rows for which a condition holds."""
-        statement = f'SELECT "sfumato row" FROM asked WHERE {condition} ORDER BY 1'
-        return engine.row_numbers(statement).open(Permit("auditing"))
+    def _select(self, engine: Running, people: Query) -> Ints:
+        """Numbers of the rows that a statement selects."""
+        return engine.row_numbers(people).open(Permit("auditing"))
 
     def _decide(self, query: str, parsed: AuditQuery, rows: Ints) -> Decision:
         column = parsed.column or parsed.secret_column
@@ -206,7 +209,9 @@ class Auditor:
             return None
         # The condition is evaluated on every possible value, also on those that nobody has.
         values = pl.Series(audit.column, audit.labels, self.frame.schema[audit.column])
-        met = self._select(self._start(self.frame.clear(len(values)).with_columns(values)), parsed.secret or "TRUE")
+        if parsed.secret is None:
+            return [True] * len(values)
+        met = self._select(self._start(self.frame.clear(len(values)).with_columns(values)), parsed.secret)
         return [bool(meets) for meets in np.isin(np.arange(len(values)), met)]
 
     def _require_apart(self, column: str) -> None:

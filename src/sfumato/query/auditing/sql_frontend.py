@@ -12,7 +12,6 @@ import polars as pl
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied, MetadataMissing
-from sfumato.query.auditing.atoms import Ints
 from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.column_audits import Bounds
@@ -22,7 +21,6 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.query.policy.table import PolicyTable, TableAnswer
 from sfumato.schema import Column, Kind
-from sfumato.secret import Permit
 
 __all__ = ["AuditTableResponder", "SqlAuditor"]
 
@@ -139,9 +137,6 @@ class SqlAuditor(Auditor):
         [table] = self._catalog.private.values()
         public = {name: public.frame.to_arrow() for name, public in self._catalog.public.items()}
         return Duckdb(threads=1).start({table.name: frame.with_row_index(ROW).to_arrow(), **public})
-
-    def _select(self, engine: Running, condition: str) -> Ints:
-        return engine.row_numbers(condition).open(Permit("auditing"))
 
 
 class AuditTableResponder:

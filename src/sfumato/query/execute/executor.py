@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.engine import Running
+from sfumato.engines.statements import Query as Statement
 from sfumato.query.execute.sqlgen import (
     ValueTables,
     additive_sql,
@@ -77,12 +78,12 @@ def check_plan(plan: NoisePlan, engine: Running) -> None:
     for measurement in plan.measurements:
         measurement.mechanism.check_drawable()
     engine.connect()
-    for sql in statements(plan, 0, engine.listed):
-        engine.check(sql)
+    for statement in statements(plan, 0, engine.listed):
+        engine.check(statement)
 
 
-def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Iterator[str]:
-    """All SQL statements of a plan."""
+def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Iterator[Statement]:
+    """All statements of a plan."""
     measured = plan.query.aggregates
     if plan.partition_selection is not None or any(isinstance(m, Count | Sum) for m in measured):
         yield additive_sql(plan, secret, listed)

@@ -1,4 +1,4 @@
-"""Generate the SQL of a plan: exact integers per group, after contribution bounding."""
+"""Statements of a plan: exact integers per group, after contribution bounding."""
 
 from __future__ import annotations
 
@@ -7,11 +7,41 @@ from datetime import date, datetime
 from math import isqrt
 from typing import Any
 
-from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut, Term
-from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
+from sfumato.engines.expressions import (
+    TRUE,
+    Arithmetic,
+    Cast,
+    Coalesce,
+    Column,
+    Compare,
+    CountRows,
+    DenseRank,
+    Expression,
+    Extreme,
+    Function,
+    Hash,
+    In,
+    IsNull,
+    Largest,
+    Not,
+    Quotient,
+    RowNumber,
+    ShiftRight,
+    Total,
+    Unit,
+    all_of,
+    any_of,
+    constant,
+    equal,
+    when,
+)
+from sfumato.engines.interval_analysis import size
+from sfumato.engines.statements import Join, Listed, Select, Source, Subquery, Values, View, With
+from sfumato.engines.statements import Query as Statement
+from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts, clipped
 from sfumato.query.plan.noise import NoisePlan, refinement
-from sfumato.query.plan.relational import prune_columns
+from sfumato.query.plan.relational import columns_of
 from sfumato.query.sql.parse import GroupKey, Query
 from sfumato.schema import Kind
 
@@ -23,116 +53,137 @@ __all__ = [
     "distinct_count_sql",
     "group_columns",
     "inline_values",
-    "value_sql",
 ]
 
 _FEW = 6
 """Up to this number of groups per unit, groups are chosen by passes, two per pass; more by a window function."""
-
+_DAYS = date(1, 1, 1), date(9999, 12, 31)
+_TIMES = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
 
 ValueTables = Callable[[tuple[Any, ...]], str | None]
-"""Returns the engine's table of a list of public values, or None to write the values into the SQL."""
+"""Returns the engine's table of a list of public values, or None to write the values into the statement."""
+Items = tuple[tuple[str, Expression], ...]
 
 
 def inline_values(values: tuple[Any, ...]) -> None:
-    """Write all values into the SQL."""
+    """Write all values into the statement."""
 
 
-def value_sql(value: Any) -> str:
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP {quoted_text(value.isoformat(sep=' '))}"
-    if isinstance(value, date):
-        return f"DATE {quoted_text(value.isoformat())}"
-    if isinstance(value, float):
-        return f"CAST({value!r} AS DOUBLE)"
-    return str(value) if isinstance(value, int) else quoted_text(str(value))
+def _named(name: str, expression: Expression, table: str = "") -> Column:
+    """A column of a subquery that has this expression."""
+    return Column(name, expression.type, table, size=size(expression))
 
 
-def group_columns(query: Query) -> list[str]:
+def _whole(name: str, table: str = "") -> Column:
+    return Column(name, "int", table)
+
+
+_G = _whole("g")
+_ZERO = constant(0)
+
+
+def group_columns(query: Query) -> Items:
     """Columns that identify a group: its number where all groups are public, otherwise its keys."""
-    if not query.keys:
-        return []
-    return ["g"] if query.public_keys else [f"k{i}" for i in range(len(query.keys))]
-
-
-def _source(query: Query, columns: list[str], listed: ValueTables) -> str:
-    """The rows with their group. Rows outside the public groups are removed before contribution bounding."""
-    unit = [] if query.rows.by_row else ["u"]
-    keyed = [key.scalar.sql for key in query.keys]
-    rows = f"({prune_columns(query.rows, ' '.join([*keyed, *columns])).sql()})"
     if query.keys and query.public_keys:
-        number, joins = "", ""
+        return (("g", _G),)
+    return tuple((f"k{i}", _named(f"k{i}", key.scalar.node)) for i, key in enumerate(query.keys))
+
+
+def _source(query: Query, columns: Items, listed: ValueTables) -> Statement:
+    """The rows with their group. Rows outside the public groups are removed before contribution bounding."""
+    used = columns_of([*(key.scalar.node for key in query.keys), *(node for _, node in columns)])
+    kept = query.rows.keep(used)
+    rows: Source = Subquery(kept.query())
+    unit = query.rows.unit()
+    if query.keys and query.public_keys:
+        number: Expression | None = None
         for i, key in enumerate(query.keys):
-            values = key.values or ()
-            table = listed(values)
-            if table is None:
-                table = f"(VALUES {', '.join(f'({value_sql(value)}, {place})' for place, value in enumerate(values))})"
-            joins += f" JOIN {table} AS v{i}(name{i}, code{i}) ON {key.scalar.sql} = name{i}"
-            number = f"({number} * {len(values)} + code{i})" if number else f"CAST(code{i} AS BIGINT)"
-        return f"SELECT {', '.join([*unit, f'{number} AS g', *columns])} FROM {rows}{joins}"
-    keys = [f"{_nameable(key)} AS k{i}" for i, key in enumerate(query.keys)]
-    inner = f"SELECT {', '.join([*unit, *keys, *columns]) or '1'} FROM {rows}"
-    tests = []
-    for i, key in enumerate(query.keys):
-        if key.values is None:
-            tests.append(f"k{i} IS NOT NULL")
-        else:
-            tests.append(f"k{i} IN ({', '.join(value_sql(value) for value in key.values)})")
-    return f"SELECT * FROM ({inner}) WHERE {' AND '.join(tests)}" if tests else inner
+            values, code = key.values or (), _whole(f"code{i}")
+            name, table = Column(f"name{i}", key.scalar.node.type), listed(values)
+            pairs: Source = Listed(table, f"v{i}", (name.name, code.name)) if table else Values(
+                tuple((constant(value), constant(place)) for place, value in enumerate(values)),
+                f"v{i}", (name.name, code.name),
+            )  # fmt: skip
+            rows = Join(rows, pairs, equal(key.scalar.node, name))
+            number = (
+                Cast(code, "int")
+                if number is None
+                else Arithmetic("+", Arithmetic("*", number, constant(len(values))), code)
+            )
+        assert number is not None
+        return Select((*unit, ("g", number), *columns), rows)
+    keys = tuple((f"k{i}", _nameable(key)) for i, key in enumerate(query.keys))
+    inner = Select((*unit, *keys, *columns) or (("one", constant(1)),), rows)
+    if not keys:
+        return inner
+    tests: list[Expression] = []
+    for (title, node), key in zip(keys, query.keys, strict=True):
+        column = _named(title, node)
+        tests.append(Not(IsNull(column)) if key.values is None else In(column, tuple(map(constant, key.values))))
+    return Select((), Subquery(inner), where=all_of(*tests), star=True)
 
 
-def _nameable(key: GroupKey) -> str:
-    """A key as SQL. Dates outside the calendar ("infinity", year 12000) cannot be represented and are in no group."""
+def _nameable(key: GroupKey) -> Expression:
+    """A private key. Dates outside the calendar ("infinity", year 12000) cannot be represented and are in no group."""
+    x = key.scalar.node
     if key.values is not None or key.scalar.kind not in (Kind.DATE, Kind.DATETIME):
-        return key.scalar.sql
-    x, word = key.scalar.sql, "DATE" if key.scalar.kind is Kind.DATE else "TIMESTAMP"
-    first, last = f"{word} '0001-01-01'", f"{word} '9999-12-31'"
-    if key.scalar.kind is Kind.DATETIME:
-        last = f"{word} '9999-12-31 23:59:59'"
-    return f"(CASE WHEN {x} >= {first} AND {x} <= {last} THEN {x} END)"
+        return x
+    first, last = map(constant, _DAYS if key.scalar.kind is Kind.DATE else _TIMES)
+    return when(all_of(Compare(">=", x, first), Compare("<=", x, last)), x)
 
 
-def _grouped(select: list[str], source: str, keys: list[str]) -> str:
-    by = f" GROUP BY {', '.join(keys)}" if keys else ""
-    return f"SELECT {', '.join([*keys, *select])} FROM {source}{by}"
+def _grouped(items: Items, source: Source, keys: Items) -> Select:
+    return Select((*keys, *items), source, group_by=len(keys))
 
 
-def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> str:
-    """SQL of the counts and sums: per group the keys, one number per count and sum, then the number of units."""
-    query = plan.query
-    keys = group_columns(query)
-    chosen = _chosen(query)
-    columns, sums = [], []
-    for i, aggregate in chosen:
+def _sum(node: Expression) -> Expression:
+    return Coalesce((Total(node), _ZERO))
+
+
+def _additive_columns(query: Query) -> tuple[Items, Items]:
+    """Columns of the rows that the counts and sums need, and each count and sum over some of these rows."""
+    columns: list[tuple[str, Expression]] = []
+    sums: list[tuple[str, Expression]] = []
+    for i, aggregate in _chosen(query):
+        name = f"m{i}"
         match aggregate:
-            case Count(condition="TRUE"):
-                sums.append("COUNT(*)")
-            case Count():
-                columns.append(f"{aggregate.condition} AS m{i}")
-                sums.append(f"COUNT(*) FILTER (WHERE m{i})")
+            case Count(condition=condition) if condition == TRUE:
+                sums.append((name, CountRows()))
+            case Count(condition=condition):
+                columns.append((name, condition))
+                sums.append((name, CountRows(where=_named(name, condition))))
             case BernsteinSum():
                 columns += _common(aggregate)
-                sums.append(f"COALESCE(SUM({aggregate.steps}), 0)")
+                sums.append((name, _sum(aggregate.steps)))
             case _:
-                columns.append(f"{aggregate.steps} AS m{i}")
-                sums.append(f"COALESCE(SUM(m{i}), 0)")
+                columns.append((name, aggregate.steps))
+                sums.append((name, _sum(_named(name, aggregate.steps))))
+    return tuple(columns), tuple(sums)
+
+
+def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Statement:
+    """The counts and sums: per group the keys, one number per count and sum, then the number of units."""
+    query = plan.query
+    keys, unit, chosen = group_columns(query), query.rows.unit(), _chosen(query)
+    columns, sums = _additive_columns(query)
     source = _source(query, columns, listed)
     if plan.bounding == "row":
-        return _grouped([*sums, "COUNT(*)"], f"({source})", keys)
+        return _grouped((*sums, ("units", CountRows())), Subquery(source), keys)
     every = _everywhere(plan)
-    passes = not every and plan.bounding == "sample" and keys == ["g"] and plan.groups <= _FEW
-    views, kept = _passes(source, plan.groups, secret) if passes else ("", source)
-    each = _each(plan, kept, ["u", *keys], sums)
+    passes = not every and plan.bounding == "sample" and keys == (("g", _G),) and plan.groups <= _FEW
+    views, rows = _passes(source, unit, plan.groups, secret) if passes else ((), source)
+    each = _each(plan, rows, (*unit, *keys), sums)
     if plan.bounding == "clip":
         return _clipped(plan, each, keys, chosen)
     if not every and not passes:
-        order = _place(secret) if keys == ["g"] else f"hash({', '.join(keys)}, u, {secret}), {', '.join(keys)}"
-        ranked = f"SELECT *, row_number() OVER (PARTITION BY u ORDER BY {order}) AS place FROM ({each})"
-        each = f"SELECT * FROM ({ranked}) WHERE place <= {plan.groups}"
-    totals = [*(f"COALESCE(SUM(m{i}), 0)" for i, _ in chosen), "COUNT(*)"]
-    return (f"WITH {views} " if views else "") + _grouped(totals, f"({each})", keys)
+        named = tuple(node for _, node in keys)
+        order = (_place(unit, secret),) if keys == (("g", _G),) else (_hash(named, unit, secret), *named)
+        ranked = Select((("place", RowNumber((unit[0][1],), order)),), Subquery(each), star=True)
+        within = Compare("<=", _whole("place"), constant(plan.groups))
+        each = Select((), Subquery(ranked), where=within, star=True)
+    totals: Items = tuple((f"m{i}", _sum(_whole(f"m{i}"))) for i, _ in chosen)
+    last = _grouped((*totals, ("units", CountRows())), Subquery(each), keys)
+    return With(views, last) if views else last
 
 
 def _everywhere(plan: NoisePlan) -> bool:
@@ -141,54 +192,58 @@ def _everywhere(plan: NoisePlan) -> bool:
     return groups is not None and plan.groups >= groups
 
 
-def _common(share: BernsteinSum) -> list[str]:
+def _common(share: BernsteinSum) -> Items:
     """The column from which a share and the following ones are computed."""
-    return [] if share.column is None else [f"{share.column[1]} AS {share.column[0]}"]
+    return () if share.column is None else (share.column,)
 
 
-def _each(plan: NoisePlan, source: str, by: list[str], sums: list[str]) -> str:
+def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Statement:
     """Counts and sums of each unit in each group, each clipped to the limit of one unit."""
-    parts, cut = [], []
-    for (i, aggregate), total in zip(_chosen(plan.query), sums, strict=True):
+    parts: list[tuple[str, Expression]] = []
+    cut: list[tuple[str, Expression]] = []
+    for (i, aggregate), (name, total) in zip(_chosen(plan.query), sums, strict=True):
         if isinstance(aggregate, BernsteinSum):
-            parts.append(f"{total} AS m{i}")
-            cut.append(f"{_share(plan, i, aggregate)} AS m{i}")
+            parts.append((name, total))
+            cut.append((name, _share(plan, i, aggregate)))
             continue
         term = _term(aggregate, plan)
-        times = f" * {term.times}" if plan.bounding == "clip" else ""
-        parts.append(f"CAST(greatest(least({total}, {term.high}), {term.low}) AS BIGINT){times} AS m{i}")
-        cut.append(f"m{i}")
-    each = _grouped(parts or ["1"], f"({source})", by)
+        kept: Expression = Cast(clipped(total, constant(term.low), constant(term.high)), "int")
+        if plan.bounding == "clip":
+            kept = Arithmetic("*", kept, constant(term.times))
+        parts.append((name, kept))
+        cut.append((name, _named(name, kept)))
+    each = _grouped(tuple(parts) or (("one", constant(1)),), Subquery(source), by)
     if not any(isinstance(m, BernsteinSum) for _, m in _chosen(plan.query)):
         return each
-    return f"SELECT {', '.join([*by, *cut])} FROM ({each})"
+    return Select((*by, *cut), Subquery(each))
 
 
 def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
     """The parts of ``additive_sql`` for engines with a fold; None for private keys, or if each row is a unit."""
     query, g = plan.query, plan.groups
-    if plan.bounding == "row" or group_columns(query) != ["g"]:
+    if plan.bounding == "row" or group_columns(query) != (("g", _G),):
         return None
-    chosen = _chosen(query)
-    columns, numbers = [], []
-    for i, aggregate in chosen:
+    columns: list[tuple[str, Expression]] = []
+    numbers: list[tuple[str, Expression]] = []
+    for i, aggregate in _chosen(query):
+        name = f"m{i}"
         match aggregate:
-            case Count(condition="TRUE"):
+            case Count(condition=condition) if condition == TRUE:
                 pass
-            case Count():
-                columns.append(f"CASE WHEN {aggregate.condition} THEN 1 ELSE 0 END AS m{i}")
-                numbers.append(f"m{i}")
+            case Count(condition=condition):
+                columns.append((name, when(condition, constant(1), _ZERO)))
+                numbers.append((name, _whole(name)))
             case BernsteinSum():
                 columns += _common(aggregate)
-                numbers.append(f"COALESCE({aggregate.steps}, 0)")
+                numbers.append((name, Coalesce((aggregate.steps, _ZERO))))
             case _:
-                columns.append(f"COALESCE({aggregate.steps}, 0) AS m{i}")
-                numbers.append(f"m{i}")
-    clip = plan.bounding == "clip"
+                columns.append((name, Coalesce((aggregate.steps, _ZERO))))
+                numbers.append((name, _whole(name)))
+    clip, unit = plan.bounding == "clip", query.rows.unit()
     ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
-    items = ["u", f"{'g' if clip else _place(secret)} AS place", *numbers]
-    source = f"SELECT {', '.join(items)} FROM ({_source(query, columns, listed)})"
-    terms = tuple(_term(m, plan) for _, m in chosen if not (isinstance(m, BernsteinSum) and m.place))
+    place: Expression = _G if clip else _place(unit, secret)
+    source = Select((*unit, ("place", place), *numbers), Subquery(_source(query, tuple(columns), listed)))
+    terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
     return Bounded(source=source, groups=query.groups or 1, ends=ends, terms=terms)
 
 
@@ -210,21 +265,28 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
     if clip:
         far = isqrt(bound) // times + 1
         low, high = -far if low < 0 else 0, 1 if isinstance(aggregate, Count) and aggregate.once else far
-    every = isinstance(aggregate, Count) and aggregate.condition == "TRUE"
+    every = isinstance(aggregate, Count) and aggregate.condition == TRUE
     return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=every)
 
 
-def _place(secret: int) -> str:
+def _hash(values: tuple[Expression, ...], unit: Items, secret: int) -> Expression:
+    return Hash((*values, unit[0][1], constant(secret)))
+
+
+def _place(unit: Items, secret: int) -> Expression:
     """Rank of group ``g`` in the random order of unit ``u``: a keyed hash of both, the group's number in the low bits.
 
     Two groups of a unit never have the same rank, and a rank depends only on unit, group and the query's secret. Which
     groups of a unit are kept therefore depends on that unit's own rows only, for any hash. The secret prevents anyone
     from choosing which groups are kept.
     """
-    return f"CAST(hash(g, u, {secret}) >> {CODE_BITS + 1} AS BIGINT) * {1 << CODE_BITS} + g"
+    high = ShiftRight(_hash((_G,), unit, secret), CODE_BITS + 1)
+    return Arithmetic("+", Arithmetic("*", high, constant(1 << CODE_BITS)), _G)
 
 
-def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
+def _passes(
+    source: Statement, unit: Items, groups: int, secret: int
+) -> tuple[tuple[tuple[str, Statement], ...], Statement]:
     """Contribution bounding: keep ``groups`` groups of each unit, from both ends of its keyed random order.
 
     Each pass over the rows finds the next group from the beginning and the next from the end, which takes a third of
@@ -232,17 +294,36 @@ def _passes(source: str, groups: int, secret: int) -> tuple[str, str]:
     that has no more.
     """
     first, last = (groups + 1) // 2, groups // 2
-    views = [f"r AS (SELECT *, {_place(secret)} AS h FROM ({source}))"]
-    views.append(f"f1 AS (SELECT u, min(h) AS a1{', max(h) AS b1' if last else ''} FROM r GROUP BY u)")
+    origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
+
+    def of(table: str) -> Items:
+        return (("u", Unit(origin, table)),)
+
+    def joined(table: str) -> Source:
+        return Join(View("r"), View(table), equal(Unit(origin, "r"), Unit(origin, table)))
+
+    h = _whole("h", "r")
+    views: list[tuple[str, Statement]] = [("r", Select((("h", _place(unit, secret)),), Subquery(source), star=True))]
+    ends: Items = (("a1", Largest(_whole("h"), True)), *([("b1", Largest(_whole("h"), False))] if last else []))
+    views.append(("f1", _grouped(ends, View("r"), unit)))
     for i in range(2, first + 1):
         f = f"f{i - 1}"
-        later = f"min(r.h) FILTER (WHERE r.h > {f}.a{i - 1}) AS a{i}"
-        earlier = f"max(r.h) FILTER (WHERE r.h < {f}.b{i - 1}) AS b{i}" if i <= last else f"min({f}.b{last}) AS b{last}"
-        views.append(f"f{i} AS (SELECT r.u, {later}, {earlier} FROM r JOIN {f} ON r.u = {f}.u GROUP BY r.u)")
+        later = Largest(h, True, Compare(">", h, _whole(f"a{i - 1}", f)))
+        earlier = Largest(h, False, Compare("<", h, _whole(f"b{i - 1}", f))) if i <= last else Largest(
+            _whole(f"b{last}", f), True
+        )  # fmt: skip
+        ends = ((f"a{i}", later), (f"b{min(i, last)}", earlier))
+        views.append((f"f{i}", _grouped(ends, joined(f), of("r"))))
     f = f"f{first}"
-    none = [f"{f}.a{first} IS NULL"] if first > 1 else []  # each unit has a first group; it may lack a second
-    tests = [*none, f"r.h <= {f}.a{first}", *([f"r.h >= {f}.b{last}"] if last else [])]
-    return ", ".join(views), f"SELECT r.* FROM r JOIN {f} ON r.u = {f}.u WHERE {' OR '.join(tests)}"
+    a, b = _whole(f"a{first}", f), _whole(f"b{last}", f)
+    # Each unit has a first group; it may lack a second.
+    ends_of: list[Expression] = [
+        *([IsNull(a)] if first > 1 else []),
+        Compare("<=", h, a),
+        *([Compare(">=", h, b)] if last else []),
+    ]
+    kept = Select((), joined(f), where=any_of(*ends_of), star="r")
+    return tuple(views), kept
 
 
 def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
@@ -251,30 +332,39 @@ def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
     return min(0, aggregate.low) * rows, max(0, aggregate.high) * rows
 
 
-def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> str:
+def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> Expression:
     """A unit's contribution to one share within a group.
 
     The rows of a unit have a total weight of n rows. If n exceeds the limit, every share is reduced in the same
     proportion, so that the unit's mean does not change. Where a sum matters more than a mean, the sum is kept as far
     as ``rows`` rows allow, and the shares are computed from it.
     """
-    first, r, whole = index - share.place, plan.rows, share.high
-    names = [f"m{first + place}" for place in range(share.parts)]
-    own, total = names[share.place], f"({' + '.join(names)})"
+    first, r, whole = index - share.place, plan.rows, constant(share.high)
+    shares = [Column(f"m{first + place}", "huge") for place in range(share.parts)]
+    own = shares[share.place]
+    total: Expression = shares[0]
+    for other in shares[1:]:
+        total = Arithmetic("+", total, other)
     times = 1
     if plan.bounding == "clip":
         # Enough rows for any vector within the norm; all shares are then scaled alike.
         r, times = isqrt(plan.groups * r * r) + 1, refinement(share)
+    most, rows = constant(r * share.high), Quotient(total, whole)
     if share.ends is None or plan.bounding == "clip":
-        times_r = f"({own} * {r})" if r > 1 else own
-        kept = f"CASE WHEN {total} <= {r * whole} THEN {own} ELSE {times_r} // greatest({total} // {whole}, 1) END"
-        return f"CAST({kept} AS BIGINT)" + (f" * {times}" if times > 1 else "")
+        part = Arithmetic("*", own, constant(r)) if r > 1 else own
+        scaled = Quotient(part, Extreme((rows, constant(1)), False))
+        kept = Cast(when(Compare("<=", total, most), own, scaled), "int")
+        return Arithmetic("*", kept, constant(times)) if times > 1 else kept
     low, high = share.ends
-    count, weight = f"least({total} // {whole}, {r})", f"least({total}, {r * whole})"
-    above = names[1] if not low else f"({names[1]} + ({low}) * ({total} // {whole}))"
-    kept = f"least({above}, {r * high})" if not low else f"greatest(least({above}, {r * high}), {r * low})"
-    upper = kept if not low else f"({kept} - ({low}) * {count})"
-    return f"CAST({upper if share.place else f'({weight} - {upper})'} AS BIGINT)"
+    count, weight = Extreme((rows, constant(r)), True), Extreme((total, most), True)
+    above: Expression = shares[1]
+    if low:
+        above = Arithmetic("+", above, Arithmetic("*", constant(low), rows))
+    inside: Expression = Extreme((above, constant(r * high)), True)
+    if low:
+        inside = Extreme((inside, constant(r * low)), False)
+        inside = Arithmetic("-", inside, Arithmetic("*", constant(low), count))
+    return Cast(inside if share.place else Arithmetic("-", weight, inside), "int")
 
 
 def _bound(aggregate: Count | Sum, plan: NoisePlan) -> int:
@@ -282,67 +372,83 @@ def _bound(aggregate: Count | Sum, plan: NoisePlan) -> int:
     return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2
 
 
-def _clipped(plan: NoisePlan, each: str, keys: list[str], chosen: list[tuple[int, Count | Sum]]) -> str:
+def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[int, Count | Sum]]) -> Statement:
     """Scale every unit's vector over the groups down to its L2 bound; the squares are summed exactly.
 
     The shares of a number are one vector and are scaled alike, so that a unit's mean does not change.
     """
-    squares = []
+    written = dict(each.items) if isinstance(each, Select) else {}
+    own = {i: _named(f"m{i}", written[f"m{i}"]) for i, _ in chosen}
+    squares: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
         shares = range(i, i + aggregate.parts) if isinstance(aggregate, BernsteinSum) else range(i, i + 1)
         if not isinstance(aggregate, BernsteinSum) or not aggregate.place:
-            squares.append(f"{' + '.join(f'SUM(CAST(m{k} AS HUGEINT) * m{k})' for k in shares)} AS s{i}")
-    norms = f"SELECT u, {', '.join(squares)} FROM each GROUP BY u"
-    parts = []
+            square: Expression | None = None
+            for k in shares:
+                one = Total(Arithmetic("*", Cast(own[k], "huge"), own[k]))
+                square = one if square is None else Arithmetic("+", square, one)
+            assert square is not None
+            squares.append((f"s{i}", square))
+    unit = plan.query.rows.unit()
+    norms = _grouped(tuple(squares), View("each"), unit)
+    parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
         bound = _bound(aggregate, plan)
-        norm = f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}"
-        factor = f"sqrt(CAST({float(bound)!r} AS DOUBLE) / CAST({norm} AS DOUBLE)) * CAST({SAFE!r} AS DOUBLE)"
-        scaled = f"CAST(trunc(m{i} * ({factor})) AS BIGINT)"
-        parts.append(f"COALESCE(SUM(CASE WHEN {norm} <= {bound} THEN m{i} ELSE {scaled} END), 0)")
-    last = _grouped([*parts, "COUNT(*)"], "each JOIN norms USING (u)", keys)
-    return f"WITH each AS ({each}), norms AS ({norms}) {last}"
+        norm = Column(f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}", "huge", "norms")
+        root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
+        factor = Arithmetic("*", root, constant(SAFE))
+        scaled = Cast(Function(Arithmetic("*", Cast(own[i], "float"), factor), "trunc"), "int")
+        parts.append((f"m{i}", _sum(when(Compare("<=", norm, constant(bound)), own[i], scaled))))
+    origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
+    both = Join(View("each"), View("norms"), equal(Unit(origin, "each"), Unit(origin, "norms")))
+    return With((("each", each), ("norms", norms)), _grouped((*parts, ("units", CountRows())), both, keys))
 
 
-def _bounded_rows(plan: NoisePlan, value: str, column: str, secret: int, listed: ValueTables, *, same: bool) -> str:
+def _bounded_rows(
+    plan: NoisePlan, value: tuple[str, Expression], secret: int, listed: ValueTables, *, same: bool
+) -> Statement:
     """Values with at most ``rows`` of each unit in a group and at most ``groups`` groups of each unit.
 
     With ``same``, equal values within a unit and group count as one.
     """
     query = plan.query
-    keys = group_columns(query)
-    source = f"SELECT * FROM ({_source(query, [f'{value} AS {column}'], listed)}) WHERE {column} IS NOT NULL"
+    keys, unit, column = group_columns(query), query.rows.unit(), _named(*value)
+    source = Select((), Subquery(_source(query, (value,), listed)), where=Not(IsNull(column)), star=True)
     if plan.bounding == "row":
         return source
-    by = ", ".join(["u", *keys])
+    by, named = tuple(node for _, node in (*unit, *keys)), tuple(node for _, node in keys)
     if same:
-        source = f"SELECT DISTINCT {by}, {column} FROM ({source})"
-        order = f"hash({column}, u, {secret}), {column}"
+        source = Select((*unit, *keys, (column.name, column)), Subquery(source), distinct=True)
+        order: tuple[Expression, ...] = (_hash((column,), unit, secret), column)
     else:
         # Rows with equal values are numbered, so that each row of a unit is kept with the same probability.
-        source = f"SELECT *, row_number() OVER (PARTITION BY {by}, {column}) AS twin FROM ({source})"
-        order = f"hash({column}, twin, u, {secret}), {column}, twin"
-    few = f"SELECT *, row_number() OVER (PARTITION BY {by} ORDER BY {order}) AS turn FROM ({source})"
-    kept = f"SELECT * FROM ({few}) WHERE turn <= {plan.rows}"
+        twin = _whole("twin")
+        source = Select(((twin.name, RowNumber((*by, column), ())),), Subquery(source), star=True)
+        order = (_hash((column, twin), unit, secret), column, twin)
+    few = Select((("turn", RowNumber(by, order)),), Subquery(source), star=True)
+    kept = Select((), Subquery(few), where=Compare("<=", _whole("turn"), constant(plan.rows)), star=True)
     if keys and not _everywhere(plan):
-        rank = f"dense_rank() OVER (PARTITION BY u ORDER BY hash({', '.join(keys)}, u, {secret}), {', '.join(keys)})"
-        kept = f"SELECT * FROM (SELECT *, {rank} AS place FROM ({kept})) WHERE place <= {plan.groups}"
+        rank = DenseRank((unit[0][1],), (_hash(named, unit, secret), *named))
+        ranked = Select((("place", rank),), Subquery(kept), star=True)
+        within = Compare("<=", _whole("place"), constant(plan.groups))
+        kept = Select((), Subquery(ranked), where=within, star=True)
     return kept
 
 
 def bin_counts_sql(
     plan: NoisePlan, aggregate: BinCounts | ValueCounts, secret: int, listed: ValueTables = inline_values
-) -> str:
-    """SQL of a histogram: keys, cell and number of rows."""
-    value = f"CASE WHEN {aggregate.condition} THEN {aggregate.cell} END"
-    rows = _bounded_rows(plan, value, "cell", secret, listed, same=False)
-    return _grouped(["COUNT(*)"], f"({rows})", [*group_columns(plan.query), "cell"])
+) -> Statement:
+    """A histogram: keys, cell and number of rows."""
+    cell = "cell", when(aggregate.condition, aggregate.cell)
+    rows = _bounded_rows(plan, cell, secret, listed, same=False)
+    return _grouped((("n", CountRows()),), Subquery(rows), (*group_columns(plan.query), ("cell", _named(*cell))))
 
 
 def distinct_count_sql(
     plan: NoisePlan, aggregate: DistinctCount, secret: int, listed: ValueTables = inline_values
-) -> str:
-    """SQL of COUNT(DISTINCT): keys and number of distinct values."""
-    value = f"CASE WHEN {aggregate.condition} THEN {aggregate.value} END"
-    rows = _bounded_rows(plan, value, "seen", secret, listed, same=True)
-    return _grouped(["COUNT(DISTINCT seen)"], f"({rows})", group_columns(plan.query))
+) -> Statement:
+    """COUNT(DISTINCT): keys and number of distinct values."""
+    seen = "seen", when(aggregate.condition, aggregate.value)
+    rows = _bounded_rows(plan, seen, secret, listed, same=True)
+    distinct = CountRows(_named(*seen), distinct=True)
+    return _grouped((("n", distinct),), Subquery(rows), group_columns(plan.query))

@@ -16,6 +16,7 @@ from typing import Any
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.outputs import Key, Measured, Ratio
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import Query
 from sfumato.query.sql.statement import ErrorTarget
@@ -32,16 +33,16 @@ def _cost(epsilon: Fraction, delta: Fraction) -> PrivacyLoss:
 
 def _target(query: Query) -> ErrorTarget:
     """The requested error; refused unless all outputs are counts and sums."""
-    outputs = [output for _, output in query.outputs if output.op != "key"]
-    if query.target is None or any(output.op not in _DIRECT for output in outputs):
+    outputs = [output for _, output in query.outputs if not isinstance(output, Key)]
+    if query.target is None or any(not isinstance(o, Measured) or o.what not in _DIRECT for o in outputs):
         raise QueryRefused("ERROR is supported for COUNT and SUM only.", fix="Use epsilon for other aggregates.")
     return query.target
 
 
 def _error(plan: NoisePlan, confidence: Fraction) -> float:
     """The largest error of the outputs."""
-    outputs = [output for _, output in plan.query.outputs if output.op != "key"]
-    return max(plan.error(output.value, confidence) for output in outputs)
+    numbers = [leaf.number for _, output in plan.query.outputs for leaf in output.measured()]
+    return max(plan.error(number, confidence) for number in numbers if not isinstance(number, Ratio))
 
 
 def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> NoisePlan:

@@ -1,6 +1,6 @@
 """Aggregates that are measured: exact integers per group, to which noise is added.
 
-An aggregate has the engine SQL of one row's contribution and the integer bounds of that contribution. Its sensitivity
+An aggregate has the expression of one row's contribution and the integer bounds of that contribution. Its sensitivity
 is the most one unit can change it within one group when at most ``rows`` of its rows count.
 """
 
@@ -14,6 +14,22 @@ from typing import Any
 
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.exponential import Exponential
+from sfumato.engines.expressions import (
+    NOTHING,
+    TRUE,
+    Arithmetic,
+    Case,
+    Cast,
+    Expression,
+    Extreme,
+    Function,
+    IsNull,
+    Not,
+    all_of,
+    constant,
+    equal,
+    when,
+)
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.rationals import Number, rational
 from sfumato.schema import Kind
@@ -30,6 +46,7 @@ __all__ = [
     "ValueCounts",
     "bin_counts_aggregate",
     "bounds_problem",
+    "clipped",
     "moments_aggregate",
     "present",
     "sum_aggregate",
@@ -58,7 +75,7 @@ class Aggregate(ABC):
 class Count(Aggregate):
     """Rows for which a condition holds; with ``once``, units that have such a row."""
 
-    condition: str = "TRUE"
+    condition: Expression = TRUE
     once: bool = False
 
     def sensitivity(self, rows: int) -> int:
@@ -69,9 +86,9 @@ class Count(Aggregate):
 class FixedPoint:
     """A bounded number in integer steps of a grid."""
 
-    sql: str
-    """Engine SQL for one row's steps, clipped; undefined where there is no value."""
-    present: str
+    node: Expression
+    """One row's steps, clipped; undefined where there is no value."""
+    present: Expression
     """Condition that the row has a value."""
     low: int
     high: int
@@ -82,14 +99,14 @@ class FixedPoint:
 class Sum(Aggregate):
     """Sum of a value in whole steps of a grid, each row's clipped to ``low`` .. ``high`` steps."""
 
-    steps: str
-    """Engine SQL for one row's steps; 0 where there is no value."""
+    steps: Expression
+    """One row's steps; 0 where there is no value."""
     low: int
     high: int
     grid: Fraction
     of: FixedPoint | None = None
     """The number by itself, and the condition of the rows that count; for sums that may share a measurement."""
-    condition: str = "TRUE"
+    condition: Expression = TRUE
 
     def sensitivity(self, rows: int) -> int:
         return rows * max(abs(self.low), abs(self.high))
@@ -100,7 +117,7 @@ class Moments(Aggregate):
     """Number of rows with a value, their sum and, in degree 2, the sum of their squares: measured as shares."""
 
     of: FixedPoint
-    condition: str
+    condition: Expression
     degree: int
 
     def sensitivity(self, rows: int) -> int:
@@ -116,8 +133,8 @@ class BernsteinSum(Sum):
 
     parts: int
     place: int
-    column: tuple[str, str] | None
-    """Name and engine SQL of that column; None where an earlier part has it already."""
+    column: tuple[str, Expression] | None
+    """Name and expression of that column; None where an earlier part has it already."""
     ends: tuple[int, int] | None = None
     """Smallest and largest value of a row, of which a unit's sum is kept as far as possible; else its mean is."""
     degree: int = 1
@@ -127,8 +144,8 @@ class BernsteinSum(Sum):
 class DistinctCount(Aggregate):
     """Different values among the rows for which a condition holds."""
 
-    value: str
-    condition: str
+    value: Expression
+    condition: Expression
 
     def sensitivity(self, rows: int) -> int:
         return rows
@@ -138,8 +155,8 @@ class DistinctCount(Aggregate):
 class BinCounts(Aggregate):
     """Rows per cell of a public range of values; a quantile is chosen from these."""
 
-    cell: str
-    condition: str
+    cell: Expression
+    condition: Expression
     low: Fraction
     grid: Fraction
     cells: int
@@ -160,9 +177,9 @@ class ValueCounts(Aggregate):
     (not twice that). A unit in several groups pays once for each. Rows whose value is not in the list count nowhere.
     """
 
-    cell: str
-    """Engine SQL for the place of a row's value in the list."""
-    condition: str
+    cell: Expression
+    """The place of a row's value in the list."""
+    condition: Expression
     candidates: tuple[Any, ...]
     """The public values, sorted."""
 
@@ -175,11 +192,15 @@ class ValueCounts(Aggregate):
         return mechanism.error(confidence=confidence, candidates=len(self.candidates))
 
 
-def present(scalar: Scalar) -> str:
+def present(scalar: Scalar) -> Expression:
     """The condition that a row has a value: neither missing nor "not a number"."""
-    if scalar.kind is Kind.NUMBER:
-        return f"({scalar.sql} IS NOT NULL AND NOT isnan({scalar.sql}))"
-    return f"({scalar.sql} IS NOT NULL)"
+    there = Not(IsNull(scalar.node))
+    return all_of(there, Not(Function(scalar.node, "isnan"))) if scalar.kind is Kind.NUMBER else there
+
+
+def clipped(x: Expression, low: Expression, high: Expression) -> Expression:
+    """A value within two constants."""
+    return Extreme((Extreme((x, high), True), low), False)
 
 
 _WIDEST = Fraction(10**15)
@@ -220,44 +241,48 @@ def _steps(scalar: Scalar) -> FixedPoint:
     bottom, top = (low / grid).__floor__(), (high / grid).__ceil__()
     # A grid of 1 does not imply integers: bounds near a million have it too, and floats must not be summed.
     whole = scalar.kind is Kind.INTEGER and grid == 1
-    x = scalar.sql if whole else scalar.as_double()
-    ends = [str(end) if whole else f"CAST({float(end * grid)!r} AS DOUBLE)" for end in (bottom, top)]
-    clipped = f"greatest(least({x}, {ends[1]}), {ends[0]})"
-    inside = clipped if whole else f"CAST(floor({clipped} / CAST({float(grid)!r} AS DOUBLE)) AS BIGINT)"
-    return FixedPoint(sql=inside, present=present(scalar), low=bottom, high=top, grid=grid)
+    if whole:
+        inside = clipped(scalar.node, constant(bottom), constant(top))
+    else:
+        ends = [constant(float(end * grid)) for end in (bottom, top)]
+        share = Arithmetic("/", clipped(scalar.as_double(), *ends), constant(float(grid)))
+        inside = Cast(Function(share, "floor"), "int")
+    return FixedPoint(node=inside, present=present(scalar), low=bottom, high=top, grid=grid)
 
 
-def sum_aggregate(scalar: Scalar, condition: str) -> Sum:
+def sum_aggregate(scalar: Scalar, condition: Expression) -> Sum:
     """The aggregate for the sum of a bounded number."""
     of = _steps(scalar)
-    steps = f"(CASE WHEN {condition} AND {of.present} THEN {of.sql} ELSE 0 END)"
+    steps = when(all_of(condition, of.present), of.node, constant(0))
     return Sum(steps=steps, low=of.low, high=of.high, grid=of.grid, of=of, condition=condition)
 
 
-def moments_aggregate(scalar: Scalar, condition: str, degree: int) -> Moments:
+def moments_aggregate(scalar: Scalar, condition: Expression, degree: int) -> Moments:
     """The aggregate for a mean (degree 1) or a variance (degree 2) of a bounded number."""
     return Moments(of=_steps(scalar), condition=condition, degree=degree)
 
 
-def bin_counts_aggregate(scalar: Scalar, condition: str, rank: Fraction) -> BinCounts:
+def bin_counts_aggregate(scalar: Scalar, condition: Expression, rank: Fraction) -> BinCounts:
     """The aggregate for a quantile: counts of up to four million cells over the declared range."""
     low, high = _bounds(scalar)
+    cell: Expression
     if low == high:
-        cells, grid, cell = 1, Fraction(1), "0"
+        cells, grid, cell = 1, Fraction(1), constant(0)
     elif scalar.kind is Kind.INTEGER and high - low < _MOST_CELLS:
         low, high = Fraction(low.__floor__()), Fraction(high.__ceil__())
         cells, grid = int(high - low) + 1, Fraction(1)
-        cell = f"greatest(least({scalar.sql}, {int(high)}), {int(low)}) - ({int(low)})"
+        cell = Arithmetic("-", clipped(scalar.node, constant(int(low)), constant(int(high))), constant(int(low)))
     else:
         cells, grid = _MOST_CELLS + 1, (high - low) / _MOST_CELLS
-        share = f"(({scalar.as_double()} - CAST({float(low)!r} AS DOUBLE)) / CAST({float(grid)!r} AS DOUBLE))"
-        cell = f"CAST(greatest(least(round({share}), {_MOST_CELLS}), 0) AS BIGINT)"
-    condition = f"({condition} AND {present(scalar)})"
+        above = Arithmetic("-", scalar.as_double(), constant(float(low)))
+        place = Function(Arithmetic("/", above, constant(float(grid))), "round")
+        cell = Cast(clipped(place, constant(0.0), constant(float(_MOST_CELLS))), "int")
+    condition = all_of(condition, present(scalar))
     return BinCounts(cell=cell, condition=condition, low=low, grid=grid, cells=cells, rank=rank)
 
 
-def value_counts_aggregate(scalar: Scalar, condition: str, candidates: tuple[Any, ...]) -> ValueCounts:
+def value_counts_aggregate(scalar: Scalar, condition: Expression, candidates: tuple[Any, ...]) -> ValueCounts:
     """The counts that MODE is selected from."""
-    written = [literal(rational(value) if isinstance(value, float) else value).sql for value in candidates]
-    places = " ".join(f"WHEN {scalar.sql} = {value} THEN {place}" for place, value in enumerate(written))
-    return ValueCounts(cell=f"(CASE {places} END)", condition=condition, candidates=candidates)
+    nodes = [literal(rational(value) if isinstance(value, float) else value).node for value in candidates]
+    places = tuple((equal(scalar.node, value), constant(place)) for place, value in enumerate(nodes))
+    return ValueCounts(cell=Case(places, NOTHING), condition=condition, candidates=candidates)

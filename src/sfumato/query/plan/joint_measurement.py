@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from sfumato.engines.expressions import TRUE, Arithmetic, Column, Expression, Not, Quotient, all_of, constant, when
 from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, FixedPoint, Moments, Sum
-from sfumato.query.results.postprocess import LinearCombination, OutputExpr, Ratio
+from sfumato.query.plan.outputs import Composite, LinearCombination, Mean, Measured, Output, Ratio, Spread, SpreadOf
 from sfumato.query.sql.parse import Query
 
 __all__ = ["bernstein_weights", "combine_aggregates", "joint_ranks"]
@@ -45,10 +46,10 @@ class _Block:
     """A joint measurement under construction."""
 
     of: FixedPoint
-    condition: str
+    condition: Expression
     """Condition of the rows whose values are measured."""
     degree: int
-    rows: str | None = None
+    rows: Expression | None = None
     """Condition of the rows that are counted, with missing values as zeros; None: rows that have a value."""
     missing: bool = False
     first: int = 0
@@ -69,23 +70,27 @@ class _Block:
         return 1 << max(0, (width - 1).bit_length() - _FINE) if self.degree == 2 else 1
 
     @property
-    def counted(self) -> str:
-        return self.rows if self.rows is not None else f"({self.condition} AND {self.of.present})"
+    def counted(self) -> Expression:
+        return self.rows if self.rows is not None else all_of(self.condition, self.of.present)
 
     def shares(self) -> list[Aggregate]:
         low, width = self.ends
-        has = f"({self.condition} AND {self.of.present})"
-        inside = self.of.sql if self.rows is None else f"(CASE WHEN {has} THEN {self.of.sql} ELSE 0 END)"
-        up = f"({inside} - ({low}))"
-        up = f"({up} // {self.coarse})" if self.coarse > 1 else up
-        x, whole = f"x{self.first}", width**self.degree
-        down = f"({width} - {x})"
-        steps = [down, x] if self.degree == 1 else [f"({down} * {down})", f"(2 * {x} * {down})", f"({x} * {x})"]
-        columns: dict[int, tuple[str, str]] = {0: (x, f"(CASE WHEN {self.counted} THEN {up} END)")}
+        has = all_of(self.condition, self.of.present)
+        inside = self.of.node if self.rows is None else when(has, self.of.node, constant(0))
+        up: Expression = Arithmetic("-", inside, constant(low))
+        up = Quotient(up, constant(self.coarse)) if self.coarse > 1 else up
+        whole = width**self.degree
+        x = Column(f"x{self.first}", "int", size=(float(width), 1.0))
+        down = Arithmetic("-", constant(width), x)
+        steps: list[Expression] = [down, x]
+        if self.degree == 2:
+            twice = Arithmetic("*", Arithmetic("*", constant(2), x), down)
+            steps = [Arithmetic("*", down, down), twice, Arithmetic("*", x, x)]
+        columns: dict[int, tuple[str, Expression]] = {0: (x.name, when(self.counted, up))}
         if self.missing:
-            none = f"(CASE WHEN {self.condition} AND NOT {self.of.present} THEN {whole} END)"
-            columns[len(steps)] = (f"x{self.first + len(steps)}", none)
-            steps.append(f"x{self.first + len(steps)}")
+            none = Column(f"x{self.first + len(steps)}", "int", size=(float(whole), 1.0))
+            columns[len(steps)] = (none.name, when(all_of(self.condition, Not(self.of.present)), constant(whole)))
+            steps.append(none)
         ends = None if self.rows is None else (low, low + width)
         common: dict[str, Any] = {
             "low": 0,
@@ -95,8 +100,8 @@ class _Block:
             "degree": self.degree,
         }
         return [
-            BernsteinSum(steps=sql, column=columns.get(place), place=place, ends=ends, **common)
-            for place, sql in enumerate(steps)
+            BernsteinSum(steps=step, column=columns.get(place), place=place, ends=ends, **common)
+            for place, step in enumerate(steps)
         ]
 
     def _linear(self, weights: tuple[Fraction | int, ...], unit: Fraction, what: str) -> LinearCombination:
@@ -138,7 +143,7 @@ def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Qu
     means = list(blocks)
     counts = {m.condition for m in query.aggregates if isinstance(m, Count) and not m.once}
     if counted and not counts and not means:
-        counts = {"TRUE"}
+        counts = {TRUE}
     hosted = {block.counted for block in means}
     for block in means:
         if block.condition in counts - hosted:
@@ -151,7 +156,7 @@ def combine_aggregates(query: Query, *, sums: bool, counted: bool = False) -> Qu
         of, condition = aggregate.of, aggregate.condition
         if any((b.of, b.condition) == (of, condition) for b in means):
             continue
-        fitting = (condition, f"({condition} AND {of.present})", "TRUE")
+        fitting = (condition, all_of(condition, of.present), TRUE)
         rows = next((c for c in fitting if c in counts - hosted), None)
         if rows is not None:
             alone[aggregate] = _Block(of=of, condition=condition, degree=1, rows=rows)
@@ -168,10 +173,10 @@ def _family(cells: BinCounts) -> BinCounts:
 
 
 def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: dict[Sum, _Block]) -> Query:
-    def mean_of(of: FixedPoint | None, condition: str) -> _Block | None:
+    def mean_of(of: FixedPoint | None, condition: Expression) -> _Block | None:
         return next((b for b in means if (b.of, b.condition) == (of, condition)), None)
 
-    def count_of(condition: str) -> LinearCombination | None:
+    def count_of(condition: Expression) -> LinearCombination | None:
         own = [b for b in blocks if b.counted == condition]
         if not own:
             block = next((b for b in means if b.missing and b.condition == condition), None)
@@ -219,28 +224,28 @@ def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: d
     )
 
 
-def _changer(places: dict[int, Any]) -> Callable[[OutputExpr], OutputExpr]:
-    def leaf(value: LinearCombination) -> OutputExpr:
-        return OutputExpr(op="linear", value=value)
+def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
+    def leaf(value: LinearCombination) -> Measured:
+        return Measured(value, "linear")
 
-    def change(output: OutputExpr) -> OutputExpr:
-        match output.op:
-            case "count" | "sum" | "distinct" | "quantile" | "mode":
-                place = places[output.value]
-                return leaf(place) if isinstance(place, LinearCombination) else replace(output, value=place)
-            case "mean":
-                index, (low, high) = output.value
+    def change(output: Output) -> Output:
+        match output:
+            case Measured(int() as index):
+                place = places[index]
+                return leaf(place) if isinstance(place, LinearCombination) else replace(output, number=place)
+            case Mean(index, low, high):
                 block = places[index]
                 ratio = Ratio(total=block.total(), count=block.count(all_rows=False), low=low, high=high)
-                return OutputExpr(op="mean", value=ratio)
-            case "variance" | "deviation":
-                index, extra = output.value
+                return Measured(ratio, "mean")
+            case SpreadOf(index, span, sample, root):
                 block = places[index]
                 second, first = block.spread()
                 args = (leaf(second), leaf(first), leaf(replace(block.count(all_rows=False), whole=False)))
-                return replace(output, args=args, value=extra)
+                return Spread(args, span, sample, root)
+            case Composite(args):
+                return replace(output, args=tuple(change(arg) for arg in args))
             case _:
-                return replace(output, args=tuple(change(arg) for arg in output.args))
+                return output
 
     return change
 

@@ -9,7 +9,7 @@ from sfumato.dp.loss import PrivacyLoss
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import Aggregate, Sum
-from sfumato.query.results.postprocess import LinearCombination, Ratio
+from sfumato.query.plan.outputs import LinearCombination, Ratio
 from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number
 

@@ -29,6 +29,7 @@ from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.rational_bounds import sqrt_up
+from sfumato.engines.expressions import TRUE
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.aggregates import (
     Aggregate,
@@ -43,7 +44,7 @@ from sfumato.query.plan.aggregates import (
 from sfumato.query.plan.joint_measurement import combine_aggregates, joint_ranks
 from sfumato.query.plan.loss_check import check_loss
 from sfumato.query.plan.noise import Measurement, NoisePlan, grid_of, refinement
-from sfumato.query.results.postprocess import LinearCombination
+from sfumato.query.plan.outputs import LinearCombination
 from sfumato.query.sql.parse import Query
 from sfumato.rationals import rational
 
@@ -241,7 +242,7 @@ def _plan(
 def _rank(aggregate: Aggregate) -> int:
     """Rank of an aggregate for threshold selection: counts of all rows or units first; sums are unsuitable."""
     if isinstance(aggregate, Count):
-        return 0 if aggregate.condition == "TRUE" else 2
+        return 0 if aggregate.condition == TRUE else 2
     return 1 if isinstance(aggregate, BernsteinSum) else 3
 
 

@@ -9,12 +9,27 @@ Where each row is a unit of its own, ``copies`` says how many rows of a node one
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from sfumato.data.sql_quoting import quoted_name
+from sfumato.engines.expressions import (
+    Cast,
+    Column,
+    Compare,
+    Expression,
+    IsNull,
+    Not,
+    Origin,
+    Read,
+    StoredUnit,
+    Unit,
+    all_of,
+    equal,
+)
+from sfumato.engines.expressions import walk as walk_expression
+from sfumato.engines.statements import Join, Query, Select, Stored, Subquery
+from sfumato.engines.statements import UnionAll as UnionAllQuery
 from sfumato.query.plan.scalar import Scalar
 
 __all__ = [
@@ -26,23 +41,30 @@ __all__ = [
     "Scan",
     "UnionAll",
     "UnitJoin",
-    "prune_columns",
+    "columns_of",
     "walk",
 ]
 
+Items = tuple[tuple[str, Expression], ...]
+
 
 class PlanNode(ABC):
-    """A node of the plan. ``sql`` returns a SELECT whose column ``u`` is the unit, unless each row is a unit."""
+    """A node of the plan."""
 
     @abstractmethod
     def children(self) -> tuple[PlanNode, ...]: ...
 
     @abstractmethod
-    def sql(self) -> str: ...
+    def query(self) -> Query:
+        """The statement of its rows; its column ``u`` is the unit, unless each row is a unit."""
 
     @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """Internal names of the columns, without the unit."""
+    def columns(self) -> Items:
+        """Internal names of the columns, without the unit, each as an expression above this node."""
+
+    @abstractmethod
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        """The node without columns that nobody uses. An engine would remove them, but after binding every one."""
 
     @property
     def by_row(self) -> bool:
@@ -65,12 +87,13 @@ class PlanNode(ABC):
         return self.children()[0].unbounded_joins
 
     @property
-    def ids(self) -> str:
-        """The table whose type the unit has; empty where the unit is text, because it comes from several tables."""
-        return self.children()[0].ids
+    def origin(self) -> Origin | None:
+        """The stored column that has the unit; None where the unit is text, because it comes from several tables."""
+        return self.children()[0].origin
 
-    def _unit(self, alias: str) -> str:
-        return "" if self.by_row else f"{alias}u, "
+    def unit(self, table: str = "") -> Items:
+        """The unit as a column; nothing where each row is a unit."""
+        return () if self.by_row else (("u", Unit(self.origin, table)),)
 
 
 def walk(node: PlanNode) -> Iterator[PlanNode]:
@@ -80,21 +103,30 @@ def walk(node: PlanNode) -> Iterator[PlanNode]:
         yield from walk(child)
 
 
+def columns_of(expressions: Iterable[Expression]) -> frozenset[str]:
+    """Names of the columns that expressions use."""
+    return frozenset(part.name for node in expressions for part in walk_expression(node) if isinstance(part, Column))
+
+
+def _named(items: Iterable[tuple[str, Expression]], table: str = "") -> Items:
+    return tuple((name, Column(name, item.type, table)) for name, item in items)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scan(PlanNode):
     """A private table. Each row belongs to the unit in its unit column; rows without a unit are removed."""
 
     table: str
-    unit: str | None
+    unit_column: str | None
     names: tuple[tuple[str, str, str], ...]
-    """(internal name, column, engine type). A value that does not fit its declared kind is read as missing."""
+    """(internal name, column, type). A value that does not fit its declared kind is read as missing."""
 
     def children(self) -> tuple[PlanNode, ...]:
         return ()
 
     @property
     def by_row(self) -> bool:
-        return self.unit is None
+        return self.unit_column is None
 
     @property
     def max_row_multiplicity(self) -> int:
@@ -105,21 +137,26 @@ class Scan(PlanNode):
         return 1
 
     @property
-    def ids(self) -> str:
-        return self.table
+    def origin(self) -> Origin | None:
+        return None if self.unit_column is None else (self.table, self.unit_column)
 
     @property
     def copies(self) -> int:
         return 1
 
-    def columns(self) -> tuple[str, ...]:
-        return tuple(name for name, _, _ in self.names)
+    def columns(self) -> Items:
+        return tuple((name, Column(name, kind)) for name, _, kind in self.names)
 
-    def sql(self) -> str:
-        unit = "" if self.unit is None else f"{quoted_name(self.unit)} AS u, "
-        items = ", ".join(f"TRY_CAST({quoted_name(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
-        where = "" if self.unit is None else f" WHERE {quoted_name(self.unit)} IS NOT NULL"
-        return f"SELECT {unit}{items} FROM {quoted_name(self.table)}{where}"
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        kept = tuple(item for item in self.names if item[0] in names)
+        return replace(self, names=kept or (self.names[:1] if self.by_row else ()))
+
+    def query(self) -> Query:
+        items: Items = tuple((name, Read((self.table, column), kind)) for name, column, kind in self.names)
+        if self.origin is None:
+            return Select(items, Stored(self.table))
+        unit = StoredUnit(self.origin)
+        return Select((("u", unit), *items), Stored(self.table), where=Not(IsNull(unit)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,11 +169,14 @@ class Filter(PlanNode):
     def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> Items:
         return self.child.columns()
 
-    def sql(self) -> str:
-        return f"SELECT * FROM ({self.child.sql()}) WHERE {self.condition.sql}"
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        return replace(self, child=self.child.keep(names | columns_of([self.condition.node])))
+
+    def query(self) -> Query:
+        return Select((), Subquery(self.child.query()), where=self.condition.node, star=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,12 +189,16 @@ class Project(PlanNode):
     def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
-    def columns(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.items)
+    def columns(self) -> Items:
+        return _named((name, scalar.node) for name, scalar in self.items)
 
-    def sql(self) -> str:
-        items = ", ".join(f"{scalar.sql} AS {name}" for name, scalar in self.items)
-        return f"SELECT {self._unit('')}{items} FROM ({self.child.sql()})"
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        items = tuple(item for item in self.items if item[0] in names) or self.items[:1]
+        return replace(self, items=items, child=self.child.keep(columns_of(scalar.node for _, scalar in items)))
+
+    def query(self) -> Query:
+        items = tuple((name, scalar.node) for name, scalar in self.items)
+        return Select((*self.unit(), *items), Subquery(self.child.query()))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,27 +208,28 @@ class PublicJoin(PlanNode):
     child: PlanNode
     table: str
     on: tuple[tuple[Scalar, str, str], ...]
-    """(value in the row, key column of the public table, its engine type)."""
+    """(value in the row, key column of the public table, its type)."""
     names: tuple[tuple[str, str, str], ...]
-    """(internal name, public column, engine type)."""
+    """(internal name, public column, type)."""
     outer: bool
 
     def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
 
-    def columns(self) -> tuple[str, ...]:
-        return (*self.child.columns(), *(name for name, _, _ in self.names))
+    def columns(self) -> Items:
+        return (*self.child.columns(), *((name, Column(name, kind)) for name, _, kind in self.names))
 
-    def sql(self) -> str:
-        columns = ", ".join(f"CAST({quoted_name(column)} AS {kind}) AS {name}" for name, column, kind in self.names)
-        keys = ", ".join(f"CAST({quoted_name(key)} AS {kind}) AS key{i}" for i, (_, key, kind) in enumerate(self.on))
-        match = " AND ".join(f"{scalar.sql} = p.key{i}" for i, (scalar, _, _) in enumerate(self.on))
-        kept = ", ".join([f"{self._unit('r.')}r.{name}" if not i else f"r.{name}"
-                          for i, name in enumerate(self.child.columns())])  # fmt: skip
-        more = "".join(f", p.{name}" for name, _, _ in self.names)
-        how = "LEFT JOIN" if self.outer else "JOIN"
-        public = f"SELECT {keys}{', ' + columns if columns else ''} FROM {quoted_name(self.table)}"
-        return f"SELECT {kept}{more} FROM ({self.child.sql()}) AS r {how} ({public}) AS p ON {match}"
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        child = self.child.keep(names | columns_of(scalar.node for scalar, _, _ in self.on))
+        return replace(self, child=child, names=tuple(item for item in self.names if item[0] in names))
+
+    def query(self) -> Query:
+        keys = tuple((f"key{i}", Read((self.table, key), kind)) for i, (_, key, kind) in enumerate(self.on))
+        more = tuple((name, Read((self.table, column), kind)) for name, column, kind in self.names)
+        match = all_of(*(equal(s.node, Column(f"key{i}", kind, "p")) for i, (s, _, kind) in enumerate(self.on)))
+        public = Subquery(Select((*keys, *more), Stored(self.table)), "p")
+        items = (*self.unit("r"), *_named(self.child.columns(), "r"), *_named(more, "p"))
+        return Select(items, Join(Subquery(self.child.query(), "r"), public, match, outer=self.outer))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,17 +250,20 @@ class UnitJoin(PlanNode):
     def unbounded_joins(self) -> int:
         return self.left.unbounded_joins + self.right.unbounded_joins
 
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> Items:
         return (*self.left.columns(), *self.right.columns())
 
-    def sql(self) -> str:
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        return replace(self, left=self.left.keep(names), right=self.right.keep(names))
+
+    def query(self) -> Query:
         assert not self.by_row
-        one = "".join(f", l.{name}" for name in self.left.columns())
-        two = "".join(f", r.{name}" for name in self.right.columns())
+        one, two = Unit(self.left.origin, "l"), Unit(self.right.origin, "r")
         # Units of different tables may have different types, and converting text to a number can fail.
-        same = self.left.ids == self.right.ids
-        match = "l.u = r.u" if same else "CAST(l.u AS VARCHAR) = CAST(r.u AS VARCHAR)"
-        return f"SELECT l.u{one}{two} FROM ({self.left.sql()}) AS l JOIN ({self.right.sql()}) AS r ON {match}"
+        same = self.left.origin == self.right.origin
+        match: Compare = equal(one, two) if same else equal(Cast(one, "text"), Cast(two, "text"))
+        items = (("u", one), *_named(self.left.columns(), "l"), *_named(self.right.columns(), "r"))
+        return Select(items, Join(Subquery(self.left.query(), "l"), Subquery(self.right.query(), "r"), match))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,20 +289,38 @@ class UnionAll(PlanNode):
         return max(self.first.unbounded_joins, self.second.unbounded_joins)
 
     @property
-    def ids(self) -> str:
-        return self.first.ids if self.first.ids == self.second.ids else ""
+    def origin(self) -> Origin | None:
+        return self.first.origin if self.first.origin == self.second.origin else None
 
     @property
     def copies(self) -> int:
         return self.first.copies + self.second.copies
 
-    def columns(self) -> tuple[str, ...]:
-        return self.first.columns()
+    def columns(self) -> Items:
+        pairs = zip(self.first.columns(), self.second.columns(), strict=True)
+        return tuple((name, Column(name, _wider(a.type, b.type))) for (name, a), (_, b) in pairs)
 
-    def sql(self) -> str:
-        unit = self._unit("") if self.ids else "CAST(u AS VARCHAR) AS u, "
-        one, two = ", ".join(self.first.columns()), ", ".join(self.second.columns())
-        return f"SELECT {unit}{one} FROM ({self.first.sql()}) UNION ALL SELECT {unit}{two} FROM ({self.second.sql()})"
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        # Columns are matched by their places, so that all of them stay.
+        return replace(self, **{
+            side: node.keep(frozenset(name for name, _ in node.columns()))
+            for side, node in (("first", self.first), ("second", self.second))
+        })  # fmt: skip
+
+    def query(self) -> Query:
+        return UnionAllQuery(self._side(self.first), self._side(self.second))
+
+    def _side(self, node: PlanNode) -> Query:
+        unit = node.unit() if self.origin else tuple((name, Cast(item, "text")) for name, item in node.unit())
+        pairs = zip(node.columns(), self.columns(), strict=True)
+        items = tuple(
+            (name, item if item.type == own.type else Cast(item, own.type)) for (name, item), (_, own) in pairs
+        )
+        return Select((*unit, *items), Subquery(node.query()))
+
+
+def _wider(one: str, other: str) -> str:
+    return one if one == other else "float" if "float" in (one, other) else "time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,8 +329,8 @@ class GroupByUnit(PlanNode):
 
     child: PlanNode
     keys: tuple[tuple[str, Scalar], ...]
-    items: tuple[tuple[str, str], ...]
-    """(internal name, aggregate in engine SQL that cannot raise)."""
+    items: Items
+    """(internal name, aggregate)."""
 
     def children(self) -> tuple[PlanNode, ...]:
         return (self.child,)
@@ -277,36 +343,15 @@ class GroupByUnit(PlanNode):
     def unbounded_joins(self) -> int:
         return self.child.unbounded_joins if self.keys else 0
 
-    def columns(self) -> tuple[str, ...]:
-        return (*(name for name, _ in self.keys), *(name for name, _ in self.items))
+    def columns(self) -> Items:
+        return _named((*((name, scalar.node) for name, scalar in self.keys), *self.items))
 
-    def sql(self) -> str:
+    def keep(self, names: frozenset[str]) -> PlanNode:
+        items = tuple(item for item in self.items if item[0] in names)
+        used = columns_of([*(scalar.node for _, scalar in self.keys), *(node for _, node in items)])
+        return replace(self, items=items, child=self.child.keep(used))
+
+    def query(self) -> Query:
         assert not self.by_row
-        keys = "".join(f", {scalar.sql} AS {name}" for name, scalar in self.keys)
-        items = "".join(f", {sql} AS {name}" for name, sql in self.items)
-        groups = "".join(f", {i + 2}" for i in range(len(self.keys)))
-        return f"SELECT u{keys}{items} FROM ({self.child.sql()}) GROUP BY 1{groups}"
-
-
-def prune_columns(node: PlanNode, text: str) -> PlanNode:
-    """Remove columns of the tables that neither ``text`` nor the conditions of the nodes use.
-
-    An engine would remove them as well, but only after binding every one of them.
-    """
-    match node:
-        case Filter():
-            return replace(node, child=prune_columns(node.child, f"{text} {node.condition.sql}"))
-        case PublicJoin():
-            child = prune_columns(node.child, " ".join([text, *(scalar.sql for scalar, _, _ in node.on)]))
-            return replace(node, child=child, names=_named(node.names, text))
-        case Scan():
-            return replace(node, names=_named(node.names, text) or node.names[:1])
-        case _:
-            return node
-
-
-def _named(names: tuple[tuple[str, str, str], ...], text: str) -> tuple[tuple[str, str, str], ...]:
-    used = set(
-        re.findall(r"\bc\d+\b", text)
-    )  # a word in a text constant can look like a name: then one column too many is kept
-    return tuple(item for item in names if item[0] in used)
+        keys = tuple((name, scalar.node) for name, scalar in self.keys)
+        return Select((*self.unit(), *keys, *self.items), Subquery(self.child.query()), group_by=1 + len(keys))

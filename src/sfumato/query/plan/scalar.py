@@ -1,4 +1,4 @@
-"""Scalar expressions: one value per row in engine SQL, with the public bounds of the result."""
+"""Scalar expressions: one value per row, with the public bounds of the result."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any
 
-from sfumato.data.sql_quoting import quoted_text
+from sfumato.engines.expressions import Cast, Expression, constant, double
 from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 from sfumato.schema import Kind
 
-__all__ = ["Scalar", "literal", "number_sql", "same_family"]
+__all__ = ["TYPES", "Scalar", "flag", "literal", "same_family"]
+
+TYPES = {
+    Kind.INTEGER: "int", Kind.NUMBER: "float", Kind.CATEGORY: "text", Kind.DATE: "date", Kind.DATETIME: "time",
+    Kind.BOOLEAN: "flag",
+}  # fmt: skip
+"""Type of engine expressions by kind of column."""
 
 _FAMILY = {
     Kind.INTEGER: "number",
@@ -29,8 +35,8 @@ MOST_VALUES = 10_000
 class Scalar:
     """A typed expression. The engine enforces the bounds and values, so wrong ones cost accuracy, not privacy."""
 
-    sql: str
-    """Expression in the engine's dialect, over internal column names. It raises no error on any input."""
+    node: Expression
+    """The expression, over internal column names. It raises no error on any input."""
     kind: Kind
     low: Fraction | None = None
     high: Fraction | None = None
@@ -43,9 +49,9 @@ class Scalar:
     """The value, for a literal."""
 
     @property
-    def same(self) -> str:
+    def same(self) -> Expression | str:
         """Equal for two expressions of the same value; the unit's column is the same in all tables."""
-        return "unit" if self.unit else self.sql
+        return "unit" if self.unit else self.node
 
     @property
     def family(self) -> str:
@@ -67,38 +73,39 @@ class Scalar:
                 return tuple(range(low, high + 1))
         return None
 
-    def as_double(self) -> str:
+    def as_double(self) -> Expression:
         """The value as a float for arithmetic: floats raise no overflow error."""
-        return self.sql if self.kind is Kind.NUMBER else f"CAST({self.sql} AS DOUBLE)"
+        return double(self.node)
 
-    def plain(self, sql: str) -> Scalar:
-        """The same bounds and values with other SQL; no longer the unit or a literal."""
-        return replace(self, sql=sql, unit=False, constant=None)
+    def plain(self, node: Expression) -> Scalar:
+        """The same bounds and values of another expression; no longer the unit or a literal."""
+        return replace(self, node=node, unit=False, constant=None)
 
 
-def number_sql(value: Fraction) -> str:
-    """A fraction as a float literal: exact for multiples of a power of two, otherwise the nearest float."""
-    if value.denominator == 1 and abs(value) < 1 << 62:
-        return f"CAST({value.numerator} AS BIGINT)"
-    return f"CAST({float(value)!r} AS DOUBLE)"
+def flag(condition: Expression) -> Scalar:
+    """A condition."""
+    return Scalar(node=condition, kind=Kind.BOOLEAN, values=(False, True))
 
 
 def literal(value: Any) -> Scalar:
-    """A constant as an expression."""
+    """A constant as an expression. A fraction that no float equals is the nearest float."""
     if isinstance(value, bool):
-        return Scalar(sql="TRUE" if value else "FALSE", kind=Kind.BOOLEAN, values=(value,), constant=value)
+        return Scalar(node=constant(value), kind=Kind.BOOLEAN, values=(value,), constant=value)
     if isinstance(value, int | Fraction):
         number = Fraction(value)
         if abs(number) > 10**300:
             raise QueryRefused("A number in the query is too large.")
-        kind = Kind.INTEGER if number.denominator == 1 and abs(number) < 1 << 62 else Kind.NUMBER
-        values = (int(number),) if kind is Kind.INTEGER else None
-        return Scalar(sql=number_sql(number), kind=kind, low=number, high=number, values=values, constant=number)
+        if number.denominator == 1 and abs(number) < 1 << 62:
+            whole = int(number)
+            return Scalar(
+                node=constant(whole), kind=Kind.INTEGER, low=number, high=number, values=(whole,), constant=number
+            )
+        return Scalar(node=constant(float(number)), kind=Kind.NUMBER, low=number, high=number, constant=number)
     if isinstance(value, datetime):
-        return Scalar(sql=f"TIMESTAMP {quoted_text(value.isoformat(sep=' '))}", kind=Kind.DATETIME, constant=value)
+        return Scalar(node=constant(value), kind=Kind.DATETIME, constant=value)
     if isinstance(value, date):
-        return Scalar(sql=f"DATE {quoted_text(value.isoformat())}", kind=Kind.DATE, values=(value,), constant=value)
-    return Scalar(sql=quoted_text(value), kind=Kind.CATEGORY, values=(value,), constant=value)
+        return Scalar(node=constant(value), kind=Kind.DATE, values=(value,), constant=value)
+    return Scalar(node=constant(value), kind=Kind.CATEGORY, values=(value,), constant=value)
 
 
 def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
@@ -116,7 +123,7 @@ def same_family(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar] | None:
             converted = literal((date if one.kind is Kind.DATE else datetime).fromisoformat(other.constant))
             return (one, converted) if order == 1 else (converted, one)
         if {one.kind, other.kind} == {Kind.DATE, Kind.DATETIME}:
-            casts = [s if s.kind is Kind.DATETIME else Scalar(sql=f"TRY_CAST({s.sql} AS TIMESTAMP)", kind=Kind.DATETIME)
+            times = [s if s.kind is Kind.DATETIME else Scalar(node=Cast(s.node, "time"), kind=Kind.DATETIME)
                      for s in (a, b)]  # fmt: skip
-            return casts[0], casts[1]
+            return times[0], times[1]
     return None

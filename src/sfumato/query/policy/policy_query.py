@@ -10,6 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlglot import exp
+
+from sfumato.engines.expressions import FALSE, TRUE, Column, Expression, all_of, constant, when
+from sfumato.engines.statements import Query, Select, Subquery
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import present
@@ -19,12 +23,14 @@ from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.refusal import called, refuse
 from sfumato.query.sql.statement import parse_statement
 
-__all__ = ["ROW", "Condition", "PolicyQuery", "parse_policy_query"]
+__all__ = ["NUMBERED", "ROW", "Condition", "PolicyQuery", "parse_policy_query", "people"]
 
 ROW = "sfumato row"
 """The column that numbers the people. It is in no catalog, so no query can name it."""
-_NUMBERED = "sfumato_row"
-_KINDS = {"Count": "count", "Sum": "sum", "Avg": "avg", "Max": "max", "Min": "min"}
+NUMBERED = "sfumato_row"
+_KINDS: dict[type[exp.Expression], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Max: "max", exp.Min: "min"
+}  # fmt: skip
 _MORE = {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "with_": "WITH"}
 
 
@@ -64,25 +70,23 @@ class PolicyQuery:
         """A refusal with the place of a part of the query."""
         return refuse(node, self.text, reason, fix)
 
-    def people(self, conditions: Iterable[Condition]) -> str:
+    def people(self, conditions: Iterable[Condition]) -> Query:
         """A statement for the numbers of the people for whom conditions hold."""
-        return f"SELECT {_NUMBERED} FROM {_met(self.base, conditions)} ORDER BY 1"
+        return people(self.base, (c.scalar.node for c in conditions), ())
 
-    def holders(self, conditions: Iterable[Condition]) -> str:
+    def holders(self, conditions: Iterable[Condition]) -> Query:
         """The same among everybody in the table, whatever is joined: for conditions on the table's own columns."""
         [table] = (node for node in walk(self.base) if isinstance(node, Scan))
-        return f"SELECT {_NUMBERED} FROM {_met(table, conditions)} ORDER BY 1"
+        return people(table, (c.scalar.node for c in conditions), ())
 
-    def valued(self) -> str:
+    def valued(self) -> Query:
         """A statement for the people asked about: number, value (0 where there is none), and whether there is one."""
+        met = [condition.scalar.node for condition in self.conditions]
         if self.value is None:
-            return f"SELECT {_NUMBERED}, 1, TRUE FROM {_met(self.base, self.conditions)} ORDER BY 1"
-        there = present(self.value)
-        number = "1" if self.kind == "count" else self.value.sql
-        return (
-            f"SELECT {_NUMBERED}, CASE WHEN {there} THEN {number} ELSE 0 END, {there} "
-            f"FROM {_met(self.base, self.conditions)} ORDER BY 1"
-        )
+            return people(self.base, met, (("value", constant(1)), ("there", TRUE)))
+        there, value = present(self.value), constant(1) if self.kind == "count" else self.value.node
+        none = {"float": constant(0.0), "flag": FALSE}.get(value.type, constant(0))
+        return people(self.base, met, (("value", when(there, value, none)), ("there", there)))
 
 
 def parse_policy_query(sql: str, catalog: Catalog) -> PolicyQuery:
@@ -98,7 +102,7 @@ def parse_policy_query(sql: str, catalog: Catalog) -> PolicyQuery:
 
 
 def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
-    if type(tree).__name__ != "Select":
+    if not isinstance(tree, exp.Select):
         raise refuse(tree, text, f"Only SELECT is answered, not {tree.key.upper()}.")
     for name, words in _MORE.items():
         if tree.args.get(name):
@@ -112,7 +116,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
         raise refuse(tree.expressions[1], text, "A query selects one column or aggregate.", "Use one query for each.")
     shown = tree.expressions[0]
     item = shown.unalias()
-    if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
+    if isinstance(item, exp.Star | exp.Column) and item.is_star:
         raise refuse(item, text, "SELECT * returns rows, and each row is about one person.", "Use an aggregate.")
     sources = Binder(catalog, text)
     relation, _ = sources.select_rows(tree, {})
@@ -131,8 +135,8 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     conditions = tuple(
         Condition(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
     )
-    kind = _KINDS.get(type(item).__name__)
-    if kind is None and type(item).__name__ != "Column":
+    kind = _KINDS.get(type(item))
+    if kind is None and not isinstance(item, exp.Column):
         raise refuse(
             item,
             text,
@@ -140,15 +144,15 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
             "Use COUNT(*), SUM(column) or AVG(column).",
         )
     inner = item.this if kind else item
-    star = kind == "count" and (inner is None or type(inner).__name__ == "Star")
-    if type(inner).__name__ == "Distinct" or (kind and item.args.get("expressions")):
+    star = kind == "count" and (inner is None or isinstance(inner, exp.Star))
+    if isinstance(inner, exp.Distinct) or (kind and item.args.get("expressions")):
         raise refuse(item, text, "DISTINCT and several arguments are not answered by this policy.")
     value = None if star else reader.read(inner) if kind in (None, "count") else reader.number(inner)
     return PolicyQuery(
         text=text,
         title=str(shown.alias or (item.name if kind is None else item.sql(dialect="duckdb")[:80])),
         kind=kind or "values",
-        column=None if value is None else _declared(base).get(value.sql),
+        column=_declared(base).get(value.node.name) if value is not None and isinstance(value.node, Column) else None,
         value=value,
         conditions=conditions,
         joined=_names(
@@ -161,9 +165,11 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     )
 
 
-def _met(rows: PlanNode, conditions: Iterable[Condition]) -> str:
-    where = " AND ".join(condition.scalar.sql for condition in conditions) or "TRUE"
-    return f"(SELECT * FROM ({rows.sql()}) WHERE {where})"
+def people(rows: PlanNode, conditions: Iterable[Expression], more: tuple[tuple[str, Expression], ...]) -> Query:
+    """The numbers of the people for whom conditions hold, in order, with further columns."""
+    where = all_of(*conditions)
+    number = Column(NUMBERED, "int")
+    return Select(((NUMBERED, number), *more), Subquery(rows.query()), where=where, order_by=(number,))
 
 
 def _parts(where: Any) -> list[Any]:
@@ -173,9 +179,9 @@ def _parts(where: Any) -> list[Any]:
     waiting, found = [where.this], []
     while waiting:
         node = waiting.pop()
-        if type(node).__name__ == "Paren":
+        if isinstance(node, exp.Paren):
             waiting.append(node.this)
-        elif type(node).__name__ == "And":
+        elif isinstance(node, exp.And):
             waiting += [node.expression, node.this]
         else:
             found.append(node)
@@ -184,9 +190,9 @@ def _parts(where: Any) -> list[Any]:
 
 def _names(nodes: list[Any]) -> frozenset[str]:
     """The columns named under the nodes; USING names them without more ado."""
-    plain = {node.name.lower() for node in nodes if type(node).__name__ == "Identifier"}
+    plain = {node.name.lower() for node in nodes if isinstance(node, exp.Identifier)}
     return frozenset(
-        plain.union(part.name.lower() for node in nodes for part in node.walk() if type(part).__name__ == "Column")
+        plain.union(part.name.lower() for node in nodes for part in node.walk() if isinstance(part, exp.Column))
     )
 
 
@@ -199,7 +205,7 @@ def _numbered(node: PlanNode) -> PlanNode:
     """The same rows, each with the number of its person."""
     match node:
         case Scan():
-            return replace(node, names=(*node.names, (_NUMBERED, ROW, "BIGINT")))
+            return replace(node, names=(*node.names, (NUMBERED, ROW, "int")))
         case PublicJoin():
             return replace(node, child=_numbered(node.child))
         case _:

@@ -18,17 +18,18 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from sfumato.data.sql_quoting import quoted_name
 from sfumato.dp.ledger import Store
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
+from sfumato.engines.expressions import Read
+from sfumato.engines.statements import Select, Stored
 from sfumato.errors import AnswerDenied, AnswerFailed, BadParameter, EmptyTable
 from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.plan.scalar import TYPES
 from sfumato.query.policies.exact import ExactResponder
 from sfumato.query.policy.base import Policy
 from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.query.policy.subsets import pack
-from sfumato.query.sql.functions import TYPES
 from sfumato.rng import Rng
 from sfumato.schema import Kind, Role
 from sfumato.secret import Permit
@@ -165,10 +166,10 @@ def policy_notes(policy: Policy) -> tuple[str, ...]:
 def _read(source: Any, table: PrivateTable) -> pl.DataFrame:
     """The declared columns, each value cast to its declared kind, as private queries read them."""
     kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
-    items = ", ".join(f"TRY_CAST({quoted_name(name)} AS {TYPES[kind]})" for name, kind in kinds.items())
+    items = tuple((f"c{i}", Read((table.name, name), TYPES[kind])) for i, (name, kind) in enumerate(kinds.items()))
     data = source.to_arrow() if isinstance(source, pl.DataFrame) else source
     try:
-        rows = Duckdb().start({table.name: data}).run(f"SELECT {items} FROM {quoted_name(table.name)}")
+        rows = Duckdb().start({table.name: data}).run(Select(items, Stored(table.name)))
     except AnswerFailed:
         raise BadParameter(
             f"the declared columns of `{table.name}` cannot be read from its data.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
-from sfumato.query.results.postprocess import LinearCombination
+from sfumato.query.plan.outputs import LinearCombination
 
 __all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
 

@@ -13,8 +13,9 @@ from sfumato.dp.mechanisms.quantile import BEYOND
 from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.plan.aggregates import BinCounts, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
-from sfumato.query.results.postprocess import LEAVES, LinearCombination, NoisyValue, OutputExpr, Ratio, evaluate, finite
-from sfumato.rationals import Number
+from sfumato.query.plan.outputs import Key, LinearCombination, Measured, Number, Output, Ratio
+from sfumato.query.results.postprocess import NoisyValue, evaluate, finite
+from sfumato.rationals import Number as Confidence
 
 __all__ = ["OutputEvaluator"]
 
@@ -30,22 +31,22 @@ class OutputEvaluator:
         self._plan = plan
         self._released = released
 
-    def column(self, output: OutputExpr) -> list[NoisyValue]:
+    def column(self, output: Output) -> list[NoisyValue]:
         """One output for every group. With several noisy numbers, the 5 % error probability is divided among them."""
         keys = self._released.keys
-        if output.op == "key":
-            return [NoisyValue(value=key[output.value]) for key in keys]
+        if isinstance(output, Key):
+            return [NoisyValue(value=key[output.index]) for key in keys]
         parts = max(1, len(output.leaves()))
-        columns = {id(leaf.value): self._measured(leaf.value, parts) for leaf in output.measured()}
-        if output.op in LEAVES:
-            return columns[id(output.value)]
+        columns = {id(leaf): self._measured(leaf.number, parts) for leaf in output.measured()}
+        if isinstance(output, Measured):
+            return columns[id(output)]
 
         def group_value(place: int, key: tuple[Any, ...]) -> NoisyValue:
-            return evaluate(output, key, lambda value: columns[id(value)][place])
+            return evaluate(output, key, lambda leaf: columns[id(leaf)][place])
 
         return [group_value(place, key) for place, key in enumerate(keys)]
 
-    def _measured(self, value: int | LinearCombination | Ratio, parts: int) -> list[NoisyValue]:
+    def _measured(self, value: Number, parts: int) -> list[NoisyValue]:
         if isinstance(value, Ratio):
             return self._means(value, parts)
         aggregate = self._plan.query.aggregates[value] if isinstance(value, int) else None
@@ -76,7 +77,7 @@ class OutputEvaluator:
         columns = [values[index] for index, _ in value.terms]
         return [sum(map(mul, weights, row)) for row in zip(*columns, strict=True)]
 
-    def _level(self, parts: int) -> Number:
+    def _level(self, parts: int) -> Confidence:
         return 1 - _ERROR / parts
 
     def _radius(self, value: int | LinearCombination, parts: int) -> float | None:
@@ -108,7 +109,7 @@ class _Line:
     then everything up to the end counts as inside.
     """
 
-    def __init__(self, ratio: Ratio, plan: NoisePlan, level: Number) -> None:
+    def __init__(self, ratio: Ratio, plan: NoisePlan, level: Confidence) -> None:
         self.low, self.high = ratio.low, ratio.high
         self.points = [(ratio.low * (_STEPS - i) + ratio.high * i) / _STEPS for i in range(_STEPS + 1)]
 

@@ -6,70 +6,33 @@ interval arithmetic. Intervals cover the noise, not the bias from contribution b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from math import isfinite, sqrt
 from typing import Any
 
-__all__ = ["LEAVES", "LinearCombination", "NoisyValue", "OutputExpr", "Ratio", "evaluate", "family", "finite"]
+from sfumato.query.plan.outputs import (
+    Absolute,
+    Applied,
+    Choice,
+    Clipped,
+    Comparison,
+    First,
+    Key,
+    Logic,
+    Measured,
+    Minus,
+    Missing,
+    Negation,
+    Operation,
+    Output,
+    Rounded,
+    Spread,
+    Value,
+)
 
-
-@dataclass(frozen=True, kw_only=True)
-class LinearCombination:
-    """A weighted sum of measured numbers."""
-
-    terms: tuple[tuple[int, Fraction], ...]
-    """(measurement, weight)."""
-    unit: Fraction
-    """The most one row can change it; errors of different numbers are compared in this unit."""
-    what: str
-    whole: bool = False
-    """Whether it is a count, reported as an integer."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ratio:
-    """A mean: a sum divided by a count of the same rows, known to lie between ``low`` and ``high``."""
-
-    total: LinearCombination
-    count: LinearCombination
-    low: float
-    high: float
-
-    def beside(self, mean: Fraction) -> LinearCombination:
-        """total - mean · count, which is 0 apart from noise if ``mean`` is the true mean."""
-        count = dict(self.count.terms)
-        terms = tuple((index, weight - mean * count.get(index, 0)) for index, weight in self.total.terms)
-        extra = tuple((i, -mean * w) for i, w in count.items() if i not in dict(self.total.terms))
-        return LinearCombination(terms=terms + extra, unit=self.total.unit, what="Mean")
-
-
-LEAVES = ("count", "sum", "distinct", "quantile", "mode", "linear", "mean")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OutputExpr:
-    """An expression over keys and measurements."""
-
-    op: str
-    args: tuple[OutputExpr, ...] = ()
-    value: Any = None
-    kind: str = "number"
-    """Family of a leaf's value; a mode has the family of its column."""
-
-    def leaves(self) -> tuple[int | LinearCombination | Ratio, ...]:
-        """The distinct measured numbers in the expression."""
-        if self.op in LEAVES:
-            return (self.value,)
-        return tuple(dict.fromkeys(leaf for arg in self.args for leaf in arg.leaves()))
-
-    def measured(self) -> Iterator[OutputExpr]:
-        """All subexpressions that are measured numbers."""
-        if self.op in LEAVES:
-            yield self
-        for arg in self.args:
-            yield from arg.measured()
+__all__ = ["NoisyValue", "evaluate", "finite"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,99 +108,80 @@ def _absolute(a: NoisyValue) -> NoisyValue:
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "EQ": lambda a, b: a == b, "NEQ": lambda a, b: a != b, "LT": lambda a, b: a < b,
-    "LTE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GTE": lambda a, b: a >= b,
+    "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
 }  # fmt: skip
-_BINARY: dict[str, Callable[[NoisyValue, NoisyValue], NoisyValue]] = {
-    "Add": lambda a, b: _lift(a, b, lambda x, y: x + y),
-    "Sub": lambda a, b: _lift(a, b, lambda x, y: x - y),
-    "Mul": lambda a, b: _lift(a, b, lambda x, y: x * y),
-    "Div": _divide,
+_OPERATIONS: dict[str, Callable[[NoisyValue, NoisyValue], NoisyValue]] = {
+    "+": lambda a, b: _lift(a, b, lambda x, y: x + y),
+    "-": lambda a, b: _lift(a, b, lambda x, y: x - y),
+    "*": lambda a, b: _lift(a, b, lambda x, y: x * y),
+    "/": _divide,
 }
-
-
-_RESULT_FAMILY = {
-    "IsNull": "boolean", "variance": "number", "deviation": "number", **dict.fromkeys(LEAVES, "number"),
+_FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "sqrt": (sqrt, 0.0), "exp": (math.exp, -math.inf), "ln": (math.log, 5e-324), "log10": (math.log10, 5e-324),
+    "log2": (math.log2, 5e-324), "floor": (math.floor, -math.inf), "ceil": (math.ceil, -math.inf),
 }  # fmt: skip
-_OF_NUMBERS = (*_BINARY, "Neg", "Abs", "Round", "Clip")
+"""Increasing functions, and the least argument at which each is defined."""
 
 
-def family(output: OutputExpr, keys: Sequence[str]) -> str:
-    """Type family of an output ("" if it is always missing), from the families of the keys.
-
-    TypeError if families are mixed. The check comes before anything is spent.
-    """
-    op = output.op
-    if op == "key":
-        return keys[int(output.value)]
-    if op == "constant":
-        value = output.value
-        return "" if value is None else "text" if isinstance(value, str) else (
-            "boolean" if isinstance(value, bool) else "number")  # fmt: skip
-    if op == "mode":
-        return output.kind
-    if op in _RESULT_FAMILY:
-        return _RESULT_FAMILY[op]
-    families = [family(arg, keys) for arg in output.args]
-    if op in _OF_NUMBERS:
-        return _common_family(families, "number")
-    if op in ("And", "Or", "Not"):
-        return _common_family(families, "boolean")
-    if op in _COMPARE:
-        _common_family(families)
-        return "boolean"
-    if op == "If":
-        _common_family(families[:1], "boolean")
-        return _common_family(families[1:])
-    return _common_family(families)
-
-
-def _common_family(families: list[str], required: str = "") -> str:
-    distinct = {name for name in [*families, required] if name}
-    if len(distinct) > 1:
-        raise TypeError(" and ".join(sorted(distinct)))
-    return distinct.pop() if distinct else ""
-
-
-def evaluate(output: OutputExpr, keys: tuple[Any, ...], measured: Callable[[Any], NoisyValue]) -> NoisyValue:
+def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Measured], NoisyValue]) -> NoisyValue:
     """The output for one group, from its keys and its noisy measurements."""
-    op = output.op
-    if op == "key":
-        return NoisyValue(value=keys[output.value])
-    if op == "constant":
-        return _exact(output.value)
-    if op in LEAVES:
-        return finite(measured(output.value))
-    args = [evaluate(arg, keys, measured) for arg in output.args]
-    if op in _BINARY:
-        return _BINARY[op](*args)
-    if op in _COMPARE:
-        a, b = args[0].value, args[1].value
-        return NoisyValue(value=None if a is None or b is None else _COMPARE[op](a, b))
-    match op:
-        case "variance" | "deviation":
-            return _spread(args, *output.value, root=op == "deviation")
-        case "And" | "Or":
+    match output:
+        case Key(index):
+            return NoisyValue(value=keys[index])
+        case Value(value):
+            return _exact(value)
+        case Measured():
+            return finite(measured(output))
+    args = [evaluate(arg, keys, measured) for arg in output.parts()]
+    match output:
+        case Operation(_, sign):
+            return _OPERATIONS[sign](*args)
+        case Comparison(_, sign):
+            a, b = args[0].value, args[1].value
+            return NoisyValue(value=None if a is None or b is None else _COMPARE[sign](a, b))
+        case Spread(_, span, sample, root):
+            return _spread(args, span, sample, root=root)
+        case Logic(_, every):
             truths = [bool(arg.value) for arg in args]
-            return NoisyValue(value=all(truths) if op == "And" else any(truths))
-        case "Not":
+            return NoisyValue(value=all(truths) if every else any(truths))
+        case Negation():
             return NoisyValue(value=not args[0].value)
-        case "IsNull":
+        case Missing():
             return NoisyValue(value=args[0].value is None)
-        case "Neg":
+        case Minus():
             return _lift(_exact(0), args[0], lambda x, y: x - y)
-        case "Abs":
+        case Absolute():
             return _absolute(args[0])
-        case "Round":
-            return _monotone(args[0], lambda x: round(x, output.value))
-        case "Coalesce":
+        case Rounded(_, places):
+            return _monotone(args[0], lambda x: round(x, places))
+        case First():
             return next((arg for arg in args if arg.value is not None), _NONE)
-        case "Clip":
-            return _clip(args[0], *output.value)
-        case "If":
+        case Clipped(_, low, high):
+            return _clip(args[0], low, high)
+        case Choice():
             return args[1] if args[0].value else args[2]
-        case _:
-            raise AssertionError(f"no rule for {op}")
+        case Applied(_, function):
+            return _applied(args[0], *_FUNCTIONS[function])
+    raise AssertionError(f"no rule for {type(output).__name__}")
+
+
+def _applied(a: NoisyValue, function: Callable[[Any], Any], least: float) -> NoisyValue:
+    """An increasing function; the value is missing below its domain, and the interval is cut to it."""
+
+    def at(x: Any) -> Any:
+        try:
+            return _finite(function(x))
+        except OverflowError:
+            return None
+
+    if a.value is None or a.value < least:
+        return _NONE
+    value = at(a.value)
+    if value is None or a.low is None or a.high is None:
+        return NoisyValue(value=value)
+    low, high = at(max(a.low, least)), at(a.high)
+    return NoisyValue(value=value) if low is None or high is None else NoisyValue(value=value, low=low, high=high)
 
 
 def _spread(args: list[NoisyValue], span: float, sample: bool, *, root: bool) -> NoisyValue:

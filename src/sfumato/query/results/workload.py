@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -30,13 +29,32 @@ from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
+from sfumato.engines.expressions import (
+    NOTHING,
+    TRUE,
+    Arithmetic,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Compare,
+    Constant,
+    Expression,
+    IsNull,
+    all_of,
+    constant,
+    equal,
+)
+from sfumato.engines.statements import Join, Select, Source, Values
 from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
 from sfumato.query.execute.executor import additive_totals
-from sfumato.query.execute.sqlgen import additive_sql, value_sql
+from sfumato.query.execute.sqlgen import additive_sql
 from sfumato.query.plan.aggregates import Count
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.outputs import Measured
 from sfumato.query.plan.planner import plan_query
-from sfumato.query.plan.relational import Filter, PlanNode, Scan
+from sfumato.query.plan.relational import Filter, PlanNode, Scan, columns_of
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.sql.parse import GroupKey, Query, parse_query
@@ -103,7 +121,7 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
         raise BadParameter("a workload requires at least one query.")
     parsed = [parse_query(sql, session.catalog) for sql in queries]
     scans = [_scan(query) for query in parsed]
-    if len({scan.sql() for scan, _ in scans}) != 1:
+    if len({scan for scan, _ in scans}) != 1:
         raise QueryRefused("All queries of a workload must be about the same table.")
     conditions = [condition for _, condition in scans]
     columns = _columns(session, scans[0][0], conditions)
@@ -171,20 +189,20 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     )  # fmt: skip
 
 
-def _scan(query: Query) -> tuple[Scan, str]:
+def _scan(query: Query) -> tuple[Scan, Expression]:
     """Table and condition of one counting query."""
     conditions, rows = [], query.rows
     while isinstance(rows, Filter):
-        conditions.append(rows.condition.sql)
+        conditions.append(rows.condition.node)
         rows = rows.child
-    bare = len(query.outputs) == 1 and query.outputs[0][1].op == "count" and query.aggregates == (Count(),)
+    bare = len(query.outputs) == 1 and isinstance(query.outputs[0][1], Measured) and query.aggregates == (Count(),)
     more = query.keys or query.having is not None or query.limit is not None or query.target is not None
     if not isinstance(rows, Scan) or not bare or more:
         raise QueryRefused(
             "A workload consists of plain counts: SELECT COUNT(*) FROM table WHERE condition.",
             fix="Use ask() for other queries.",
         )
-    return rows, " AND ".join(conditions) or "TRUE"
+    return rows, all_of(*conditions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,12 +215,12 @@ class _Column:
     """Declared values, values that stand for those that were not declared, and None."""
 
 
-def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[_Column]:
+def _columns(session: Session, scan: PlanNode, conditions: list[Expression]) -> list[_Column]:
     """The columns used in the conditions; each needs publicly known values."""
-    used = set(re.findall(r"\bc\d+\b", " ".join(re.sub(r"'(?:[^']|'')*'", "", text) for text in conditions)))
+    used = columns_of(conditions)
     columns, cells = [], 1
     for name, scalar in _declared(session, scan):
-        if scalar.sql not in used:
+        if not columns_of([scalar.node]) & used:
             continue
         values = scalar.keys()
         if values is None:
@@ -219,24 +237,29 @@ def _columns(session: Session, scan: PlanNode, conditions: list[str]) -> list[_C
 
 def _bounded_column(scalar: Scalar, values: tuple[Any, ...]) -> _Column:
     """A whole number within bounds, or true and false: what lies below and above the bounds has a value of its own."""
-    x, last = scalar.sql, len(values)
+    x, last = scalar.node, len(values)
     if scalar.kind is Kind.BOOLEAN:
-        code = f"(CASE WHEN {x} IS NULL THEN 2 WHEN {x} THEN 1 ELSE 0 END)"
-        return _Column(scalar=scalar, code=_whole(code), values=(False, True, None))
+        return _column(scalar, [(x, 1)], constant(0), (False, True, None))
     low, high = values[0], values[-1]
-    code = (
-        f"(CASE WHEN {x} IS NULL THEN {last + 2} WHEN {x} < {low} THEN 0 WHEN {x} > {high} THEN {last + 1} "
-        f"ELSE {x} - ({low}) + 1 END)"
-    )
+    above = Arithmetic("+", Arithmetic("-", x, constant(low)), constant(1))
+    tests = [(Compare("<", x, constant(low)), 0), (Compare(">", x, constant(high)), last + 1)]
     beyond = max(low - 1, -(1 << 63)), min(high + 1, (1 << 63) - 1)
-    return _Column(scalar=scalar, code=_whole(code), values=(beyond[0], *values, beyond[1], None))
+    return _column(scalar, tests, above, (beyond[0], *values, beyond[1], None))
 
 
 def _listed_column(scalar: Scalar, values: tuple[Any, ...]) -> _Column:
     """A list of values: all others count as one further value, above those of the list."""
-    whens = " ".join(f"WHEN {scalar.sql} = {value_sql(value)} THEN {place}" for place, value in enumerate(values))
-    code = f"(CASE WHEN {scalar.sql} IS NULL THEN {len(values) + 1} {whens} ELSE {len(values)} END)"
-    return _Column(scalar=scalar, code=_whole(code), values=(*values, _above(max(values)), None))
+    tests = [(equal(scalar.node, constant(value)), place) for place, value in enumerate(values)]
+    return _column(scalar, tests, constant(len(values)), (*values, _above(max(values)), None))
+
+
+def _column(
+    scalar: Scalar, tests: Sequence[tuple[Expression, int]], default: Expression, values: tuple[Any, ...]
+) -> _Column:
+    """The place of a row's value among ``values``: the first test that holds; a missing value has the last place."""
+    places = tuple((test, constant(place)) for test, place in tests)
+    code = Case(((IsNull(scalar.node), constant(len(values) - 1)), *places), default)
+    return _Column(scalar=scalar, code=Scalar(node=code, kind=Kind.INTEGER), values=values)
 
 
 def _above(value: Any) -> Any:
@@ -253,10 +276,6 @@ def _above(value: Any) -> Any:
             return value + timedelta(days=1) if value.year < 9999 else value
 
 
-def _whole(sql: str) -> Scalar:
-    return Scalar(sql=sql, kind=Kind.INTEGER)
-
-
 def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
     """Declared columns of the scanned table with their internal names."""
     from sfumato.query.sql.bind import Binder
@@ -266,25 +285,28 @@ def _declared(session: Session, scan: PlanNode) -> list[tuple[str, Scalar]]:
     return [(name, scalar) for _, name, scalar in relation.columns.items]
 
 
-def _over_cells(columns: list[_Column], conditions: list[str]) -> npt.NDArray[np.uint8]:
+def _over_cells(columns: list[_Column], conditions: list[Expression]) -> npt.NDArray[np.uint8]:
     """The combinations of values that meet each condition, evaluated on public values only."""
     if not columns:
         return np.ones((len(conditions), 1), dtype=np.uint8)
     import duckdb
 
-    sources = []
+    source: Source | None = None
     for i, column in enumerate(columns):
-        listed = ", ".join(f"({place}, {_written(value)})" for place, value in enumerate(column.values))
-        sources.append(f"(VALUES {listed}) AS t{i}(place{i}, {column.scalar.sql})")
-    tests = ", ".join(f"COALESCE(CAST({condition} AS UTINYINT), 0) AS q{i}" for i, condition in enumerate(conditions))
-    order = ", ".join(f"place{i}" for i in range(len(columns)))
+        [name] = columns_of([column.scalar.node])
+        rows = tuple((constant(place), _constant(value)) for place, value in enumerate(column.values))
+        values = Values(rows, f"t{i}", (f"place{i}", name))
+        source = values if source is None else Join(source, values, TRUE)
+    assert source is not None
+    tests = tuple((f"q{i}", Coalesce((Cast(test, "int"), constant(0)))) for i, test in enumerate(conditions))
+    order = tuple(Column(f"place{i}", "int") for i in range(len(columns)))
     with duckdb.connect(":memory:") as connection:
-        found = connection.execute(f"SELECT {tests} FROM {', '.join(sources)} ORDER BY {order}").fetchnumpy()
+        found = connection.execute(DuckdbGenerator().write(Select(tests, source, order_by=order))).fetchnumpy()
     return np.array([found[f"q{i}"] for i in range(len(conditions))], dtype=np.uint8)
 
 
-def _written(value: Any) -> str:
-    return "NULL" if value is None else value_sql(value)
+def _constant(value: Any) -> Constant:
+    return NOTHING if value is None else constant(value)
 
 
 def _merged(matrix: npt.NDArray[np.uint8]) -> tuple[Matrix, npt.NDArray[np.int64]]:

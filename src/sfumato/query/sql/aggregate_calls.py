@@ -6,6 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from sqlglot import exp
+
+from sfumato.engines.expressions import TRUE, Expression, all_of
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.aggregates import (
     Aggregate,
@@ -18,8 +21,8 @@ from sfumato.query.plan.aggregates import (
     sum_aggregate,
     value_counts_aggregate,
 )
+from sfumato.query.plan.outputs import Mean, Measured, Output, SpreadOf
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.results.postprocess import OutputExpr
 from sfumato.query.sql.expressions import ExpressionCompiler
 from sfumato.query.sql.refusal import called
 
@@ -39,33 +42,32 @@ class AggregateCompiler:
     @staticmethod
     def is_aggregate(node: Any) -> bool:
         """Whether a syntax node is the call of an aggregate function, without FILTER or WITHIN GROUP around it."""
-        return type(node).__name__ in _AGGREGATES
+        return type(node) in _AGGREGATES
 
-    def compile(self, node: Any) -> OutputExpr | None:
+    def compile(self, node: Any) -> Output | None:
         """The output expression of an aggregate call; None if the node is not one."""
-        if not self.is_aggregate(node) and type(node).__name__ not in ("Filter", "WithinGroup"):
+        if not self.is_aggregate(node) and not isinstance(node, exp.Filter | exp.WithinGroup):
             return None
         return self._aggregate(node)
 
-    def _aggregate(self, node: Any) -> OutputExpr:
-        condition = "TRUE"
-        if type(node).__name__ == "Filter":
-            condition = self._reader.condition(node.expression.this).sql
+    def _aggregate(self, node: Any) -> Output:
+        condition: Expression = TRUE
+        if isinstance(node, exp.Filter):
+            condition = self._reader.condition(node.expression.this).node
             node = node.this
-        kind = type(node).__name__
-        if kind == "WithinGroup":
+        if isinstance(node, exp.WithinGroup):
             inner = node.this
             ordered = node.expression.expressions
-            if type(inner).__name__ not in ("PercentileCont", "PercentileDisc") or len(ordered) != 1:
+            if not isinstance(inner, exp.PercentileCont | exp.PercentileDisc) or len(ordered) != 1:
                 raise self._reader.refuse(
                     node, "WITHIN GROUP is supported for PERCENTILE_CONT(rank) ... (ORDER BY column)."
                 )
             if ordered[0].args.get("desc"):
                 raise self._reader.refuse(node, "WITHIN GROUP supports ascending order only.", "Use 1 - rank instead.")
             return self._quantile(node, ordered[0].this, self._rank(inner.this), condition)
-        if kind not in _AGGREGATES:
+        if not self.is_aggregate(node):
             raise self._reader.refuse(node, "FILTER is supported for aggregates only.")
-        return _AGGREGATES[kind](self, node, condition)
+        return _AGGREGATES[type(node)](self, node, condition)
 
     def _add_aggregate(self, aggregate: Aggregate) -> int:
         if aggregate not in self.aggregates:
@@ -89,19 +91,17 @@ class AggregateCompiler:
             raise self._reader.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
         return scalar
 
-    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: str) -> OutputExpr:
-        return OutputExpr(
-            op="quantile", value=self._add_aggregate(bin_counts_aggregate(self._bounded(inner), condition, rank))
-        )
+    def _quantile(self, node: Any, inner: Any, rank: Fraction, condition: Expression) -> Output:
+        return Measured(self._add_aggregate(bin_counts_aggregate(self._bounded(inner), condition, rank)), "quantile")
 
-    def _sum(self, node: Any, condition: str) -> OutputExpr:
+    def _sum(self, node: Any, condition: Expression) -> Output:
         scalar = self._bounded(self._argument(node))
         if scalar.low == scalar.high == 0:
             raise self._reader.refuse(node, "This sum is 0 whatever the data: the number is between 0 and 0.")
         measured = sum_aggregate(scalar, condition)
-        return OutputExpr(op="sum", value=self._add_aggregate(measured))
+        return Measured(self._add_aggregate(measured), "sum")
 
-    def _mode(self, node: Any, condition: str) -> OutputExpr:
+    def _mode(self, node: Any, condition: Expression) -> Output:
         scalar = self._reader.read(self._argument(node))
         candidates = tuple(sorted(scalar.keys() or ()))
         if not candidates:
@@ -110,75 +110,72 @@ class AggregateCompiler:
                 "MODE needs a column whose values are publicly known.",
                 "Declare `domain: {values: [...]}` for the column, or use CASE WHEN ... END.",
             )
-        if len(candidates) > _MAX_CANDIDATES or len(scalar.sql) * len(candidates) > 100_000:
+        if len(candidates) > _MAX_CANDIDATES or scalar.node.nodes * len(candidates) > 20_000:
             raise self._reader.refuse(
                 node,
                 f"MODE chooses among at most {_MAX_CANDIDATES:,} values of a short expression.",
                 "Use fewer or coarser values.",
             )
         aggregate = value_counts_aggregate(scalar, condition, candidates)
-        return OutputExpr(op="mode", value=self._add_aggregate(aggregate), kind=scalar.family)
+        return Measured(self._add_aggregate(aggregate), "mode", scalar.family)
 
-    def _count(self, node: Any, condition: str) -> OutputExpr:
+    def _count(self, node: Any, condition: Expression) -> Output:
         inner = node.this
-        if type(inner).__name__ == "Star" or inner is None:
-            return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition)))
-        if type(inner).__name__ == "Distinct":
+        if isinstance(inner, exp.Star) or inner is None:
+            return Measured(self._add_aggregate(Count(condition=condition)), "count")
+        if isinstance(inner, exp.Distinct):
             if len(inner.expressions) != 1:
                 raise self._reader.refuse(node, "COUNT(DISTINCT ...) accepts one column.")
             scalar = self._reader.read(inner.expressions[0])
             if scalar.unit:
-                return OutputExpr(op="count", value=self._add_aggregate(Count(condition=condition, once=True)))
-            filled = f"({condition} AND {present(scalar)})"
-            return OutputExpr(
-                op="distinct", value=self._add_aggregate(DistinctCount(value=scalar.sql, condition=filled))
-            )
+                return Measured(self._add_aggregate(Count(condition=condition, once=True)), "count")
+            filled = all_of(condition, present(scalar))
+            return Measured(self._add_aggregate(DistinctCount(value=scalar.node, condition=filled)), "distinct")
         if node.args.get("expressions"):
             raise self._reader.refuse(node, "COUNT accepts one column.")
         scalar = self._reader.read(inner)
-        filled = condition if scalar.unit else f"({condition} AND {present(scalar)})"
-        return OutputExpr(op="count", value=self._add_aggregate(Count(condition=filled)))
+        filled = condition if scalar.unit or scalar.constant is not None else all_of(condition, present(scalar))
+        return Measured(self._add_aggregate(Count(condition=filled)), "count")
 
-    def _mean(self, node: Any, condition: str) -> OutputExpr:
+    def _mean(self, node: Any, condition: Expression) -> Output:
         scalar = self._bounded(self._argument(node))
-        ends = (float(scalar.low or 0), float(scalar.high or 0))
-        return OutputExpr(op="mean", value=(self._add_aggregate(moments_aggregate(scalar, condition, 1)), ends))
+        index = self._add_aggregate(moments_aggregate(scalar, condition, 1))
+        return Mean(index, float(scalar.low or 0), float(scalar.high or 0))
 
-    def _spread(self, node: Any, condition: str, *, root: bool, sample: bool) -> OutputExpr:
+    def _spread(self, node: Any, condition: Expression, *, root: bool, sample: bool) -> Output:
         scalar = self._bounded(self._argument(node))
         span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
-        index = self._add_aggregate(moments_aggregate(scalar, condition, 2))
-        return OutputExpr(op="deviation" if root else "variance", value=(index, (span, sample)))
+        return SpreadOf(self._add_aggregate(moments_aggregate(scalar, condition, 2)), span, sample, root)
 
     def _argument(self, node: Any) -> Any:
-        if type(node.this).__name__ == "Distinct":
+        if isinstance(node.this, exp.Distinct):
             raise self._reader.refuse(node, "DISTINCT is supported for COUNT only.")
         if node.this is None:
             raise self._reader.refuse(node, f"{called(node, self._reader.text)} needs the column that it is about.")
         return node.this
 
 
-_Rule = Callable[[AggregateCompiler, Any, str], OutputExpr]
+_Rule = Callable[[AggregateCompiler, Any, Expression], Output]
 
 
 def _extreme(rank: int) -> _Rule:
     return lambda c, node, where: c._quantile(node, c._argument(node), Fraction(rank), where)
 
 
-_AGGREGATES: dict[str, _Rule] = {
-    "Count": AggregateCompiler._count,
-    "Sum": AggregateCompiler._sum,
-    "Avg": AggregateCompiler._mean,
-    "Variance": lambda c, node, where: c._spread(node, where, root=False, sample=True),
-    "VariancePop": lambda c, node, where: c._spread(node, where, root=False, sample=False),
-    "Stddev": lambda c, node, where: c._spread(node, where, root=True, sample=True),
-    "StddevSamp": lambda c, node, where: c._spread(node, where, root=True, sample=True),
-    "StddevPop": lambda c, node, where: c._spread(node, where, root=True, sample=False),
-    "Mode": AggregateCompiler._mode,
-    "Min": _extreme(0),
-    "Max": _extreme(1),
-    "Median": lambda c, node, where: c._quantile(node, c._argument(node), Fraction(1, 2), where),
-    "PercentileCont": lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
-    "PercentileDisc": lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
-    "Quantile": lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.args["quantile"]), where),
+_AGGREGATES: dict[type[exp.Expression], _Rule] = {
+    exp.Count: AggregateCompiler._count,
+    exp.Sum: AggregateCompiler._sum,
+    exp.Avg: AggregateCompiler._mean,
+    exp.Variance: lambda c, node, where: c._spread(node, where, root=False, sample=True),
+    exp.VariancePop: lambda c, node, where: c._spread(node, where, root=False, sample=False),
+    exp.Stddev: lambda c, node, where: c._spread(node, where, root=True, sample=True),
+    exp.StddevSamp: lambda c, node, where: c._spread(node, where, root=True, sample=True),
+    exp.StddevPop: lambda c, node, where: c._spread(node, where, root=True, sample=False),
+    exp.Mode: AggregateCompiler._mode,
+    exp.Min: _extreme(0),
+    exp.Max: _extreme(1),
+    exp.Median: lambda c, node, where: c._quantile(node, c._argument(node), Fraction(1, 2), where),
+    exp.PercentileCont: lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
+    exp.PercentileDisc: lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.expression), where),
+    exp.Quantile: lambda c, node, where: c._quantile(node, c._argument(node), c._rank(node.args["quantile"]), where),
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlglot import exp
+
 from sfumato.query.sql.refusal import called, refuse
 
 __all__ = ["check_forms"]
@@ -15,44 +17,96 @@ __all__ = ["check_forms"]
 _ONE = frozenset({"this"})
 _PAIR = frozenset({"this", "expression"})
 _LIST = frozenset({"this", "expressions"})
-_FORMS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("EQ", "NEQ", "LT", "LTE", "GT", "GTE", "And", "Or", "Add", "Sub", "Mul", "Mod", "Is", "Nullif",
-                     "Extract", "Filter", "WithinGroup", "PercentileCont", "PercentileDisc"), _PAIR),
-    **dict.fromkeys(("Paren", "Not", "Neg", "Abs", "Where", "Having", "Sum", "Avg", "Median", "Variance", "VariancePop",
-                     "Stddev", "StddevSamp", "StddevPop", "Year", "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek",
-                     "Hour", "Minute", "Week", "WeekOfYear", "Length", "TableAlias", "Min", "Max", "Mode"), _ONE),
-    **dict.fromkeys(("Like", "ILike"), _PAIR | {"negate"}),
-    **dict.fromkeys(("Least", "Greatest"), _LIST | {"ignore_nulls"}),
-    "Anonymous": _LIST,
-    "Between": frozenset({"this", "low", "high"}),
-    "Case": frozenset({"this", "ifs", "default"}),
-    "Cast": frozenset({"this", "to"}),
-    "Coalesce": _LIST,
-    "Count": _LIST | {"big_int"},
-    "CTE": frozenset({"this", "alias", "materialized"}),
-    "Distinct": frozenset({"expressions"}),
-    "Div": _PAIR | {"typed", "safe"},
-    "If": frozenset({"this", "true", "false"}),
-    "Join": frozenset({"this", "on", "using", "side", "kind", "method"}),
-    "Limit": frozenset({"expression", "offset"}),
-    "Order": frozenset({"expressions"}),
-    "Ordered": frozenset({"this", "desc"}),
-    "Quantile": frozenset({"this", "quantile"}),
-    "Substring": frozenset({"this", "start", "length"}),
-    "TryCast": frozenset({"this", "to", "safe"}),
-}  # fmt: skip
-"""Allowed properties by kind of node. Other kinds are checked by their own rule, or have no rule."""
-_WORDS = {"TableAlias": "Columns are renamed in SELECT, not in FROM or WITH."}
+_FORMS: dict[type[exp.Expression], frozenset[str]] = {
+    **dict.fromkeys(
+        (
+            exp.EQ,
+            exp.NEQ,
+            exp.LT,
+            exp.LTE,
+            exp.GT,
+            exp.GTE,
+            exp.And,
+            exp.Or,
+            exp.Add,
+            exp.Sub,
+            exp.Mul,
+            exp.Mod,
+            exp.Is,
+            exp.Nullif,
+            exp.Extract,
+            exp.Filter,
+            exp.WithinGroup,
+            exp.PercentileCont,
+            exp.PercentileDisc,
+        ),
+        _PAIR,
+    ),
+    **dict.fromkeys(
+        (
+            exp.Paren,
+            exp.Not,
+            exp.Neg,
+            exp.Abs,
+            exp.Where,
+            exp.Having,
+            exp.Sum,
+            exp.Avg,
+            exp.Median,
+            exp.Variance,
+            exp.VariancePop,
+            exp.Stddev,
+            exp.StddevSamp,
+            exp.StddevPop,
+            exp.Year,
+            exp.Quarter,
+            exp.Month,
+            exp.Day,
+            exp.DayOfMonth,
+            exp.DayOfWeek,
+            exp.Hour,
+            exp.Minute,
+            exp.Week,
+            exp.WeekOfYear,
+            exp.Length,
+            exp.TableAlias,
+            exp.Min,
+            exp.Max,
+            exp.Mode,
+        ),
+        _ONE,
+    ),
+    **dict.fromkeys((exp.Like, exp.ILike), _PAIR | {"negate"}),
+    **dict.fromkeys((exp.Least, exp.Greatest), _LIST | {"ignore_nulls"}),
+    exp.Anonymous: _LIST,
+    exp.Between: frozenset({"this", "low", "high"}),
+    exp.Case: frozenset({"this", "ifs", "default"}),
+    exp.Cast: frozenset({"this", "to"}),
+    exp.Coalesce: _LIST,
+    exp.Count: _LIST | {"big_int"},
+    exp.CTE: frozenset({"this", "alias", "materialized"}),
+    exp.Distinct: frozenset({"expressions"}),
+    exp.Div: _PAIR | {"typed", "safe"},
+    exp.If: frozenset({"this", "true", "false"}),
+    exp.Join: frozenset({"this", "on", "using", "side", "kind", "method"}),
+    exp.Limit: frozenset({"expression", "offset"}),
+    exp.Order: frozenset({"expressions"}),
+    exp.Ordered: frozenset({"this", "desc"}),
+    exp.Quantile: frozenset({"this", "quantile"}),
+    exp.Substring: frozenset({"this", "start", "length"}),
+    exp.TryCast: frozenset({"this", "to", "safe"}),
+}
+"""Allowed properties by class of node. Other kinds are checked by their own rule, or have no rule."""
+_WORDS = {exp.TableAlias: "Columns are renamed in SELECT, not in FROM or WITH."}
 
 
 def check_forms(tree: Any, text: str) -> None:
     """Refuse a statement with a property that no rule reads."""
     for node in tree.walk():
-        kind = type(node).__name__
-        known = _FORMS.get(kind)
+        known = _FORMS.get(type(node))
         if known is None:
             continue
         strange = [name for name, value in node.args.items() if value and name not in known]
         if strange:
             word = strange[0].rstrip("_").replace("_", " ").upper()
-            raise refuse(node, text, _WORDS.get(kind, f"`{called(node, text)}` with {word} is not supported."))
+            raise refuse(node, text, _WORDS.get(type(node), f"`{called(node, text)}` with {word} is not supported."))

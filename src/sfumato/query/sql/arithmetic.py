@@ -1,4 +1,4 @@
-"""Arithmetic: SQL that raises no error on any data, with bounds of the result."""
+"""Arithmetic: expressions that raise no error on any data, with bounds of the result."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
+from sfumato.engines.expressions import Arithmetic, Cast, Function, Modulo, Negative, NullIf, RoundTo, constant
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.schema import Kind
 
@@ -25,7 +28,7 @@ def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) 
 def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[ExpressionCompiler, Any], Scalar]:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, b = reader.number(node.this), reader.number(node.expression)
-        return Scalar(sql=f"({a.as_double()} {sign} {b.as_double()})", kind=Kind.NUMBER, **_corners(a, b, f))
+        return Scalar(node=Arithmetic(sign, a.as_double(), b.as_double()), kind=Kind.NUMBER, **_corners(a, b, f))
 
     return rule
 
@@ -35,7 +38,8 @@ def _divide(reader: ExpressionCompiler, node: Any) -> Scalar:
     known: dict[str, Any] = {}
     if isinstance(b.constant, Fraction) and b.constant != 0:
         known = _corners(a, b, lambda x, y: x / y)
-    return Scalar(sql=f"({a.as_double()} / NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+    divisor = NullIf(b.as_double(), constant(0.0))
+    return Scalar(node=Arithmetic("/", a.as_double(), divisor), kind=Kind.NUMBER, **known)
 
 
 def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -50,8 +54,9 @@ def _modulo(reader: ExpressionCompiler, node: Any) -> Scalar:
                  "high": Fraction(0) if a.high is not None and a.high <= 0 else most}  # fmt: skip
         if whole and far < 1 << 62:
             # In integers, which are exact at any size. The divisor's sign only matters for an overflow.
-            return Scalar(sql=f"({a.sql} % {literal(far).sql})", kind=Kind.INTEGER, **known)
-    return Scalar(sql=f"({a.as_double()} % NULLIF({b.as_double()}, 0))", kind=Kind.NUMBER, **known)
+            return Scalar(node=Modulo(a.node, constant(int(far))), kind=Kind.INTEGER, **known)
+    divisor = NullIf(b.as_double(), constant(0.0))
+    return Scalar(node=Modulo(a.as_double(), divisor), kind=Kind.NUMBER, **known)
 
 
 def _negative(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -59,7 +64,7 @@ def _negative(reader: ExpressionCompiler, node: Any) -> Scalar:
     if isinstance(a.constant, Fraction):
         return literal(-a.constant)
     known: dict[str, Any] = {"low": -a.high, "high": -a.low} if a.low is not None and a.high is not None else {}
-    return Scalar(sql=f"(-{a.as_double()})", kind=Kind.NUMBER, **known)
+    return Scalar(node=Negative(a.as_double()), kind=Kind.NUMBER, **known)
 
 
 def _absolute(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -68,7 +73,7 @@ def _absolute(reader: ExpressionCompiler, node: Any) -> Scalar:
     if a.low is not None and a.high is not None:
         least = Fraction(0) if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
         known = {"low": least, "high": max(abs(a.low), abs(a.high))}
-    return Scalar(sql=f"abs({a.as_double()})", kind=Kind.NUMBER, **known)
+    return Scalar(node=Function(a.as_double(), "abs"), kind=Kind.NUMBER, **known)
 
 
 def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionCompiler, Any], Scalar]:
@@ -82,32 +87,32 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionC
             if not isinstance(places.constant, Fraction) or places.constant not in range(10):
                 raise reader.refuse(node, "The number of decimals must be a constant from 0 to 9.")
             if places.constant:
-                sql, unit = f"round({a.as_double()}, {int(places.constant)})", 10 ** int(places.constant)
+                unit = 10 ** int(places.constant)
                 ends: dict[str, Any] = {}
                 if a.low is not None and a.high is not None:
                     ends = {"low": Fraction((a.low * unit).__floor__(), unit),
                             "high": Fraction((a.high * unit).__ceil__(), unit)}  # fmt: skip
-                return Scalar(sql=sql, kind=Kind.NUMBER, **ends)
+                return Scalar(node=RoundTo(a.as_double(), int(places.constant)), kind=Kind.NUMBER, **ends)
         return _made(a)
 
     def _made(a: Scalar) -> Scalar:
         known: dict[str, Any] = {}
         if a.low is not None and a.high is not None:
             known = {"low": Fraction(f(a.low)), "high": Fraction(f(a.high))}
-        return Scalar(sql=f"TRY_CAST({function}({a.as_double()}) AS BIGINT)", kind=Kind.INTEGER, **known)
+        return Scalar(node=Cast(Function(a.as_double(), function), "int"), kind=Kind.INTEGER, **known)
 
     return rule
 
 
-ARITHMETIC_RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
-    "Add": _arithmetic("+", lambda x, y: x + y),
-    "Sub": _arithmetic("-", lambda x, y: x - y),
-    "Mul": _arithmetic("*", lambda x, y: x * y),
-    "Div": _divide,
-    "Mod": _modulo,
-    "Neg": _negative,
-    "Abs": _absolute,
-    "Floor": _whole("floor", lambda x: x.__floor__()),
-    "Ceil": _whole("ceil", lambda x: x.__ceil__()),
-    "Round": _whole("round", lambda x: (x + Fraction(1, 2)).__floor__()),
+ARITHMETIC_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any], Scalar]] = {
+    exp.Add: _arithmetic("+", lambda x, y: x + y),
+    exp.Sub: _arithmetic("-", lambda x, y: x - y),
+    exp.Mul: _arithmetic("*", lambda x, y: x * y),
+    exp.Div: _divide,
+    exp.Mod: _modulo,
+    exp.Neg: _negative,
+    exp.Abs: _absolute,
+    exp.Floor: _whole("floor", lambda x: x.__floor__()),
+    exp.Ceil: _whole("ceil", lambda x: x.__ceil__()),
+    exp.Round: _whole("round", lambda x: (x + Fraction(1, 2)).__floor__()),
 }

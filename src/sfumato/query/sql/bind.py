@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from sqlglot import exp
+
+from sfumato.engines.expressions import Column, Largest
 from sfumato.errors import did_you_mean
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
-from sfumato.query.plan.relational import Filter, GroupByUnit, PlanNode, Project, Scan, UnionAll
-from sfumato.query.plan.scalar import Scalar
+from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
+from sfumato.query.plan.scalar import TYPES, Scalar
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
-from sfumato.query.sql.functions import TYPES
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
@@ -86,13 +88,12 @@ class Binder:
         return relation, views
 
     def _item(self, node: Any, views: Mapping[str, Any]) -> BoundRelation | PublicTable:
-        kind = type(node).__name__
-        if kind == "Subquery":
+        if isinstance(node, exp.Subquery):
             if any(value for name, value in node.args.items() if value and name not in ("this", "alias")):
                 raise self.refuse(node, "A subquery in FROM accepts an alias and nothing else.")
             inner = self.subquery(node.this, views)
             return replace(inner, columns=inner.columns.under(node.alias))
-        if kind != "Table" or type(node.this).__name__ != "Identifier":
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
             raise self.refuse(node, "FROM accepts tables of the catalog and subqueries, not functions or files.")
         if any(value for name, value in node.args.items() if value and name not in ("this", "alias")):
             raise self.refuse(
@@ -141,16 +142,15 @@ class Binder:
             elif domain is not None and kind in (Kind.INTEGER, Kind.NUMBER):
                 low, high = rational(domain.low or 0), rational(domain.high or 0)
             unit = column == table.schema.unit
-            scalar = Scalar(sql=name, kind=kind, low=low, high=high, values=values, unit=unit)
+            scalar = Scalar(node=Column(name, TYPES[kind]), kind=kind, low=low, high=high, values=values, unit=unit)
             items.append((alias, column, scalar))
-        scan = Scan(table=table.name, unit=table.schema.unit, names=tuple(names))
+        scan = Scan(table=table.name, unit_column=table.schema.unit, names=tuple(names))
         limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical)
         return BoundRelation(rows=scan, columns=ColumnScope(items), limits=limits)
 
     def subquery(self, node: Any, views: Mapping[str, Any]) -> BoundRelation:
         """A SELECT or UNION ALL inside FROM or WITH."""
-        kind = type(node).__name__
-        if kind == "Union":
+        if isinstance(node, exp.Union):
             if node.args.get("distinct", True) or any(
                 value for name, value in node.args.items() if value and name not in ("this", "expression", "with_")
             ):
@@ -158,9 +158,9 @@ class Binder:
             if node.args.get("with_") is not None:
                 raise self.refuse(node, "WITH stands before SELECT here.")
             return self._stack(node, self.subquery(node.this, views), self.subquery(node.expression, views))
-        if kind == "Subquery" and not node.alias:
+        if isinstance(node, exp.Subquery) and not node.alias:
             return self.subquery(node.this, views)
-        if kind != "Select":
+        if not isinstance(node, exp.Select):
             raise self.refuse(node, "A subquery must be a SELECT.")
         for word in ("order", "limit", "having"):
             if node.args.get(word):
@@ -172,10 +172,10 @@ class Binder:
             return self._per_unit(node, relation)
         names, items, reader = [], [], self.reader(relation)
         for item in node.expressions:
-            if type(item).__name__ == "Star" or (type(item).__name__ == "Column" and item.is_star):
+            if isinstance(item, exp.Star | exp.Column) and item.is_star:
                 if item.args.get("except_") or item.args.get("replace"):
                     raise self.refuse(item, "Only a plain * is supported.")
-                table = item.table if type(item).__name__ == "Column" else ""
+                table = item.table if isinstance(item, exp.Column) else ""
                 chosen = [(n, s) for a, n, s in relation.columns.items if not table or a.lower() == table.lower()]
             else:
                 if not item.alias_or_name:
@@ -184,7 +184,7 @@ class Binder:
             for name, scalar in chosen:
                 inner = self._name()
                 names.append((inner, scalar))
-                items.append(("", name, replace(scalar, sql=inner, constant=None)))
+                items.append(("", name, replace(scalar, node=Column(inner, scalar.node.type), constant=None)))
         rows = Project(child=relation.rows, items=tuple(names))
         return replace(relation, rows=rows, columns=ColumnScope(items))
 
@@ -198,9 +198,10 @@ class Binder:
             high = None if a.high is None or b.high is None else max(a.high, b.high)
             kind = a.kind if a.kind is b.kind else Kind.NUMBER if a.number else Kind.DATETIME
             values = None if a.values is None or b.values is None else distinct_values((*a.values, *b.values), kind)
-            items.append(
-                (alias, name, replace(a, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit))
-            )
+            assert isinstance(a.node, Column)
+            column = Column(a.node.name, TYPES[kind])
+            known = replace(a, node=column, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit)
+            items.append((alias, name, known))
         limits = wider_limits(first.limits, second.limits)
         rows = UnionAll(first=first.rows, second=second.rows)
         check_row_repetition(rows, node, self.text)
@@ -221,32 +222,37 @@ class Binder:
         keys, items, seen = [], [], []
         for item in node.expressions:
             inner = self._name()
-            aggregate = UNIT_AGGREGATES.get(type(item.unalias()).__name__)
+            aggregate = UNIT_AGGREGATES.get(type(item.unalias()))
             if aggregate is None:
                 scalar = reader.read(item.unalias())
                 if scalar.same not in {key.same for key in grouped}:
                     raise self.refuse(item, "This expression is neither an aggregate nor in GROUP BY.")
                 keys.append((inner, scalar))
-                seen.append(("", item.alias_or_name, replace(scalar, sql=inner)))
+                seen.append(("", item.alias_or_name, replace(scalar, node=Column(inner, scalar.node.type))))
                 continue
             if not item.alias:
                 raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
-            sql, scalar = aggregate(reader, item.unalias())
-            items.append((inner, sql))
-            seen.append(("", item.alias, replace(scalar, sql=inner)))
+            scalar = aggregate(reader, item.unalias())
+            items.append((inner, scalar.node))
+            seen.append(("", item.alias, replace(scalar, node=Column(inner, scalar.node.type))))
         selected = {scalar.same for _, scalar in keys}
         for scalar in grouped:
             if scalar.same not in selected:
                 keys.append((self._name(), scalar))
         # The unit's column has one value per unit, and rows are grouped by unit anyway: read it, do not group by it.
-        items += [(inner, f"min({scalar.sql})") for inner, scalar in keys if scalar.unit]
+        items += [(inner, Largest(scalar.node, True)) for inner, scalar in keys if scalar.unit]
         further = tuple(item for item in keys if not item[1].unit)
         grouped_rows = GroupByUnit(child=relation.rows, keys=further, items=tuple(items))
         ordered = tuple((self._name(), scalar) for _, _, scalar in seen)
-        named = [(a, n, replace(s, sql=inner)) for (a, n, s), (inner, _) in zip(seen, ordered, strict=True)]
+        named = [
+            (alias, name, replace(s, node=Column(inner, s.node.type)))
+            for (alias, name, s), (inner, _) in zip(seen, ordered, strict=True)
+        ]
         return replace(relation, rows=Project(child=grouped_rows, items=ordered), columns=ColumnScope(named))
 
 
-def scan_table(catalog: Catalog, table: PrivateTable) -> PlanNode:
+def scan_table(catalog: Catalog, table: PrivateTable) -> Scan:
     """All rows of a private table, as queries read them."""
-    return Binder(catalog, "")._scan(table, table.name).rows
+    scan = Binder(catalog, "")._scan(table, table.name).rows
+    assert isinstance(scan, Scan)
+    return scan

@@ -1,7 +1,7 @@
-"""Compile row expressions, by one rule per kind of syntax node. Nodes without a rule are refused.
+"""Bind row expressions, by one rule per class of syntax node. Nodes without a rule are refused.
 
-Every rule returns SQL that raises no error on any data: arithmetic is in floating point, divisors pass NULLIF, casts
-are TRY_CAST, and values of different families are never compared.
+Every rule returns an expression that raises no error on any data: arithmetic is in floating point, divisors pass
+NULLIF, casts give NULL where they fail, and values of different families are never compared.
 """
 
 from __future__ import annotations
@@ -11,9 +11,31 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from sfumato.data.sql_quoting import quoted_text
+from sqlglot import exp
+
+from sfumato.engines.expressions import (
+    NOTHING,
+    Case,
+    Coalesce,
+    Compare,
+    Expression,
+    Extreme,
+    Function,
+    IsNull,
+    IsTruth,
+    Like,
+    Not,
+    NullIf,
+    all_of,
+    any_of,
+    constant,
+    double,
+    equal,
+    when,
+)
 from sfumato.errors import QueryRefused, did_you_mean
-from sfumato.query.plan.scalar import Scalar, literal, same_family
+from sfumato.query.plan.aggregates import clipped
+from sfumato.query.plan.scalar import Scalar, flag, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import called, refuse
@@ -21,8 +43,13 @@ from sfumato.schema import Kind
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]
 
-_LONGEST = 100_000
-"""Maximum characters of engine SQL. Some rules repeat their operand, which grows exponentially when nested."""
+_MOST_NODES = 10_000
+"""Maximum number of nodes. Some rules repeat their operand, which grows exponentially when nested."""
+_DEEPEST = 100
+_SUPPORTED = (
+    "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, COALESCE, "
+    "NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, LENGTH."
+)
 
 
 class ColumnScope:
@@ -47,7 +74,7 @@ class ColumnScope:
 
 
 class ExpressionCompiler:
-    """Compiles syntax nodes to scalars over the columns in scope."""
+    """Binds syntax nodes to scalars over the columns in scope."""
 
     def __init__(self, columns: ColumnScope, text: str) -> None:
         self.columns = columns
@@ -59,22 +86,16 @@ class ExpressionCompiler:
     def read(self, node: Any) -> Scalar:
         if node is None:
             raise QueryRefused("A function of the query lacks an argument.")
-        rule = _RULES.get(type(node).__name__)
+        rule = _RULES.get(type(node))
         if rule is None:
-            raise self.refuse(
-                node,
-                f"`{called(node, self.text)}` is not supported in row expressions.",
-                "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, "
-                "COALESCE, NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
-                "LENGTH.",
-            )
+            raise self.refuse(node, f"`{called(node, self.text)}` is not supported in row expressions.", _SUPPORTED)
         scalar = rule(self, node)
-        if len(scalar.sql) > _LONGEST:
+        if scalar.node.nodes > _MOST_NODES or scalar.node.depth > _DEEPEST:
             raise self.refuse(node, "The expression is too long.", "Compute parts of it in a subquery.")
         return scalar
 
     def condition(self, node: Any) -> Scalar:
-        """Compile a Boolean expression."""
+        """Bind a Boolean expression."""
         scalar = self.read(node)
         if scalar.kind is not Kind.BOOLEAN:
             raise self.refuse(node, "A condition is required here.")
@@ -100,8 +121,7 @@ class ExpressionCompiler:
         return fitted
 
 
-def _flag(sql: str) -> Scalar:
-    return Scalar(sql=sql, kind=Kind.BOOLEAN, values=(False, True))
+Rule = Callable[[ExpressionCompiler, Any], Scalar]
 
 
 def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -132,17 +152,19 @@ def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
     return literal(Fraction(node.this) if size else Fraction(0))
 
 
-def _compare(sign: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+def _compare(sign: str) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, b = reader.pair(node, node.this, node.expression)
-        return _flag(f"({a.sql} {sign} {b.sql})")
+        return flag(Compare(sign, a.node, b.node))
 
     return rule
 
 
-def _logic(sign: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+def _logic(join: Callable[..., Expression]) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
-        return _flag(f"({reader.condition(node.this).sql} {sign} {reader.condition(node.expression).sql})")
+        # A chain of conditions is read as one: as nested pairs, a long one would be too deep.
+        parts = [reader.condition(part).node for part in node.flatten()]
+        return flag(join(*parts))
 
     return rule
 
@@ -150,7 +172,7 @@ def _logic(sign: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
 def _between(reader: ExpressionCompiler, node: Any) -> Scalar:
     a, low = reader.pair(node, node.this, node.args["low"])
     b, high = reader.pair(node, node.this, node.args["high"])
-    return _flag(f"({a.sql} >= {low.sql} AND {b.sql} <= {high.sql})")
+    return flag(all_of(Compare(">=", a.node, low.node), Compare("<=", b.node, high.node)))
 
 
 def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -159,41 +181,43 @@ def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
     if len(node.expressions) > 1000:
         raise reader.refuse(node, "IN accepts at most 1,000 values.", "Use a join with a public table.")
     tests = [reader.pair(node, node.this, item) for item in node.expressions]
-    return _flag("(" + " OR ".join(f"{a.sql} = {b.sql}" for a, b in tests) + ")")
+    return flag(any_of(*(equal(a.node, b.node) for a, b in tests)))
 
 
-def _like(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+def _like(*, fold: bool) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, pattern = reader.text_value(node.this), reader.read(node.expression)
         if not isinstance(pattern.constant, str):
             raise reader.refuse(node, "The pattern of LIKE must be a text constant.")
-        test = f"({a.sql} {function} {quoted_text(pattern.constant)})"
-        return _flag(f"(NOT {test})" if node.args.get("negate") else test)
+        test = Like(a.node, pattern.constant, fold)
+        return flag(Not(test) if node.args.get("negate") else test)
 
     return rule
 
 
 def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
     a = reader.read(node.this)
-    kind = type(node.expression).__name__
-    if kind == "Null":
-        return _flag(f"({a.sql} IS NULL)")
-    if kind == "Boolean" and a.kind is Kind.BOOLEAN:
-        return _flag(f"({a.sql} IS {'TRUE' if node.expression.this else 'FALSE'})")
+    match node.expression:
+        case exp.Null():
+            return flag(IsNull(a.node))
+        case exp.Boolean() as truth if a.kind is Kind.BOOLEAN:
+            return flag(IsTruth(a.node, bool(truth.this)))
     raise reader.refuse(node, "IS supports NULL, TRUE and FALSE.")
 
 
-def _merge(reader: ExpressionCompiler, node: Any, items: list[Scalar], sql: Callable[[list[str]], str]) -> Scalar:
+def _merge(
+    reader: ExpressionCompiler, node: Any, items: list[Scalar], make: Callable[[list[Expression]], Expression]
+) -> Scalar:
     """Combine several expressions of one family; bounds and values cover all of them."""
     families = {item.family for item in items}
     if len(families) != 1:
         raise reader.refuse(node, "All results must be of one kind: " + ", ".join(sorted(families)) + " are mixed.")
     if families == {"number"}:
         whole = all(item.kind is Kind.INTEGER for item in items)
-        parts = [item.sql if whole else item.as_double() for item in items]
+        parts = [item.node if whole else item.as_double() for item in items]
         kind = Kind.INTEGER if whole else Kind.NUMBER
     else:
-        parts, kind = [item.sql for item in items], items[0].kind
+        parts, kind = [item.node for item in items], items[0].kind
     known: dict[str, Any] = {}
     lows, highs = [item.low for item in items], [item.high for item in items]
     if all(low is not None for low in lows) and all(high is not None for high in highs):
@@ -201,67 +225,63 @@ def _merge(reader: ExpressionCompiler, node: Any, items: list[Scalar], sql: Call
     sets = [item.values for item in items]
     if all(values is not None for values in sets) and kind is not Kind.NUMBER:
         known["values"] = tuple(sorted({value for values in sets if values is not None for value in values}))
-    return Scalar(sql=sql(parts), kind=kind, **known)
+    return Scalar(node=make(parts), kind=kind, **known)
 
 
 def _case(reader: ExpressionCompiler, node: Any) -> Scalar:
-    conditions: list[str] = []
+    conditions: list[Expression] = []
     results: list[Scalar] = []
     for branch in node.args["ifs"]:
         if node.this is not None:
             a, b = reader.pair(branch, node.this, branch.this)
-            conditions.append(f"({a.sql} = {b.sql})")
+            conditions.append(equal(a.node, b.node))
         else:
-            conditions.append(reader.condition(branch.this).sql)
+            conditions.append(reader.condition(branch.this).node)
         results.append(reader.read(branch.args["true"]))
     default = node.args.get("default")
-    has_default = default is not None and type(default).__name__ != "Null"
-    if has_default:
+    if default is not None and not isinstance(default, exp.Null):
         results.append(reader.read(default))
+    count = len(conditions)
 
-    def write(parts: list[str]) -> str:
-        whens = " ".join(f"WHEN {c} THEN {p}" for c, p in zip(conditions, parts, strict=False))
-        return f"(CASE {whens} ELSE {parts[-1] if has_default else 'NULL'} END)"
+    def make(parts: list[Expression]) -> Expression:
+        return Case(tuple(zip(conditions, parts, strict=False)), parts[count] if len(parts) > count else NOTHING)
 
-    return _merge(reader, node, results, write)
+    return _merge(reader, node, results, make)
 
 
 def _if(reader: ExpressionCompiler, node: Any) -> Scalar:
     condition, yes = reader.condition(node.this), reader.read(node.args["true"])
     no = node.args.get("false")
     items = [yes] if no is None else [yes, reader.read(no)]
-    end = "NULL" if no is None else None
-    return _merge(reader, node, items, lambda p: f"(CASE WHEN {condition.sql} THEN {p[0]} ELSE {end or p[1]} END)")
+    return _merge(reader, node, items, lambda parts: when(condition.node, *parts))
 
 
 def _coalesce(reader: ExpressionCompiler, node: Any) -> Scalar:
     items = [reader.read(item) for item in [node.this, *node.expressions]]
-    return _merge(reader, node, items, lambda p: f"coalesce({', '.join(p)})")
+    return _merge(reader, node, items, lambda parts: Coalesce(tuple(parts)))
 
 
-def _extreme(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+def _extreme(*, least: bool) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         items = [reader.number(item) for item in [node.this, *node.expressions]]
         known: dict[str, Any] = {}
         lows = [item.low for item in items if item.low is not None]
         highs = [item.high for item in items if item.high is not None]
-        if function == "least":
+        if least:
             # A missing value makes the result NULL, so the result is never above any known bound.
             known = {"high": min(highs) if highs else None, "low": min(lows) if len(lows) == len(items) else None}
         else:
             known = {"low": max(lows) if lows else None, "high": max(highs) if len(highs) == len(items) else None}
-        parts = [item.as_double() for item in items]
-        some = " OR ".join(f"{part} IS NULL" for part in parts)
-        return Scalar(
-            sql=f"(CASE WHEN {some} THEN NULL ELSE {function}({', '.join(parts)}) END)", kind=Kind.NUMBER, **known
-        )
+        parts = tuple(item.as_double() for item in items)
+        some = any_of(*(IsNull(part) for part in parts))
+        return Scalar(node=Case(((some, NOTHING),), Extreme(parts, least)), kind=Kind.NUMBER, **known)
 
     return rule
 
 
 def _nullif(reader: ExpressionCompiler, node: Any) -> Scalar:
     a, b = reader.pair(node, node.this, node.expression)
-    return a.plain(f"NULLIF({a.sql}, {b.sql})")
+    return a.plain(NullIf(a.node, b.node))
 
 
 def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -273,10 +293,10 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
             or low.constant > high.constant
         ):
             raise reader.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
-        x, ends = a.as_double(), (f"CAST({float(end)!r} AS DOUBLE)" for end in (low.constant, high.constant))
-        bottom, top = ends
-        inside = f"(CASE WHEN {x} IS NULL OR isnan({x}) THEN NULL ELSE greatest(least({x}, {top}), {bottom}) END)"
-        return Scalar(sql=inside, kind=Kind.NUMBER, low=low.constant, high=high.constant)
+        x = double(a.node)
+        inside = clipped(x, constant(float(low.constant)), constant(float(high.constant)))
+        missing = any_of(IsNull(x), Function(x, "isnan"))
+        return Scalar(node=Case(((missing, NOTHING),), inside), kind=Kind.NUMBER, low=low.constant, high=high.constant)
     raise reader.refuse(
         node,
         f"`{str(node.this).upper()}` is not a supported function.",
@@ -293,48 +313,48 @@ def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
-_RULES: dict[str, Callable[[ExpressionCompiler, Any], Scalar]] = {
-    "Column": _column,
-    "Literal": _literal,
-    "Boolean": lambda _reader, node: literal(bool(node.this)),
-    "Paren": lambda reader, node: reader.read(node.this),
-    "EQ": _compare("="),
-    "NEQ": _compare("<>"),
-    "LT": _compare("<"),
-    "LTE": _compare("<="),
-    "GT": _compare(">"),
-    "GTE": _compare(">="),
-    "And": _logic("AND"),
-    "Or": _logic("OR"),
-    "Not": lambda reader, node: _flag(f"(NOT {reader.condition(node.this).sql})"),
+_RULES: dict[type[exp.Expression], Rule] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda _reader, node: literal(bool(node.this)),
+    exp.Paren: lambda reader, node: reader.read(node.this),
+    exp.EQ: _compare("="),
+    exp.NEQ: _compare("<>"),
+    exp.LT: _compare("<"),
+    exp.LTE: _compare("<="),
+    exp.GT: _compare(">"),
+    exp.GTE: _compare(">="),
+    exp.And: _logic(all_of),
+    exp.Or: _logic(any_of),
+    exp.Not: lambda reader, node: flag(Not(reader.condition(node.this).node)),
     **ARITHMETIC_RULES,
-    "Between": _between,
-    "In": _in,
-    "Like": _like("LIKE"),
-    "ILike": _like("ILIKE"),
-    "Is": _is,
-    "Case": _case,
-    "If": _if,
-    "Coalesce": _coalesce,
-    "Least": _extreme("least"),
-    "Greatest": _extreme("greatest"),
-    "Nullif": _nullif,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like(fold=False),
+    exp.ILike: _like(fold=True),
+    exp.Is: _is,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _coalesce,
+    exp.Least: _extreme(least=True),
+    exp.Greatest: _extreme(least=False),
+    exp.Nullif: _nullif,
     **FUNCTION_RULES,
-    "Anonymous": _anonymous,
+    exp.Anonymous: _anonymous,
     **dict.fromkeys(
         (
-            "Count",
-            "Sum",
-            "Avg",
-            "Min",
-            "Max",
-            "Median",
-            "Mode",
-            "Variance",
-            "Stddev",
-            "VariancePop",
-            "StddevSamp",
-            "StddevPop",
+            exp.Count,
+            exp.Sum,
+            exp.Avg,
+            exp.Min,
+            exp.Max,
+            exp.Median,
+            exp.Mode,
+            exp.Variance,
+            exp.Stddev,
+            exp.VariancePop,
+            exp.StddevSamp,
+            exp.StddevPop,
         ),
         _aggregate,
     ),

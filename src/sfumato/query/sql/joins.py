@@ -7,17 +7,23 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
+from sqlglot import exp
+
+from sfumato.engines.expressions import Cast, Column, Function, equal, when
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin
-from sfumato.query.plan.scalar import Scalar
+from sfumato.query.plan.scalar import TYPES, Scalar, flag
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
-from sfumato.query.sql.functions import TYPES
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
 from sfumato.rationals import rational
 from sfumato.schema import Kind
 
 __all__ = ["JoinBinder"]
+
+
+_PUBLIC = "public"
+"""Mark of the columns of a public table while a join condition is read."""
 
 
 class JoinBinder:
@@ -61,7 +67,8 @@ class JoinBinder:
         self, left: BoundRelation, table: PublicTable, alias: str, join: Any, *, outer: bool
     ) -> BoundRelation:
         public = ColumnScope(
-            (alias, column, Scalar(sql=f"public:{column}", kind=table.kind(column))) for column in table.frame.columns
+            (alias, column, Scalar(node=Column(column, TYPES[table.kind(column)], _PUBLIC), kind=table.kind(column)))
+            for column in table.frame.columns
         )
         seen, both = self._reader(left.columns), self._reader(left.columns + public)
         on: list[tuple[Scalar, str, str]] = []
@@ -73,7 +80,7 @@ class JoinBinder:
                 scalar, column = matches[0], next(n for n in table.frame.columns if n.lower() == one.lower())
             else:
                 scalar, column = self._sides(both, seen, one, other, join)
-            theirs = Scalar(sql="", kind=table.kind(column))
+            [theirs] = public.find("", column)
             if scalar.family != theirs.family:
                 raise self._refuse(
                     join, f"A {scalar.family} cannot be joined with a {theirs.family}.", "Use CAST on the first."
@@ -97,7 +104,8 @@ class JoinBinder:
             bounded = ends and isfinite(ends[0]) and isfinite(ends[-1])
             low, high = (rational(ends[0]), rational(ends[-1])) if bounded else (None, None)
             known = None if kind is Kind.NUMBER else values
-            items.append((alias, column, Scalar(sql=name, kind=kind, low=low, high=high, values=known)))
+            node = Column(name, TYPES[kind])
+            items.append((alias, column, Scalar(node=node, kind=kind, low=low, high=high, values=known)))
         rows = PublicJoin(child=left.rows, table=table.name, on=tuple(on), names=tuple(names), outer=outer)
         shared = {str(node.name).lower() for node in join.args.get("using") or ()}
         keep = ColumnScope(item for item in items if item[1].lower() not in shared)
@@ -110,13 +118,15 @@ class JoinBinder:
         self, both: ExpressionCompiler, seen: ExpressionCompiler, one: Any, other: Any, join: Any
     ) -> tuple[Scalar, str]:
         a, b = both.read(one), both.read(other)
-        public = [s for s in (a, b) if s.sql.startswith("public:")]
+        public = [s for s in (a, b) if isinstance(s.node, Column) and s.node.table == _PUBLIC]
         if len(public) != 1:
             raise self._refuse(
                 join, "Each join condition must equate a column of one table with a column of the other."
             )
         mine = one if public[0] is b else other
-        return seen.read(mine), public[0].sql.removeprefix("public:")
+        column = public[0].node
+        assert isinstance(column, Column)
+        return seen.read(mine), column.name
 
     def _equalities(self, join: Any) -> list[tuple[Any, Any]]:
         using = join.args.get("using")
@@ -125,12 +135,11 @@ class JoinBinder:
         equalities, pending = [], [join.args["on"]]
         while pending:
             node = pending.pop(0)
-            kind = type(node).__name__
-            if kind == "And":
+            if isinstance(node, exp.And):
                 pending = [node.this, node.expression, *pending]
-            elif kind == "Paren":
+            elif isinstance(node, exp.Paren):
                 pending = [node.this, *pending]
-            elif kind == "EQ":
+            elif isinstance(node, exp.EQ):
                 equalities.append((node.this, node.expression))
             else:
                 raise self._refuse(
@@ -159,7 +168,7 @@ class JoinBinder:
             if a.unit and b.unit:
                 by_unit = True
             else:
-                rest.append(Scalar(sql=f"({a.sql} = {b.sql})", kind=Kind.BOOLEAN))
+                rest.append(flag(equal(a.node, b.node)))
         check_row_repetition(both.rows, join, self._text)
         if not by_unit:
             raise self._refuse(
@@ -182,5 +191,5 @@ def _as_integer(scalar: Scalar) -> Scalar:
 
     Compared as floats, neighbouring integers above 2**53 are equal, and one row would match several.
     """
-    x = scalar.sql
-    return Scalar(sql=f"(CASE WHEN {x} = floor({x}) THEN TRY_CAST({x} AS BIGINT) END)", kind=Kind.INTEGER)
+    x = scalar.node
+    return Scalar(node=when(equal(x, Function(x, "floor")), Cast(x, "int")), kind=Kind.INTEGER)

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from sqlglot import exp
+
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import Aggregate
+from sfumato.query.plan.outputs import Key, Output, Value
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.scalar import Scalar
-from sfumato.query.results.postprocess import OutputExpr, family
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.postprocess_rules import POST_RULES
@@ -41,9 +43,9 @@ class Query:
     rows: PlanNode
     keys: tuple[GroupKey, ...]
     aggregates: tuple[Aggregate, ...]
-    outputs: tuple[tuple[str, OutputExpr], ...]
-    having: OutputExpr | None
-    order: tuple[tuple[OutputExpr, bool], ...]
+    outputs: tuple[tuple[str, Output], ...]
+    having: Output | None
+    order: tuple[tuple[Output, bool], ...]
     limit: int | None
     limits: ContributionLimits
     """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
@@ -65,9 +67,8 @@ class Query:
 
     def fingerprint(self) -> str:
         """Hash of what is measured. Queries with the same rows, keys and aggregates have the same fingerprint."""
-        parts = [self.rows.sql(), *(key.scalar.sql for key in self.keys), repr(self.aggregates), repr(self.limits)]
-        parts += [repr(key.values) for key in self.keys]
-        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+        measured = repr((self.rows, self.keys, self.aggregates, self.limits))
+        return hashlib.sha256(measured.encode("utf-8", "backslashreplace")).hexdigest()
 
 
 def parse_query(sql: str, catalog: Catalog) -> Query:
@@ -91,13 +92,13 @@ class _Builder:
         return refuse(node, self.text, reason, fix)
 
     def query(self, tree: Any, target: ErrorTarget | None) -> Query:
-        if type(tree).__name__ != "Select":
+        if not isinstance(tree, exp.Select):
             raise self.refuse(
                 tree, f"Only SELECT is answered, not {tree.key.upper()}.", "UNION ALL can stand in a subquery in FROM."
             )
         sources = Binder(self.catalog, self.text)
         for item in tree.expressions:
-            if type(item).__name__ == "Star" or (getattr(item, "is_star", False) and type(item).__name__ == "Column"):
+            if isinstance(item, exp.Star | exp.Column) and item.is_star:
                 raise self.refuse(
                     item,
                     "SELECT * returns rows, and each row is about one person.",
@@ -138,7 +139,7 @@ class _Builder:
     def _title(self, item: Any) -> str:
         if item.alias:
             return str(item.alias)
-        return str(item.name) if type(item).__name__ == "Column" else str(item.sql(dialect="duckdb"))[:80]
+        return str(item.name) if isinstance(item, exp.Column) else str(item.sql(dialect="duckdb"))[:80]
 
     def _keys(self, tree: Any) -> tuple[GroupKey, ...]:
         group = tree.args.get("group")
@@ -157,7 +158,7 @@ class _Builder:
                     "GROUP BY cannot use the privacy unit: each group would be one person.",
                     "Use a column that many people share.",
                 )
-            if scalar.sql in {known.sql for known in self.grouped}:
+            if scalar.node in {known.node for known in self.grouped}:
                 continue  # the same key twice makes the same groups
             self.grouped.append(scalar)
             keys.append(GroupKey(scalar=scalar, values=_sorted(scalar.keys())))
@@ -165,56 +166,54 @@ class _Builder:
 
     def _named(self, node: Any, tree: Any) -> Any:
         """Replace a position or alias in GROUP BY by the SELECT item it refers to."""
-        kind = type(node).__name__
-        if kind == "Literal" and not node.is_string:
+        if isinstance(node, exp.Literal) and not node.is_string:
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
                 return tree.expressions[int(node.this) - 1].unalias()
             raise self.refuse(node, "SELECT has no column with this number.")
-        if kind == "Column" and not node.table and not self.relation.columns.find("", node.name):
+        if isinstance(node, exp.Column) and not node.table and not self.relation.columns.find("", node.name):
             return self.aliases.get(node.name.lower(), node)
         return node
 
     def _limit(self, node: Any) -> int:
         inner = node.expression
-        if type(inner).__name__ != "Literal" or inner.is_string or not inner.this.isdigit() or node.args.get("offset"):
+        if not isinstance(inner, exp.Literal) or inner.is_string or not inner.this.isdigit() or node.args.get("offset"):
             raise self.refuse(node, "LIMIT must be a whole number constant.")
         return int(inner.this)
 
-    def _ordered(self, node: Any, outputs: tuple[tuple[str, OutputExpr], ...]) -> tuple[OutputExpr, bool]:
+    def _ordered(self, node: Any, outputs: tuple[tuple[str, Output], ...]) -> tuple[Output, bool]:
         inner = node.this
-        if type(inner).__name__ == "Literal" and not inner.is_string:
+        if isinstance(inner, exp.Literal) and not inner.is_string:
             if inner.this.isdigit() and 1 <= int(inner.this) <= len(outputs):
                 return outputs[int(inner.this) - 1][1], bool(node.args.get("desc"))
             raise self.refuse(node, "SELECT has no column with this number.")
         return self.output(inner), bool(node.args.get("desc"))
 
-    def output(self, node: Any) -> OutputExpr:
-        kind = type(node).__name__
+    def output(self, node: Any) -> Output:
         self.nodes += 1
         if self.nodes > _MAX_OUTPUT_NODES:
             raise self.refuse(
                 node, "The output expressions are too large.", "An alias counts as the expression it stands for."
             )
-        if kind == "Paren":
+        if isinstance(node, exp.Paren):
             return self.output(node.this)
-        if kind == "Column" and not node.table and node.name.lower() in self.aliases:
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.aliases:
             inner = self.aliases[node.name.lower()]
-            if inner is not node and not (type(inner).__name__ == "Column" and inner.name.lower() == node.name.lower()):
+            if inner is not node and not (isinstance(inner, exp.Column) and inner.name.lower() == node.name.lower()):
                 return self.output(inner)
         aggregate = self.calls.compile(node)
         if aggregate is not None:
             return aggregate
-        if kind in ("Literal", "Boolean"):
+        if isinstance(node, exp.Literal | exp.Boolean):
             constant = self.reader.read(node).constant
             if isinstance(constant, Fraction):
                 constant = int(constant) if constant.denominator == 1 and abs(constant) < 1 << 53 else float(constant)
-            return OutputExpr(op="constant", value=constant)
+            return Value(constant)
         key = self._as_key(node)
         if key is not None:
             return key
-        rule = POST_RULES.get(kind)
+        rule = POST_RULES.get(type(node))
         if rule is None:
-            if kind == "Column":
+            if isinstance(node, exp.Column):
                 self.reader.read(node)
                 raise self.refuse(
                     node,
@@ -225,30 +224,31 @@ class _Builder:
                 raise self.refuse(
                     node,
                     f"`{called(node, self.text)}` cannot be applied to aggregates.",
-                    "Supported: + - * /, comparisons, AND, OR, NOT, ABS, ROUND, COALESCE, CASE.",
+                    "Supported: + - * /, comparisons, AND, OR, NOT, IN, ABS, ROUND, FLOOR, CEIL, SQRT, EXP, LN, LOG, "
+                    "COALESCE, NULLIF, CASE.",
                 )
             raise self.refuse(node, f"`{called(node, self.text)}` is neither a supported aggregate nor in GROUP BY.")
-        output: OutputExpr = rule(self, node)
+        output = rule(self, node)
         try:
-            family(output, [key.family for key in self.grouped])
+            output.family([key.family for key in self.grouped])
         except TypeError as clash:
             raise self.refuse(node, f"Values of different kinds are combined here: {clash}.") from None
         return output
 
-    def _condition(self, node: Any) -> OutputExpr:
+    def _condition(self, node: Any) -> Output:
         condition = self.output(node)
-        if family(condition, [key.family for key in self.grouped]) not in ("boolean", ""):
+        if condition.family([key.family for key in self.grouped]) not in ("boolean", ""):
             raise self.refuse(node, "A condition is required here.")
         return condition
 
-    def _as_key(self, node: Any) -> OutputExpr | None:
+    def _as_key(self, node: Any) -> Output | None:
         try:
             scalar = self.reader.read(node)
         except QueryRefused:
             return None
         for i, key in enumerate(self.grouped):
-            if key.sql == scalar.sql:
-                return OutputExpr(op="key", value=i)
+            if key.node == scalar.node:
+                return Key(i)
         return None
 
 

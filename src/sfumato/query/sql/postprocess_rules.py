@@ -1,86 +1,168 @@
-"""Compile expressions over aggregates in SELECT, HAVING and ORDER BY to post-processing."""
+"""Bind expressions over aggregates in SELECT, HAVING and ORDER BY to post-processing."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol
 
-from sfumato.query.results.postprocess import OutputExpr
+from sqlglot import exp
+
+from sfumato.query.plan.outputs import (
+    Absolute,
+    Applied,
+    Choice,
+    Clipped,
+    Comparison,
+    First,
+    Logic,
+    Minus,
+    Missing,
+    Negation,
+    Operation,
+    Output,
+    Rounded,
+    Value,
+)
 from sfumato.query.sql.expressions import ExpressionCompiler
 
 __all__ = ["POST_RULES"]
 
 
 class OutputContext(Protocol):
-    """The query being compiled."""
+    """The query being bound."""
 
     reader: ExpressionCompiler
 
-    def output(self, node: Any) -> OutputExpr: ...
+    def output(self, node: Any) -> Output: ...
 
     def refuse(self, node: Any, reason: str, fix: str = "") -> Exception: ...
 
 
-def _both(builder: OutputContext, node: Any) -> OutputExpr:
-    return OutputExpr(op=type(node).__name__, args=(builder.output(node.this), builder.output(node.expression)))
+Rule = Callable[[OutputContext, Any], Output]
 
 
-def _single(builder: OutputContext, node: Any) -> OutputExpr:
-    return OutputExpr(op=type(node).__name__, args=(builder.output(node.this),))
+def _pair(make: Callable[[tuple[Output, ...]], Output]) -> Rule:
+    return lambda context, node: make((context.output(node.this), context.output(node.expression)))
 
 
-def _round(builder: OutputContext, node: Any) -> OutputExpr:
+def _single(make: Callable[[tuple[Output, ...]], Output]) -> Rule:
+    return lambda context, node: make((context.output(node.this),))
+
+
+def _operation(sign: str) -> Rule:
+    return _pair(lambda args: Operation(args, sign))
+
+
+def _comparison(sign: str) -> Rule:
+    return _pair(lambda args: Comparison(args, sign))
+
+
+def _function(name: str) -> Rule:
+    def rule(context: OutputContext, node: Any) -> Output:
+        if any(value for key, value in node.args.items() if key != "this"):
+            raise context.refuse(node, f"{name.upper()} takes one number here.")
+        return Applied((context.output(node.this),), name)
+
+    return rule
+
+
+def _log(context: OutputContext, node: Any) -> Output:
+    """LOG(x) is the logarithm to base 10; LOG(2, x) and LOG(10, x) name their base."""
+    if node.expression is None:
+        return Applied((context.output(node.this),), "log10")
+    base = context.reader.read(node.this).constant
+    if base not in (2, 10):
+        raise context.refuse(node, "LOG supports the bases 2 and 10.", "Use LN(x) / LN(base).")
+    return Applied((context.output(node.expression),), f"log{base}")
+
+
+def _round(context: OutputContext, node: Any) -> Output:
     places = node.args.get("decimals")
-    digits = builder.reader.read(places).constant if places is not None else Fraction(0)
+    digits = context.reader.read(places).constant if places is not None else Fraction(0)
     if not isinstance(digits, Fraction) or digits not in range(10):
-        raise builder.refuse(node, "The number of decimals must be a constant from 0 to 9.")
-    return OutputExpr(op="Round", args=(builder.output(node.this),), value=int(digits))
+        raise context.refuse(node, "The number of decimals must be a constant from 0 to 9.")
+    return Rounded((context.output(node.this),), int(digits))
 
 
-def _coalesce(builder: OutputContext, node: Any) -> OutputExpr:
-    return OutputExpr(op="Coalesce", args=tuple(builder.output(item) for item in [node.this, *node.expressions]))
+def _coalesce(context: OutputContext, node: Any) -> Output:
+    return First(tuple(context.output(item) for item in [node.this, *node.expressions]))
 
 
-def _is(builder: OutputContext, node: Any) -> OutputExpr:
-    if type(node.expression).__name__ != "Null":
-        raise builder.refuse(node, "IS supports NULL here.")
-    return OutputExpr(op="IsNull", args=(builder.output(node.this),))
+def _nullif(context: OutputContext, node: Any) -> Output:
+    value = context.output(node.this)
+    return Choice((Comparison((value, context.output(node.expression)), "="), Value(None), value))
 
 
-def _between(builder: OutputContext, node: Any) -> OutputExpr:
-    x = builder.output(node.this)
-    low, high = builder.output(node.args["low"]), builder.output(node.args["high"])
-    return OutputExpr(op="And", args=(OutputExpr(op="GTE", args=(x, low)), OutputExpr(op="LTE", args=(x, high))))
+def _is(context: OutputContext, node: Any) -> Output:
+    if not isinstance(node.expression, exp.Null):
+        raise context.refuse(node, "IS supports NULL here.")
+    return Missing((context.output(node.this),))
 
 
-def _case(builder: OutputContext, node: Any) -> OutputExpr:
-    if node.this is not None:
-        raise builder.refuse(node, "CASE over aggregates is written as CASE WHEN condition THEN ...")
+def _between(context: OutputContext, node: Any) -> Output:
+    x = context.output(node.this)
+    low, high = context.output(node.args["low"]), context.output(node.args["high"])
+    return Logic((Comparison((x, low), ">="), Comparison((x, high), "<=")), True)
+
+
+def _in(context: OutputContext, node: Any) -> Output:
+    if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
+        raise context.refuse(node, "IN accepts a list of values, not a subquery.")
+    x = context.output(node.this)
+    return Logic(tuple(Comparison((x, context.output(item)), "=") for item in node.expressions), False)
+
+
+def _case(context: OutputContext, node: Any) -> Output:
     default = node.args.get("default")
-    result = OutputExpr(op="constant", value=None)
-    if default is not None and type(default).__name__ != "Null":
-        result = builder.output(default)
+    result: Output = Value(None)
+    if default is not None and not isinstance(default, exp.Null):
+        result = context.output(default)
+    value = None if node.this is None else context.output(node.this)
     for branch in reversed(node.args["ifs"]):
-        result = OutputExpr(op="If", args=(builder.output(branch.this), builder.output(branch.args["true"]), result))
+        test = context.output(branch.this)
+        holds = test if value is None else Comparison((value, test), "=")
+        result = Choice((holds, context.output(branch.args["true"]), result))
     return result
 
 
-def _clip(builder: OutputContext, node: Any) -> OutputExpr:
+def _clip(context: OutputContext, node: Any) -> Output:
     if str(node.this).upper() != "CLIP" or len(node.expressions) != 3:
-        raise builder.refuse(node, f"`{str(node.this).upper()}` is not a supported function.")
-    ends = [builder.reader.read(item).constant for item in node.expressions[1:]]
-    if not all(isinstance(end, Fraction) for end in ends) or ends[0] > ends[1]:
-        raise builder.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
-    return OutputExpr(op="Clip", args=(builder.output(node.expressions[0]),), value=tuple(float(end) for end in ends))
+        raise context.refuse(node, f"`{str(node.this).upper()}` is not a supported function.")
+    low, high = (context.reader.read(item).constant for item in node.expressions[1:])
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction) or low > high:
+        raise context.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")
+    return Clipped((context.output(node.expressions[0]),), float(low), float(high))
 
 
-POST_RULES: dict[str, Any] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "EQ", "NEQ", "LT", "LTE", "GT", "GTE", "And", "Or"), _both),
-    **dict.fromkeys(("Neg", "Abs", "Not"), _single),
-    "Round": _round,
-    "Coalesce": _coalesce,
-    "Is": _is,
-    "Between": _between,
-    "Case": _case,
-    "Anonymous": _clip,
+POST_RULES: dict[type[exp.Expression], Rule] = {
+    exp.Add: _operation("+"),
+    exp.Sub: _operation("-"),
+    exp.Mul: _operation("*"),
+    exp.Div: _operation("/"),
+    exp.EQ: _comparison("="),
+    exp.NEQ: _comparison("<>"),
+    exp.LT: _comparison("<"),
+    exp.LTE: _comparison("<="),
+    exp.GT: _comparison(">"),
+    exp.GTE: _comparison(">="),
+    exp.And: _pair(lambda args: Logic(args, True)),
+    exp.Or: _pair(lambda args: Logic(args, False)),
+    exp.Not: _single(Negation),
+    exp.Neg: _single(Minus),
+    exp.Abs: _single(Absolute),
+    exp.Sqrt: _function("sqrt"),
+    exp.Exp: _function("exp"),
+    exp.Ln: _function("ln"),
+    exp.Log: _log,
+    exp.Floor: _function("floor"),
+    exp.Ceil: _function("ceil"),
+    exp.Round: _round,
+    exp.Coalesce: _coalesce,
+    exp.Nullif: _nullif,
+    exp.Is: _is,
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Case: _case,
+    exp.Anonymous: _clip,
 }

@@ -6,6 +6,24 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from sqlglot import exp
+
+from sfumato.engines.expressions import (
+    NOTHING,
+    TRUE,
+    Arithmetic,
+    Case,
+    Cast,
+    CountRows,
+    Expression,
+    Function,
+    Largest,
+    Not,
+    NullIf,
+    Total,
+    constant,
+    equal,
+)
 from sfumato.query.plan.aggregates import bounds_problem, present, sum_aggregate
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler
@@ -13,55 +31,56 @@ from sfumato.schema import Kind
 
 __all__ = ["UNIT_AGGREGATES"]
 
-Rule = Callable[[ExpressionCompiler, Any], tuple[str, Scalar]]
-"""Returns the aggregate's SQL, and the public bounds of its value."""
+Rule = Callable[[ExpressionCompiler, Any], Scalar]
+"""Returns the aggregate with the public bounds of its value."""
 
 
-def _unit_count(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
+def _unit_count(reader: ExpressionCompiler, node: Any) -> Scalar:
     inner = node.this
-    if type(inner).__name__ == "Star":
-        sql = "COUNT(*)"
-    elif type(inner).__name__ == "Distinct" and len(inner.expressions) == 1:
-        sql = f"COUNT(DISTINCT {reader.read(inner.expressions[0]).sql})"
+    if isinstance(inner, exp.Star):
+        count = CountRows()
+    elif isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+        count = CountRows(reader.read(inner.expressions[0]).node, distinct=True)
     else:
-        sql = f"COUNT({reader.read(inner).sql})"
-    return sql, Scalar(sql="", kind=Kind.INTEGER, low=Fraction(0))
+        count = CountRows(reader.read(inner).node)
+    return Scalar(node=count, kind=Kind.INTEGER, low=Fraction(0))
 
 
-def _unit_extreme(function: str) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
+def _unit_extreme(*, least: bool) -> Rule:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         scalar = reader.number(node.this)
-        x = scalar.as_double()
-        known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
+        x, zero = scalar.as_double(), constant(0.0)
         # Zeros lose their sign: which of two equal zeros is the extreme would depend on the order of rows.
-        zero = "CAST(0.0 AS DOUBLE)"
-        return f"{function}(CASE WHEN {x} = {zero} THEN {zero} WHEN NOT isnan({x}) THEN {x} END)", known
+        value = Case(((equal(x, zero), zero), (Not(Function(x, "isnan")), x)), NOTHING)
+        return Scalar(node=Largest(value, least), kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
 
     return rule
 
 
-def _unit_sum(mean: bool) -> Rule:
+def _unit_sum(*, mean: bool) -> Rule:
     """Sums are of integer steps, exact in any order: a float sum could change with rows of *other* units."""
 
-    def rule(reader: ExpressionCompiler, node: Any) -> tuple[str, Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         scalar = reader.number(node.this)
         reason = bounds_problem(scalar)
         if reason:
             raise reader.refuse(node, reason, "Use CLIP(x, low, high) inside the aggregate.")
-        measured = sum_aggregate(scalar, "TRUE")
-        total = f"CAST(SUM({measured.steps}) AS DOUBLE) * CAST({float(measured.grid)!r} AS DOUBLE)"
+        measured = sum_aggregate(scalar, TRUE)
+        total: Expression = Cast(Total(measured.steps), "float")
+        total = Arithmetic("*", total, constant(float(measured.grid)))
         if not mean:
-            return f"({total})", Scalar(sql="", kind=Kind.NUMBER)
-        known = Scalar(sql="", kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
-        return f"({total}) / NULLIF(COUNT(*) FILTER (WHERE {present(scalar)}), 0)", known
+            return Scalar(node=total, kind=Kind.NUMBER)
+        count = NullIf(CountRows(where=present(scalar)), constant(0))
+        average = Arithmetic("/", total, Cast(count, "float"))
+        return Scalar(node=average, kind=Kind.NUMBER, low=scalar.low, high=scalar.high)
 
     return rule
 
 
-UNIT_AGGREGATES: dict[str, Rule] = {
-    "Count": _unit_count,
-    "Sum": _unit_sum(mean=False),
-    "Avg": _unit_sum(mean=True),
-    "Min": _unit_extreme("min"),
-    "Max": _unit_extreme("max"),
+UNIT_AGGREGATES: dict[type[exp.Expression], Rule] = {
+    exp.Count: _unit_count,
+    exp.Sum: _unit_sum(mean=False),
+    exp.Avg: _unit_sum(mean=True),
+    exp.Min: _unit_extreme(least=True),
+    exp.Max: _unit_extreme(least=False),
 }

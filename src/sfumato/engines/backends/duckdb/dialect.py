@@ -1,11 +1,14 @@
-"""DuckDB's dialect, with a hash function that all engines share."""
+"""DuckDB's dialect."""
 
 from __future__ import annotations
 
-from sfumato.data.sql_quoting import quoted_text
-from sfumato.engines.sql_writer import Writer
+from collections.abc import Mapping
 
-__all__ = ["DuckdbWriter"]
+from sfumato.data.sql_quoting import quoted_text
+from sfumato.engines.expressions import Hash, Read, ShiftRight
+from sfumato.engines.generator import Columns, SqlGenerator
+
+__all__ = ["DuckdbGenerator"]
 
 _NAMES = {
     "int": "BIGINT", "huge": "HUGEINT", "float": "DOUBLE", "text": "VARCHAR", "date": "DATE", "time": "TIMESTAMP",
@@ -13,10 +16,29 @@ _NAMES = {
 }  # fmt: skip
 
 
-class DuckdbWriter(Writer):
-    """Leaves statements as they are, except that SHA-256 replaces DuckDB's own hash."""
+_SURE = {("int", "float"), ("int", "huge"), ("huge", "float"), ("small float", "int"), ("small huge", "int")}
+"""Casts that cannot fail."""
+
+
+class DuckdbGenerator(SqlGenerator):
+    """Without the stored types of tables, hashes are DuckDB's own; with them, those that all engines share."""
 
     title = "DuckDB"
+
+    def __init__(self, tables: Mapping[str, Columns] | None = None) -> None:
+        super().__init__(tables or {})
+        self._own_hash = tables is None
+
+    def _read(self, node: Read) -> str:
+        return f"TRY_CAST({self.name(node.origin[1])} AS {_NAMES[node.kind]})"
+
+    def hash(self, node: Hash) -> str:
+        if self._own_hash:
+            return f"hash({', '.join(map(self.expression, node.items))})"
+        return super().hash(node)
+
+    def shift_right(self, node: ShiftRight) -> str:
+        return f"CAST({self.expression(node.a)} >> {node.bits} AS BIGINT)"
 
     def text(self, value: str) -> str:
         return quoted_text(value)
@@ -24,8 +46,14 @@ class DuckdbWriter(Writer):
     def constant(self, value: str, kind: str) -> str:
         return f"CAST('{value}' AS {_NAMES[kind]})"
 
+    def whole(self, value: int) -> str:
+        """All of 64 bits: a shorter one could overflow."""
+        return f"{value}::BIGINT" if value < 1 << 63 else str(value)
+
     def cast(self, sql: str, kind: str, to: str) -> str:
-        return sql if kind == to else f"TRY_CAST({sql} AS {_NAMES[to]})"
+        if kind == to:
+            return sql
+        return f"{'CAST' if (kind, to) in _SURE else 'TRY_CAST'}({sql} AS {_NAMES[to]})"
 
     def arithmetic(self, sign: str, a: str, b: str) -> str:
         return f"({a} {sign} {b})"
@@ -34,7 +62,9 @@ class DuckdbWriter(Writer):
         return f"({a} % {b})"
 
     def function(self, name: str, a: str, *, small: bool = False) -> str:
-        return f"trim({a}, ' ')" if name == "trim" else f"{name}({a})"
+        if name == "trim":
+            return f"trim({a}, ' ')"
+        return f"CAST(length({a}) AS BIGINT)" if name == "length" else f"{name}({a})"
 
     def round_to(self, a: str, places: int) -> str:
         return f"round({a}, {places})"
@@ -49,7 +79,7 @@ class DuckdbWriter(Writer):
         return f"substring({', '.join(items)})"
 
     def part(self, part: str, a: str) -> str:
-        return f"date_part('{part}', {a})"
+        return f"CAST(date_part('{part}', {a}) AS BIGINT)"
 
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
         return f"({a} {'ILIKE' if fold else 'LIKE'} {self.text(pattern)})"

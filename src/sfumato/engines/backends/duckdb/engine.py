@@ -16,13 +16,14 @@ from pydantic import Field
 
 from sfumato.data.sql_quoting import quoted_name, quoted_text
 from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
-from sfumato.engines.backends.duckdb.dialect import DuckdbWriter
+from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
 from sfumato.engines.contribution_bounding import Bounded
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import as_arrow
-from sfumato.engines.sql_writer import Columns
+from sfumato.engines.generator import Columns
+from sfumato.engines.statements import Query
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, UnknownFormat
 from sfumato.progress import SILENT, Progress
@@ -140,7 +141,9 @@ class _RunningDuckdb(Running):
         most = max((self._rows(name, tables[name]) for name in tables), default=0)
         self._few = most < setup.compiled and most <= MOST_FEW
         self.folds = setup.order == "fast" and (self._few or (most >= setup.compiled and setup.memory is None))
-        self._writer = DuckdbWriter({name: self._columns(name) for name in tables}) if setup.order == "sha256" else None
+        shared = setup.order == "sha256"
+        self._generator = DuckdbGenerator({name: self._columns(name) for name in tables} if shared else None)
+        self._lists_values = not shared
 
     def _open(self, name: str, source: Any, aside: str) -> None:
         import duckdb
@@ -191,7 +194,7 @@ class _RunningDuckdb(Running):
 
     def listed(self, values: tuple[Any, ...]) -> str | None:
         kind = _listable(values)
-        if kind is None or self._writer is not None:
+        if kind is None or not self._lists_values:
             return None
         with self._lock:
             table = self._lists.get(values)
@@ -211,7 +214,7 @@ class _RunningDuckdb(Running):
             return None
         try:
             with self._lock, self._limit.watch():
-                source = self._connection.sql(bounded.source)
+                source = self._connection.sql(self._generator.write(bounded.source))
                 if str(source.types[0]) not in _WHOLE:
                     return None
                 from sfumato.engines.backends.duckdb.bounding_kernel import fold
@@ -226,29 +229,27 @@ class _RunningDuckdb(Running):
             return None
         try:
             with self._lock, self._limit.watch():
-                rows = self._connection.execute(bounded.source).fetchmany(MOST_FEW + 1)
+                rows = self._connection.execute(self._generator.write(bounded.source)).fetchmany(MOST_FEW + 1)
                 totals = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
                 return None if totals is None else SecretValue(totals)
         except Exception:
             raise failed() from None
 
-    def check(self, sql: str) -> None:
-        if self._writer is not None:
-            self._writer.write(sql)
+    def check(self, query: Query) -> None:
+        if not self._lists_values:
+            self._generator.write(query)
 
-    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
+    def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
         try:
             with self._lock, self._limit.watch():
-                own = sql if self._writer is None else self._writer.write(sql)
-                return SecretValue(self._connection.execute(own).fetchall())
+                return SecretValue(self._connection.execute(self._generator.write(query)).fetchall())
         except Exception:
             raise failed() from None
 
-    def row_numbers(self, sql: str) -> SecretValue[npt.NDArray[np.int64]]:
+    def row_numbers(self, query: Query) -> SecretValue[npt.NDArray[np.int64]]:
         try:
             with self._lock, self._limit.watch():
-                own = sql if self._writer is None else self._writer.write(sql)
-                [column] = self._connection.execute(own).fetchnumpy().values()
+                [column] = self._connection.execute(self._generator.write(query)).fetchnumpy().values()
                 return SecretValue(np.asarray(column, np.int64))
         except Exception:
             raise failed() from None

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sfumato.data.sql_quoting import quoted_text
 from sfumato.engines.dialect import largest_for
-from sfumato.engines.expressions import Scope, Typed
-from sfumato.engines.sql_writer import Writer
+from sfumato.engines.expressions import Origin
+from sfumato.engines.generator import SqlGenerator
 from sfumato.engines.text_patterns import cases, folded
 
-__all__ = ["PostgresWriter"]
+__all__ = ["PostgresGenerator"]
 
 _NAMES = {
     "int": "bigint", "huge": "numeric", "float": "double precision", "text": "text", "date": "date",
@@ -34,19 +33,23 @@ _TINY, _HUGE = _float(1e-150), _float(1e150)
 _INFINITE, _NAN = "'Infinity'::float8", "'NaN'::float8"
 
 
-class PostgresWriter(Writer):
+class PostgresGenerator(SqlGenerator):
     """PostgreSQL raises where IEEE arithmetic gives infinity or zero; each operation is guarded by exact tests."""
 
     title = "PostgreSQL"
 
-    def _column(self, node: Any, scope: Scope) -> Typed:
-        """Stored text loses the collation it was declared with: here text is what its bytes are. Types that are not
-        known here are text at once: what they take for equal (1 month and 30 days, `citext`) would be one id in some
-        places of a statement and two in others."""
-        sql, kind = super()._column(node, scope)
-        if kind in ("other", "stored text") and self.is_stored(node, scope):
-            return f'(CAST({sql} AS text) COLLATE "C")', "text"
-        return (f'({sql} COLLATE "C")' if kind == "text" and self.is_stored(node, scope) else sql), kind
+    def _stored_kind(self, origin: Origin) -> str:
+        """Types that are not known here are text at once: what they take for equal (1 month and 30 days, `citext`)
+        would be one id in some places of a statement and two in others."""
+        kind = super()._stored_kind(origin)
+        return "text" if kind in ("other", "stored text") else kind
+
+    def stored(self, origin: Origin) -> str:
+        """Stored text loses the collation it was declared with: here text is what its bytes are."""
+        sql, kind = super().stored(origin), super()._stored_kind(origin)
+        if kind in ("other", "stored text"):
+            return f'(CAST({sql} AS text) COLLATE "C")'
+        return f'({sql} COLLATE "C")' if kind == "text" else sql
 
     def text(self, value: str) -> str:
         return f"{quoted_text(value)}::text"
@@ -66,7 +69,7 @@ class PostgresWriter(Writer):
                 return f"CAST({sql} AS float8)"
             case "single", "int":
                 return self.cast(f"CAST({sql} AS float8)", "float", "int")
-            case "huge", "int":
+            case "huge" | "small huge", "int":
                 return f"CAST({sql} AS bigint)"
             case "huge", "float":
                 # As DuckDB does it: the upper and the lower 64 bits are rounded by themselves.

@@ -12,10 +12,11 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.sql_quoting import quoted_name
-from sfumato.engines.backends.postgres.dialect import PostgresWriter
+from sfumato.engines.backends.postgres.dialect import PostgresGenerator
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
-from sfumato.engines.sql_writer import Columns
+from sfumato.engines.generator import Columns
+from sfumato.engines.statements import Query
 from sfumato.errors import DatabaseFailed, UnknownFormat, missing_extra
 from sfumato.secret import SecretValue
 
@@ -112,7 +113,7 @@ class _RunningPostgres(Running):
         except BaseException:
             self._connection.close()
             raise
-        self._writer = PostgresWriter(columns, names)
+        self._generator = PostgresGenerator(columns, names)
 
     def connect(self) -> None:
         import psycopg
@@ -124,13 +125,13 @@ class _RunningPostgres(Running):
                 self._connection.close()
                 self._open()
 
-    def check(self, sql: str) -> None:
-        self._writer.write(sql)
+    def check(self, query: Query) -> None:
+        self._generator.write(query)
 
-    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
+    def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
         try:
             with self._lock:
-                cursor = self._connection.execute(self._writer.write(sql).encode(), prepare=False)
+                cursor = self._connection.execute(self._generator.write(query).encode(), prepare=False)
                 return SecretValue([tuple(_plain(value) for value in row) for row in cursor.fetchall()])
         except Exception:
             raise failed() from None

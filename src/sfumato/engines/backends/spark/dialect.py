@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import Any
 
 from sfumato.engines.dialect import largest_for
-from sfumato.engines.expressions import Scope, Typed
-from sfumato.engines.sql_writer import Writer
+from sfumato.engines.expressions import Origin
+from sfumato.engines.generator import SqlGenerator
 from sfumato.engines.text_patterns import cases, folded
 
-__all__ = ["SparkWriter"]
+__all__ = ["SparkGenerator"]
 
 _NAMES = {
     "int": "BIGINT", "huge": "DECIMAL(38, 0)", "float": "DOUBLE", "text": "STRING", "date": "DATE",
@@ -27,7 +26,7 @@ _WHOLE = f"{2.0**52!r}D"
 """From here on every float is a whole number."""
 
 
-class SparkWriter(Writer):
+class SparkGenerator(SqlGenerator):
     """For sessions without ANSI mode, in which no expression raises."""
 
     title = "Spark"
@@ -36,11 +35,14 @@ class SparkWriter(Writer):
         super().__init__(*arguments)  # type: ignore[arg-type]
         self._letters = 0
 
-    def _item(self, node: Any, scope: Scope) -> Typed:
+    def unit_kind(self, origin: Origin) -> str:
         """Identifiers of other types, such as text with a collation, are compared as text."""
-        sql, kind = super()._item(node, scope)
-        plain = type(node).__name__ == "Column" and kind == "other" and self.is_stored(node, scope)
-        return (f"CAST({sql} AS STRING)", "text") if plain else (sql, kind)
+        kind = super().unit_kind(origin)
+        return "text" if kind == "other" else kind
+
+    def stored_unit(self, origin: Origin) -> str:
+        sql = super().stored_unit(origin)
+        return f"CAST({sql} AS STRING)" if self._stored_kind(origin) == "other" else sql
 
     def name(self, value: str) -> str:
         return "`" + value.replace("`", "``") + "`"
@@ -64,7 +66,7 @@ class SparkWriter(Writer):
         match kind, to:
             case ("null", _) | ("int", "huge" | "float" | "text") | ("date" | "time", "date" | "time" | "text"):
                 return f"CAST({sql} AS {_NAMES[to]})"
-            case ("huge", "int") | ("flag", "int" | "float" | "text") | ("single", "float"):
+            case ("huge" | "small huge", "int") | ("flag", "int" | "float" | "text") | ("single", "float"):
                 return f"CAST({sql} AS {_NAMES[to]})"
             case "huge", "float":
                 # As DuckDB does it: the upper and the lower 64 bits are rounded by themselves.

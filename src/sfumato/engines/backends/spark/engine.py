@@ -14,12 +14,13 @@ from typing import Annotated, Any
 import polars as pl
 from pydantic import Field
 
-from sfumato.engines.backends.spark.dialect import SparkWriter
+from sfumato.engines.backends.spark.dialect import SparkGenerator
 from sfumato.engines.backends.spark.session import isolated, spark_session, start_session
 from sfumato.engines.backends.spark.workspace import open_workspace
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import typed
-from sfumato.engines.sql_writer import Columns
+from sfumato.engines.generator import Columns
+from sfumato.engines.statements import Query
 from sfumato.engines.workspace import Workspace
 from sfumato.errors import DatabaseFailed, FileMissing, UnknownFormat
 from sfumato.progress import SILENT, Progress
@@ -99,12 +100,12 @@ class _RunningSpark(Running):
         try:
             for name, source in tables.items():
                 frame = _within(self._frame(source))
-                frame.createOrReplaceTempView(SparkWriter({}).name(name))
+                frame.createOrReplaceTempView(SparkGenerator({}).name(name))
                 columns[name] = {title: _kind(kind) for title, kind in frame.dtypes}
         except Exception as failure:
             # Spark's own words may quote values.
             raise DatabaseFailed(f"Spark cannot read the tables ({type(failure).__name__}).") from None
-        self._writer = SparkWriter(columns)
+        self._generator = SparkGenerator(columns)
 
     def _frame(self, source: Any) -> Any:
         if isinstance(source, str | Path):
@@ -119,14 +120,14 @@ class _RunningSpark(Running):
         )
         return self._session.createDataFrame(named.to_arrow(compat_level=pl.CompatLevel.oldest()))
 
-    def check(self, sql: str) -> None:
-        self._writer.write(sql)
+    def check(self, query: Query) -> None:
+        self._generator.write(query)
 
-    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
+    def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
         try:
             with self._lock:
                 return SecretValue(
-                    [tuple(_plain(value) for value in row) for row in self._rows(self._writer.write(sql))]
+                    [tuple(_plain(value) for value in row) for row in self._rows(self._generator.write(query))]
                 )
         except Exception:
             raise failed() from None
@@ -174,7 +175,7 @@ def _within(frame: Any) -> Any:
 
     kept = []
     for title, kind in frame.dtypes:
-        x = functions.col(SparkWriter({}).name(title))
+        x = functions.col(SparkGenerator({}).name(title))
         if kind in _CALENDAR:
             low, high = (functions.lit(end).cast(kind) for end in _CALENDAR[kind])
             x = functions.when((x >= low) & (x <= high), x).alias(title)
