@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.engines.expressions import Hash, Read, ShiftRight
+from sfumato.engines.expressions import Hash, Origin, Read, ShiftRight
 from sfumato.engines.generator import Columns, SqlGenerator
 
 __all__ = ["DuckdbGenerator"]
@@ -31,6 +31,9 @@ class DuckdbGenerator(SqlGenerator):
 
     def _read(self, node: Read) -> str:
         return f"TRY_CAST({self.name(node.origin[1])} AS {_NAMES[node.kind]})"
+
+    def unit_kind(self, origin: Origin) -> str:
+        return "unit" if self._own_hash else super().unit_kind(origin)
 
     def hash(self, node: Hash) -> str:
         if self._own_hash:
