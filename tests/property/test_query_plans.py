@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -27,6 +26,8 @@ from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
+from sfumato.engines.expressions import Arithmetic, Case, Constant, Expression, Extreme
+from sfumato.engines.expressions import Column as Named
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import additive_totals
@@ -299,8 +300,16 @@ def clip_after_sum(plan: NoisePlan) -> NoisePlan:
             return measurement if column is None else replace(measurement, column=(column[0], unclipped(column[1])))
         return replace(measurement, steps=unclipped(measurement.steps))
 
-    def unclipped(sql: str) -> str:
-        return re.sub(r"greatest\(least\((\w+), -?\d+\), -?\d+\)", r"\1", sql)
+    def unclipped(node: Expression) -> Expression:
+        match node:
+            case Extreme((Extreme((Named() as value, Constant()), True), Constant()), False):
+                return value
+            case Case(branches, default):
+                return Case(tuple((test, unclipped(result)) for test, result in branches), unclipped(default))
+            case Arithmetic(sign, a, b):
+                return Arithmetic(sign, unclipped(a), unclipped(b))
+            case _:
+                return node
 
     measurements = tuple(unbounded_joins(m) for m in plan.query.aggregates)
     return replace(plan, query=replace(plan.query, aggregates=measurements))

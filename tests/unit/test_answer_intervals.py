@@ -13,9 +13,10 @@ from sfumato.dp.noise_sums import combined_error, laplace_tail
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.plan.outputs import Ratio
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.results.intervals import OutputEvaluator
-from sfumato.query.results.postprocess import NoisyValue, Ratio
+from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.sql.parse import parse_query
 from sfumato.schema import Column, Domain, Kind, Role, Schema
 
@@ -27,7 +28,7 @@ def plan(cost: PrivacyLoss) -> tuple[NoisePlan, Ratio]:
     columns = {"x": Column(role=Role.PLAIN, kind=Kind.NUMBER, domain=Domain(low=LOW, high=HIGH))}
     table = PrivateTable(name="t", schema=Schema(columns=columns))
     strategy = plan_query(parse_query("SELECT AVG(x) FROM t", Catalog(dataset="d", private={"t": table})), cost)
-    ratio = strategy.query.outputs[0][1].value
+    [ratio] = strategy.query.outputs[0][1].leaves()
     assert isinstance(ratio, Ratio)
     return strategy, ratio
 
