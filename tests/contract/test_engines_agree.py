@@ -21,7 +21,7 @@ from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.engine import Engine, Running
-from sfumato.engines.expressions import Arithmetic, Expression, Modulo, NullIf, Read, constant
+from sfumato.engines.expressions import Arithmetic, Cast, Expression, Function, Modulo, NullIf, Read, RoundTo, constant
 from sfumato.engines.statements import Select, Stored
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable
@@ -280,8 +280,8 @@ def test_remainders_are_exact_at_the_ends(engine: Engine) -> None:
 def test_rounding_to_decimals_is_that_of_duckdb(places: int, engine: Engine) -> None:
     ends = [largest_for(places), math.nextafter(largest_for(places), math.inf), 2.675, 1.005, -0.285, 1e22 + 2**21]
     frame = pl.DataFrame({"i": range(len(floats() + ends)), "a": floats() + ends})
-    sql = f"SELECT i, round(a, {places}) AS c FROM t"
-    found = [sorted(part.start({"t": frame}).run(sql).open(Permit("a test"))) for part in (Duckdb(), engine)]
+    query = numbered(RoundTo(Read(("t", "a"), "float"), places))
+    found = [sorted(part.start({"t": frame}).run(query).open(Permit("a test"))) for part in (Duckdb(), engine)]
     for (i, one), (_, two) in zip(*found, strict=True):
         assert np.array_equal(one, two, equal_nan=True), (frame["a"][i], one, two)
 
@@ -290,8 +290,8 @@ def test_letters_change_case_as_in_duckdb(engine: Engine) -> None:
     """All letters that have another case in Unicode, those that Java or a locale would turn into several among them."""
     known = [chr(i) for i in range(1, 0x1FFFF) if not 0xD800 <= i < 0xE000 and chr(i).swapcase() != chr(i)]
     frame = pl.DataFrame({"i": range(len(known) + 2), "a": [*known, "ΟΔΥΣΣΕΥΣ İstanbul", "straße"]})
-    sql = "SELECT i, lower(a) AS c, upper(a) AS d FROM t"
-    found = [sorted(part.start({"t": frame}).run(sql).open(Permit("a test"))) for part in (Duckdb(), engine)]
+    query = numbered(*(Function(Read(("t", "a"), "text"), name) for name in ("lower", "upper")))
+    found = [sorted(part.start({"t": frame}).run(query).open(Permit("a test"))) for part in (Duckdb(), engine)]
     assert found[0] == found[1]
     assert sum(low != letter for letter, (_, low, _) in zip(known, found[0], strict=False)) > 1000
 
@@ -333,8 +333,9 @@ def test_wide_numbers_become_the_same_floats(engine: Engine) -> None:
     """DuckDB rounds the two halves of a 128-bit number by themselves: not always the nearest float."""
     draws = np.random.default_rng(3).integers(1 << 40, 1 << 62, size=(2, 4000))
     frame = pl.DataFrame({"i": range(4000), "n": draws[0], "m": draws[1]})
-    sql = "SELECT i, CAST(CAST(n AS HUGEINT) * m AS DOUBLE) AS d FROM t"
-    found = [sorted(part.start({"t": frame}).run(sql).open(Permit("a test"))) for part in (Duckdb(), engine)]
+    product = Arithmetic("*", Cast(Read(("t", "n"), "int"), "huge"), Read(("t", "m"), "int"))
+    query = numbered(Cast(product, "float"))
+    found = [sorted(part.start({"t": frame}).run(query).open(Permit("a test"))) for part in (Duckdb(), engine)]
     assert found[0] == found[1]
     assert any(d != float(int(n) * int(m)) for (_, d), n, m in zip(found[0], *draws, strict=True))
 
