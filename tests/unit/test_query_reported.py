@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -195,3 +196,20 @@ def test_a_lost_connection_costs_nothing(lost_table: str, where: str) -> None:
         store._url = engine._server
         with pytest.raises(WriteFailed, match="cannot be reached"):
             asked.ask("SELECT COUNT(*) FROM lost", epsilon=10**6)
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("SQRT(COUNT(*))", 20.0), ("LN(COUNT(*))", math.log(400)), ("EXP(COUNT(*) / 100)", math.exp(4)),
+        ("LOG(COUNT(*))", math.log10(400)), ("LOG(2, COUNT(*))", math.log2(400)), ("FLOOR(COUNT(*) / 3)", 133),
+        ("NULLIF(COUNT(*), 400)", None), ("SQRT(COUNT(*) - 401)", None), ("LN(COUNT(*) - COUNT(*))", None),
+        ("CASE COUNT(*) WHEN 400 THEN 1 ELSE 2 END", 1), ("CASE WHEN COUNT(*) IN (1, 400) THEN 1 ELSE 2 END", 1),
+        ("EXP(COUNT(*) * COUNT(*))", None),
+    ],
+)  # fmt: skip
+def test_functions_of_noisy_numbers(item: str, wanted: float | None) -> None:
+    [[cell]] = flu(people=400, budget=10**9).ask(f"SELECT {item} FROM patients", epsilon=10**8).rows
+    assert cell.value == (wanted if wanted is None else pytest.approx(wanted, rel=1e-6))
+    if isinstance(wanted, float):
+        assert cell.low <= wanted <= cell.high  # type: ignore
