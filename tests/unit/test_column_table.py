@@ -14,7 +14,7 @@ from sfumato.masking.base import Step, UnknownStep, method_of
 from sfumato.registry import registry
 from sfumato.reports import ColumnPicture, ColumnSummary, ReportData, report_html
 from sfumato.reports.figures import column_figures
-from sfumato.reports.text import unchanged_columns
+from sfumato.reports.text import unchanged_columns, widest_attack
 from sfumato.schema import Column
 
 draw = np.random.default_rng(3)
@@ -175,3 +175,12 @@ def test_many_columns_fit_the_summary_and_the_heat_map_scrolls() -> None:
     figure = page[page.index('<figure id="figure-pairs">') :]
     assert 'class="scroll" tabindex="0"' in figure[:200]
     assert float(re.search(r'class="wide"[^>]* width="([\d.]+)"', figure)[1]) > 29 * 38  # type: ignore[index]
+
+
+def test_the_head_of_the_report_has_the_risk_by_undeclared_columns(done: sfumato.Protection) -> None:
+    widest = widest_attack(done.report_data)
+    assert widest is not None
+    assert widest["risk"] == max(attack["risk"] for attack in done.report_data.attacks if attack.get("any_columns"))
+    for audience in ("internal", "external"):
+        facts = re.search(r'<dl class="facts">.*?</dl>', report_html(done.report_data, audience), re.DOTALL)[0]  # type: ignore[index,arg-type]
+        assert "People found, knowing any released columns" in facts

@@ -100,6 +100,8 @@ def _context(report: ReportData) -> dict[str, Any]:
         "quasi": text.quasi(report),
         "steps": _steps(report),
         "headline_measures": _headline_measures(report),
+        "widest": text.widest_attack(report),
+        "noun_widest": disclosure_of("identity").noun,
         "noun": disclosure_of(headline.discloses).noun if headline else "",
         "roles": {column.column: column.role for column in report.columns if column.role != "plain"},
         "about": _about(report),

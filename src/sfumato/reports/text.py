@@ -36,6 +36,7 @@ __all__ = [
     "summary",
     "unchanged_columns",
     "verdicts",
+    "widest_attack",
 ]
 
 Plain = Mapping[str, Any]
@@ -145,6 +146,13 @@ def headline(report: ReportData) -> Pairing | None:
     judged = [pair for pair in judged if pair.discloses == "identity"] or judged
     judged = [pair for pair in judged if not (pair.after or {}).get("any_columns")] or judged
     return max(judged, key=lambda pair: pair.after["risk"] if pair.after else 0.0, default=None)
+
+
+def widest_attack(report: ReportData) -> Plain | None:
+    """The largest identity risk of attackers who know any released columns; None if none was run."""
+    beside = [attack for attack in report.attacks if attack.get("any_columns") and attack.get("risk") is not None]
+    beside = [attack for attack in beside if attack.get("discloses") == "identity" and attack.get("knows")]
+    return max(beside, key=lambda attack: float(attack["risk"]), default=None)
 
 
 # --- the summary --------------------------------------------------------------------------------------------------
