@@ -72,6 +72,8 @@ def test_protect_attack_measure_print_their_documents(folder: Path, capsys: pyte
     assert made["verdicts"][0]["worst"] >= 3
     assert made["rows"] + step["suppressed"] == 200
     assert sorted(path.name for path in Path("release").iterdir()) == [
+        "README.md",
+        "codebook.csv",
         "data.csv",
         "release.json",
         "report.html",
