@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from sfumato.data import Table
     from sfumato.profiling import Combination, Proposal
+    from sfumato.progress import Progress
+    from sfumato.studies import MethodComparison
 
 
 @click.command("init")
@@ -55,6 +57,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Largest number of rows to read: the first rows, and rows spread over the rest.",
 )
+@click.option(
+    "--compare/--no-compare", default=True, show_default=True,
+    help="With --k: compare masking methods on a sample and propose the one that loses least.",
+)  # fmt: skip
 @force_option
 @json_option
 def command(
@@ -66,6 +72,7 @@ def command(
     unit: str | None,
     size: int,
     rows: int,
+    compare: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -101,25 +108,71 @@ def command(
     if for_query:
         _write_metadata(sample.table, data, out, unit=unit, force=force, as_json=as_json)
         return
-    proposal = propose(sample.table, whole=sample.rows, progress=progress(quiet=as_json), max_size=size)
-    text = to_yaml(proposal, _from_recipe(data, out), k=k, preset=start)
+    listener = progress(quiet=as_json)
+    proposal = propose(sample.table, whole=sample.rows, progress=listener, max_size=size)
+    compared = _compare(proposal, sample.table, k, listener) if compare and k is not None else None
+    best = compared.best if compared is not None else None
+    text = to_yaml(
+        proposal, _from_recipe(data, out), k=k, preset=start, step=best.step if best is not None else None,
+        reasons=compared.lines() if compared is not None else (),
+    )  # fmt: skip
     if printed:
         click.echo(text, nl=False)
     else:
         with replacing(out, force=force) as temporary:
             temporary.write_text(text, encoding="utf-8")
     if as_json and not printed:
-        emit_json({"recipe": str(out), **proposal.to_dict()})
+        emit_json(
+            {
+                "recipe": str(out),
+                **proposal.to_dict(),
+                "comparison": compared.to_dict() if compared is not None else None,
+            }
+        )
     elif not printed:
         from rich.console import Console
 
         _show(proposal, Console())
+        if compared is not None:
+            _show_methods(compared, Console())
         note(f"\nWritten: {out}. Review it, then: sfumato protect {_quoted(str(out))}")
         _note_undecided(proposal, out)
         if "://" in data and urlsplit(data).password:
             note("It contains the database password. Remove it, and use PGPASSWORD or ~/.pgpass instead.")
         if k is None and preset is None:
             note("`k` has no value yet: fill it in, or run this command again with --k.")
+
+
+def _compare(proposal: Proposal, table: Table, k: int, listener: Progress) -> MethodComparison | None:
+    """Compare methods on the proposed quasi-identifiers. The comparison never stops `init`."""
+    from sfumato.errors import SfumatoError
+    from sfumato.recipe import Recipe
+    from sfumato.studies import compare_methods
+
+    with listener.task("Comparing methods", None):
+        try:
+            return compare_methods(Recipe.parse(proposal.recipe(k=k)), table, k=k)
+        except SfumatoError as refusal:
+            note(f"Methods were not compared: {refusal}")
+            return None
+
+
+def _show_methods(compared: MethodComparison, console: Console) -> None:
+    """Print what each method loses, the proposed one first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    part = f"a sample of {compared.rows} rows" if compared.rows < compared.whole else "all rows"
+    methods = Table(
+        title=f"\nMethods compared on {part} at k = {compared.k} (0 is best)", title_justify="left", box=None,
+        header_style="bold", pad_edge=False,
+    )  # fmt: skip
+    for heading in ("method", "change of pairs of columns", "of single columns", ""):
+        methods.add_column(heading, justify="right" if heading.count("columns") else "left", overflow="fold")
+    for trial in compared.trials:
+        losses = [f"{trial.losses[name]:.3f}" if trial.losses else "" for name in ("pairs", "marginals")]
+        methods.add_row(trial.method, *losses, "proposed" if trial is compared.best else Text(trial.reason))
+    console.print(methods)
 
 
 def _note_undecided(proposal: Proposal, out: Path) -> None:

@@ -155,15 +155,16 @@ class Proposal:
             f"<ul>{lines}</ul>" if lines else ""
         )
 
-    def recipe(self, *, k: int | None = None, data: str | None = None) -> str:
+    def recipe(self, *, k: int | None = None, data: str | None = None, step: Mapping[str, Any] | None = None) -> str:
         """The proposed recipe as YAML text with the reasons as comments.
 
         ``k`` is the parameter of k-anonymity; without it the model is left as a comment for the data owner to fill in.
-        ``data`` is the file that the recipe names.
+        ``data`` is the file that the recipe names. ``step`` is the masking step, for example ``{"mondrian": {}}`` or
+        the best of :func:`sfumato.studies.compare_methods`; generalization if left out.
         """
         from sfumato.profiling.recipe_text import to_yaml
 
-        return to_yaml(self, data, k=k)
+        return to_yaml(self, data, k=k, step=step)
 
     def of_role(self, role: Role) -> tuple[str, ...]:
         """Names of the columns proposed for a role."""

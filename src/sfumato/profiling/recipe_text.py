@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sfumato.data.yaml_documents import yaml_flow, yaml_scalar
@@ -13,13 +13,26 @@ from sfumato.schema import Kind, Role
 __all__ = ["to_yaml"]
 
 _WIDTH = 110
+_MOST_COMBINATIONS = 20_000_000
+"""Combinations of levels beyond which ``generalize`` refuses to prove the best one."""
+_MASK_LEVELS = 8
+"""Levels of a hierarchy whose number depends on the values, such as the length of a code."""
 
 
-def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, preset: str | None = None) -> str:
+def to_yaml(
+    proposal: Proposal,
+    data_path: str | None,
+    *,
+    k: int | None = None,
+    preset: str | None = None,
+    step: Mapping[str, Any] | None = None,
+    reasons: Sequence[str] = (),
+) -> str:
     """The proposal as recipe text. Without ``data_path`` the recipe names no data and is run on a table passed to it.
 
     Without ``k`` the k-anonymity model is left as a comment for the data owner to fill in. ``preset`` is the text of a
-    recipe without data and columns, whose models, steps and limits are copied.
+    recipe without data and columns, whose models, steps and limits are copied. ``step`` is the masking step, with the
+    ``reasons`` for it as comment lines; generalization if left out.
     """
     return "\n".join(
         [
@@ -35,7 +48,7 @@ def to_yaml(proposal: Proposal, data_path: str | None, *, k: int | None = None, 
             "columns:",
             *(line for column in proposal.columns for line in _column(column)),
             "",
-            *(_own(proposal, k) if preset is None else _preset(proposal, preset)),
+            *(_own(proposal, k, step, reasons) if preset is None else _preset(proposal, preset)),
             "",
         ]
     )
@@ -47,11 +60,11 @@ def _unit(proposal: Proposal) -> Iterator[str]:
         yield f"unit: {yaml_scalar(proposal.unit)}"
 
 
-def _own(proposal: Proposal, k: int | None) -> Iterator[str]:
+def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:
     """Models, steps and further sections without a preset."""
     yield from _models(proposal, k)
     yield ""
-    yield from _steps(proposal)
+    yield from _steps(proposal, step, reasons)
     yield ""
     yield from _comment(
         "Without these lines the default attacks and measures run. The attacker knows all quasi-identifiers."
@@ -160,17 +173,47 @@ def _models(proposal: Proposal, k: int | None) -> Iterator[str]:
         yield f"#  - l-diversity: {{l: , column: {yaml_scalar(name)}}}      # otherwise a class may have one value only"
 
 
-def _steps(proposal: Proposal) -> Iterator[str]:
+def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence[str]) -> Iterator[str]:
     if not proposal.of_role(Role.QUASI):
         yield from _comment("There is no quasi-identifier, so there is nothing to generalize. Identifiers are removed.")
         yield "steps: []"
         return
-    yield from _comment(
-        "Identifiers are removed automatically. Up to the share `suppression` of the rows may be suppressed."
-    )
+    yield "# Identifiers are removed automatically."
+    for line in reasons:
+        yield f"# {line}"
+    if step is None or "generalize" in step:
+        step = {"generalize": _generalize(proposal)}
+        yield from _comment(
+            "Full-domain generalization: one level per column. Up to the share `suppression` of the rows may be"
+            " suppressed. `optimal` proves the best levels of these hierarchies; `heuristic` looks for good ones."
+        )
+    elif "microaggregate" in step:
+        yield from _comment("Microaggregation releases means of groups, not true values of persons.")
     yield "steps:"
     yield from _pseudonyms(proposal)
-    yield "  - generalize: {search: optimal, suppression: 0.05, metric: loss}"
+    yield from (f"  - {name}: {yaml_flow(setting)}" if setting else f"  - {name}" for name, setting in step.items())
+
+
+def _generalize(proposal: Proposal) -> dict[str, Any]:
+    """Settings of the step: the best levels are proven only if there are not too many combinations."""
+    combinations = 1
+    for column in proposal.columns:
+        if column.role is Role.QUASI:
+            combinations *= _levels(column)
+    rest = {"suppression": 0.05, "metric": "loss"}
+    if combinations > _MOST_COMBINATIONS:
+        return {"search": "heuristic", "seconds": 30, **rest}
+    return {"search": "optimal", **rest}
+
+
+def _levels(column: ColumnProposal) -> int:
+    """Number of levels of a column's hierarchy, with the values themselves and ``*``; at least as many as there are."""
+    if column.hierarchy is None:
+        return 2
+    [setting] = column.hierarchy.values()
+    while isinstance(setting, Mapping):  # {widths: [5, 10], top: 90}, {order: [...], sizes: [2, 2]}
+        setting = setting.get("widths", setting.get("sizes", setting.get("steps", "")))
+    return 2 + len(setting) if isinstance(setting, list | tuple) else _MASK_LEVELS
 
 
 def _pseudonyms(proposal: Proposal) -> Iterator[str]:
