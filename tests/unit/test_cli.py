@@ -367,11 +367,17 @@ def test_a_release_can_be_named_from_inside(
     assert run(capsys, "report", ".", "--out", "../again.html", "--json")[0] == 0
 
 
-def test_columns_that_the_recipe_does_not_name_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_that_the_recipe_does_not_name_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (folder / "people.csv").read_text().splitlines()
     (folder / "people.csv").write_text("\n".join([text[0] + ",badge", *(line + ",1" for line in text[1:])]) + "\n")
-    assert document(capsys, "protect", "sfumato.yaml", "--out", "one")[1]["undeclared"] == ["badge"]
-    assert "badge" in run(capsys, "protect", "sfumato.yaml", "--out", "two")[2]
+    code, told = document(capsys, "protect", "sfumato.yaml", "--out", "one")
+    assert (code, told["error"]["code"]) == (2, "SFU-403")
+    assert [entry["column"] for entry in told["error"]["columns"]] == ["badge"]
+    assert not (folder / "one").exists()
+    assert "badge=drop --new" in run(capsys, "protect", "sfumato.yaml", "--out", "one")[2]
+    assert run(capsys, "decide", "sfumato.yaml", "badge=drop", "--by", "me")[0] == 2
+    assert run(capsys, "decide", "sfumato.yaml", "badge=drop", "--new", "--by", "me")[0] == 0
+    assert document(capsys, "protect", "sfumato.yaml", "--out", "one")[1]["undeclared"] == []
 
 
 def test_a_negative_seed_is_a_usage_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,6 +149,14 @@ def test_columns_that_share_one_declaration_are_not_edited_silently():
         sfumato.decide(text, {"a": "quasi"}, by="me")
 
 
+def test_a_new_column_is_added_before_the_others():
+    text = sfumato.decide(RECIPE, {"badge #": "drop"}, by="me", new=True)
+    assert text == RECIPE.replace("  # years\n  age", '  # years\n  "badge #": {role: drop, decided_by: me}\n  age')
+    assert next(iter(Recipe.parse(text).schema.columns)) == "badge #"
+    with pytest.raises(UnknownColumn, match="--new"):
+        sfumato.decide(RECIPE, {"badge": "drop"}, by="me")
+
+
 def test_the_rest_are_only_the_undecided():
     columns = Recipe.parse(sfumato.decide(RECIPE, {"ht": "quasi"}, rest="drop", by="me")).schema.columns
     assert {name: column.role.value for name, column in columns.items()} == {

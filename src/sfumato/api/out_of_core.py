@@ -121,7 +121,7 @@ def protect_out_of_core(
 
     The secret row map is written to the private folder.
     """
-    if recipe.schema.names(Role.UNDECIDED):
+    if recipe.schema.names(Role.UNDECIDED) or recipe.path is not None:
         sample = preview(source, most=_EXAMINED, **options).table.frame
         refuse_undecided(recipe.schema, sample, recipe=recipe.path)
     begin = clock()

@@ -18,11 +18,12 @@ from sfumato.cli._console import emit_json, json_option, note, typed_path
     default=None,
     help="Role of all other undecided columns.",
 )
+@click.option("--new", is_flag=True, help="Add columns that the recipe does not name yet.")
 @click.option("--by", required=True, help="Who decides. Published with the release.")
 @click.option("--reason", default=None, help="Why. Published with the release. Required if a column becomes plain.")
 @json_option
 def command(
-    recipe: Path, decisions: tuple[str, ...], rest: str | None, by: str, reason: str | None, as_json: bool
+    recipe: Path, decisions: tuple[str, ...], rest: str | None, new: bool, by: str, reason: str | None, as_json: bool
 ) -> None:
     """Set the role of columns in RECIPE: sfumato decide sfumato.yaml height=quasi visits=plain --by "A. Steward".
 
@@ -49,23 +50,23 @@ def command(
         raise click.UsageError("Nothing is decided: name a column and its role (height=quasi), or use --rest.")
     text = read_text_file(recipe, kind="recipe", fix="`sfumato init FILE` writes one.")
     before = Recipe.load(recipe).schema
-    changed = decide(text, roles, rest=rest, by=by, reason=reason)
+    changed = decide(text, roles, rest=rest, by=by, reason=reason, new=new)
     after = Recipe.parse(changed, base=recipe.parent).schema
     with replacing(recipe, force=True) as temporary:
         temporary.write_text(changed, encoding="utf-8")
         os.chmod(temporary, stat.S_IMODE(recipe.stat().st_mode))
-    decided = {name: column for name, column in after.columns.items() if column != before.columns[name]}
+    earlier = {name: before.columns[name].role.value if name in before.columns else "new" for name in after.columns}
+    decided = {name: column for name, column in after.columns.items() if column != before.columns.get(name)}
     left = list(after.names(Role.UNDECIDED))
     if as_json:
         entries = [
-            {"column": name, "before": before.columns[name].role.value, "role": column.role.value}
-            for name, column in decided.items()
+            {"column": name, "before": earlier[name], "role": column.role.value} for name, column in decided.items()
         ]
         emit_json({"recipe": str(recipe), "decided": entries, "by": by, "reason": reason, "undecided": left})
         return
     width = max((len(name) for name in decided), default=0)
     for name, column in decided.items():
-        click.echo(f"{name:<{width}}  {before.columns[name].role.value} -> {column.role.value}")
+        click.echo(f"{name:<{width}}  {earlier[name]} -> {column.role.value}")
     if left:
         note(f"\nStill undecided: {', '.join(left)}.")
     else:

@@ -91,12 +91,9 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
     if as_json:
         emit_json(document)
     else:
-        from sfumato.reports.terminal import plain_text, print_protection
+        from sfumato.reports.terminal import print_protection
 
         print_protection(document)
-        if document.get("undeclared"):
-            names = ", ".join(plain_text(name) for name in document["undeclared"])
-            note(f"\nNot in the recipe, released unchanged: {names}")
         note(f"\nPublish:       {out}/  (data, README, codebook, release.json, report.html)")
         note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe)")
     all_hold = all(verdict["state"] == "holds" for verdict in document["verdicts"])

@@ -21,9 +21,16 @@ CHOICES = (
 )
 
 
-def undecided(schema: Schema, frame: pl.DataFrame) -> tuple[Exposure, ...]:
-    """Columns of the table with the role ``undecided``, with what each singles out if it leaves unchanged."""
-    names = [name for name in frame.columns if schema.column(name).role is Role.UNDECIDED]
+def undecided(schema: Schema, frame: pl.DataFrame, *, unnamed: bool = False) -> tuple[Exposure, ...]:
+    """Columns with the role ``undecided``, and those that the schema does not name if ``unnamed``.
+
+    Each has the share of rows that it singles out if it leaves unchanged.
+    """
+    names = [
+        name
+        for name in frame.columns
+        if schema.column(name).role is Role.UNDECIDED or (unnamed and name not in schema.columns)
+    ]
     if not names:
         return ()
     leaving = [frame.get_column(name) for name in frame.columns if schema.column(name).role in _UNCHANGED]
@@ -31,18 +38,27 @@ def undecided(schema: Schema, frame: pl.DataFrame) -> tuple[Exposure, ...]:
 
 
 def refuse_undecided(schema: Schema, frame: pl.DataFrame, *, recipe: Path | None = None) -> None:
-    """Refuse a table with undecided columns. The error names all of them and how to decide."""
-    found = undecided(schema, frame)
+    """Refuse a table with undecided columns. The error names all of them and how to decide.
+
+    A recipe file describes a whole table, so a column that it does not name is undecided: next month's file may have a
+    new one. In Python, unnamed columns are plain.
+    """
+    found = undecided(schema, frame, unnamed=recipe is not None)
     if not found:
         return
     width = max(len(exposure.column) for exposure in found)
     lines = [f"  {exposure.column:<{width}}  {exposure}" for exposure in found]
     what = "1 column is" if len(found) == 1 else f"{len(found)} columns are"
     name = shlex.quote(str(recipe or "RECIPE"))
-    example = shlex.quote(f"{found[0].column}=quasi")
+    new = [exposure.column for exposure in found if exposure.column not in schema.columns]
+    added = f" The recipe does not name {', '.join(f'`{column}`' for column in new)}." if new else ""
+    example = " ".join(shlex.quote(f"{column}=drop") for column in new) or shlex.quote(f"{found[0].column}=quasi")
+    flags = " --new" if new else ""
+    rest = " --rest drop" if len(new) < len(found) else ""
+    head = f"{what} undecided, so nothing is released.{added} Rows that each makes unique if it leaves unchanged:"
     raise UndecidedColumns(
-        "\n".join([f"{what} undecided, so nothing is released. Left unchanged, they single people out:", *lines]),
+        "\n".join([head, *lines]),
         fix=f"\nDecide the role of each: {CHOICES}. For example:\n"
-        f"  sfumato decide {name} {example} --rest drop --by YOUR-NAME",
+        f"  sfumato decide {name} {example}{flags}{rest} --by YOUR-NAME",
         columns=[exposure.to_dict() for exposure in found],
     )

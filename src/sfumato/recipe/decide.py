@@ -21,6 +21,7 @@ def decide(
     rest: Role | str | None = None,
     by: str,
     reason: str | None = None,
+    new: bool = False,
 ) -> str:
     """The text of a recipe with these roles decided. Comments and all other text stay as they are.
 
@@ -35,6 +36,8 @@ def decide(
     by, reason
         Who decides, and why. Both are published with the release. ``reason`` is required if a column becomes plain,
         because it then leaves unchanged.
+    new
+        Whether columns that the recipe does not name yet are added to it.
 
     >>> text = "sfumato: 1\\ncolumns:\\n  ht: {role: undecided}  # height\\n"
     >>> print(decide(text, {"ht": "quasi"}, by="A. Steward"), end="")
@@ -47,7 +50,7 @@ def decide(
     if not isinstance(declared, dict):
         raise BadParameter("The recipe has no columns.", fix="`sfumato init FILE` writes a recipe.")
     columns = {str(name): value for name, value in declared.items()}  # a key such as 1 is a number in YAML
-    chosen = _chosen(columns, roles or {}, rest)
+    chosen = _chosen(columns, roles or {}, rest, new=new)
     if not by.strip():
         raise BadParameter("`by` is required: who decides.")
     if reason is None and Role.PLAIN in chosen.values():
@@ -59,8 +62,9 @@ def decide(
     facts = {"decided_by": by.strip(), **({"reason": reason} if reason is not None else {})}
     text = recipe
     for name, role in chosen.items():
-        text = _edited(text, name, {"role": role.value, **facts})
-    wanted = {
+        settings = {"role": role.value, **facts}
+        text = _edited(text, name, settings) if name in columns else _added(text, name, settings)
+    wanted = {name: {"role": role.value, **facts} for name, role in chosen.items() if name not in columns} | {
         name: {**(value if isinstance(value, dict) else {"role": value}), "role": chosen[str(name)].value, **facts}
         if str(name) in chosen
         else value
@@ -74,11 +78,15 @@ def decide(
     return text
 
 
-def _chosen(columns: Mapping[str, Any], roles: Mapping[str, Role | str], rest: Role | str | None) -> dict[str, Role]:
+def _chosen(
+    columns: Mapping[str, Any], roles: Mapping[str, Role | str], rest: Role | str | None, *, new: bool
+) -> dict[str, Role]:
     chosen = {}
     for name, role in roles.items():
-        if name not in columns:
-            raise UnknownColumn(f"The recipe has no column `{name}`.", fix=did_you_mean(name, columns))
+        if name not in columns and not new:
+            raise UnknownColumn(
+                f"The recipe has no column `{name}`.", fix=f"{did_you_mean(name, columns)} --new adds a column."
+            )
         chosen[name] = _role(role)
     if rest is not None:
         for name, value in columns.items():
@@ -122,6 +130,14 @@ def _edited(text: str, name: str, settings: Mapping[str, str]) -> str:
     for start, end, replacement in sorted(edits, reverse=True):
         text = text[:start] + replacement + text[end:]
     return text
+
+
+def _added(text: str, name: str, settings: Mapping[str, str]) -> str:
+    """The text with one more column, before the others."""
+    from ruamel.yaml import YAML
+
+    first = _value(YAML().compose(text), "columns").value[0][0].start_mark
+    return f"{text[: first.index]}{yaml_scalar(name)}: {yaml_flow(settings)}\n{' ' * first.column}{text[first.index :]}"
 
 
 def _value(mapping: Any, key: str) -> Any:
