@@ -19,7 +19,8 @@ from numba import njit
 from sfumato.attacks.base import View
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
-from sfumato.attacks.remasking import coarsened, interpolate_records, mask_again
+from sfumato.attacks.remasking import coarsened, interpolate_records
+from sfumato.attacks.shared_simulations import masking_rounds
 from sfumato.deadline import quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.masking.base import Step
@@ -79,7 +80,7 @@ class Likelihood:
         planned = (rounds or int(np.clip(-(-400_000 // similar.rows), 1, 400))) if steps else 1
         # Half of the time is for simulation, the rest for linking.
         half = split_deadline(progress, 2)
-        seen = simulate_perturbations(usable, similar, steps, rng, half, planned)
+        seen = simulate_perturbations(usable, similar, steps, half, planned)
         if seen.deterministic and planned > seen.rounds:
             count = min(_SYNTHETIC_FILES, planned - seen.rounds)
             seen = _on_synthetic_files(usable, seen, similar, steps, rng, half, count)
@@ -126,17 +127,21 @@ class Perturbations:
 
 
 def simulate_perturbations(
-    scales: Sequence[Scale], similar: Dataset, steps: Sequence[Step], rng: Rng, progress: Progress, rounds: int
+    scales: Sequence[Scale], similar: Dataset, steps: Sequence[Step], progress: Progress, rounds: int
 ) -> Perturbations:
-    """Mask a file ``rounds`` times, or as often as time allows, and count the transitions of values."""
+    """Mask a file ``rounds`` times, or as often as time allows, and count the transitions of values.
+
+    The rounds are those of every other attack that simulates the same masking of the same file.
+    """
     counts = tuple(np.zeros((scale.size, scale.size)) for scale in scales)
     cells: list[tuple[Ints, Ints]] = []
     done = 0
+    simulated = masking_rounds(similar, steps, share=rounds > 1)
     try:
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
-                masked, origin = mask_again(similar, list(steps), rng.child("round", number), quiet(progress))
-                before = similar.table.frame[origin]
+                masked, origin = simulated.round(number, quiet(progress))
+                before = simulated.data.table.frame[origin]
                 pairs = [scale.transitions(before, masked) for scale in scales]
                 for count, (left, right) in zip(counts, pairs, strict=True):
                     count += np.bincount(left * len(count) + right, minlength=count.size).reshape(count.shape)
@@ -174,7 +179,7 @@ def _on_synthetic_files(
             own = rng.child("varied", number)
             frame = interpolate_records(similar.table.frame, similar.rows, own)
             synthetic = Dataset(table=similar.table.with_frame(frame), schema=similar.schema)
-            more = simulate_perturbations(scales, synthetic, steps, own, progress, 1)
+            more = simulate_perturbations(scales, synthetic, steps, progress, 1)
             cells += more.cells
             for total, count in zip(totals, more.counts, strict=True):
                 total += count

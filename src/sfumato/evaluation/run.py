@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Outcome, evaluate_attack
+from sfumato.attacks.shared_simulations import shared_simulations
 from sfumato.deadline import Deadline, check_deadline, quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfMemory, OutOfTime
 from sfumato.evaluation.limits import judged_risk, reference_rate
@@ -33,7 +34,7 @@ def run_attacks(
     queue = list(attacks)
     outcomes: list[Outcome | NotApplicable] = []
     listener = progress.listener if isinstance(progress, Deadline) else progress
-    with listener.task("attacking", len(queue)) as tick:
+    with shared_simulations(), listener.task("attacking", len(queue)) as tick:
         for number, attack in enumerate(queue):
             own = split_deadline(progress, min(3, len(queue) - number))
             try:

@@ -25,7 +25,6 @@ from sfumato.data.row_codes import positions
 from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
-from sfumato.rng import Rng
 
 __all__ = ["Channel"]
 
@@ -67,7 +66,7 @@ class Channel:
         return prior * (ratio @ self.forward.T)
 
     @classmethod
-    def of(cls, view: View, rng: Rng, progress: Progress, *, amount: bool) -> Channel:
+    def of(cls, view: View, progress: Progress, *, amount: bool) -> Channel:
         """The channel of the sensitive column; ``amount`` if an approximate guess counts as correct."""
         assert view.secret is not None
         released = view.release.table.column(view.secret)
@@ -77,7 +76,7 @@ class Channel:
             column = released if amount else canonical(released)
             scale = Scale.of(column, column, _CELLS)
             if scale is not None:
-                return cls._inverted(view, released, scale, rng, progress)
+                return cls._inverted(view, released, scale, progress)
         return cls._plain(released, amount)
 
     @classmethod
@@ -95,13 +94,13 @@ class Channel:
         return cls(values=index, prior=prior / prior.sum(), codes=codes, forward=None)
 
     @classmethod
-    def _inverted(cls, view: View, released: pl.Series, scale: Scale, rng: Rng, progress: Progress) -> Channel:
+    def _inverted(cls, view: View, released: pl.Series, scale: Scale, progress: Progress) -> Channel:
         assert view.secret is not None
         columns = (*view.knows, view.secret)
         similar = release_proxy(view, columns)
         steps = steps_on(view, columns, perturbed=(view.secret,))
         rounds = int(np.clip(-(-_TRANSITIONS // similar.rows), 1, 400))
-        [counts] = simulate_perturbations([scale], similar, steps, rng, split_deadline(progress, 4), rounds).counts
+        [counts] = simulate_perturbations([scale], similar, steps, split_deadline(progress, 4), rounds).counts
         check_deadline(progress)
         codes = np.where(released.is_null().to_numpy(), -1, scale.place(released))
         # The last cell is for missing values, which are not guessed.

@@ -1,0 +1,84 @@
+"""Simulations of a masking that several attacks share.
+
+Every attack by likelihood masks the same file with the published steps hundreds of times. Within
+:func:`shared_simulations` each of these rounds is run once. The stream of a simulation depends on the file and the
+steps alone, so an attack gives the same result whether or not another one ran before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from sfumato.attacks.remasking import mask_again
+from sfumato.masking.base import Step
+from sfumato.progress import Progress
+from sfumato.rng import Rng
+from sfumato.schema import Dataset
+
+__all__ = ["MaskingRounds", "masking_rounds", "shared_simulations"]
+
+_MOST = 4
+"""Simulations that are kept: of the release, of the folds of cross-fitting, and of the last other file."""
+_MOST_CELLS = 20_000_000
+"""Cells of one simulation that are kept; later rounds are run again by each attack."""
+
+
+class MaskingRounds:
+    """Rounds of masking one file, each run when it is first asked for."""
+
+    def __init__(self, data: Dataset, steps: Sequence[Step], rng: Rng) -> None:
+        self.data = data
+        self._steps = list(steps)
+        self._rng = rng
+        self._kept: dict[int, tuple[pl.DataFrame, npt.NDArray[np.int64]]] = {}
+
+    def round(self, number: int, progress: Progress) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
+        """The masked values, and the row of the file that each comes from."""
+        if number in self._kept:
+            return self._kept[number]
+        masked = mask_again(self.data, self._steps, self._rng.child("round", number), progress)
+        if (len(self._kept) + 1) * max(1, self.data.rows * len(self.data.table.columns)) <= _MOST_CELLS:
+            self._kept[number] = masked
+        return masked
+
+
+_shared: ContextVar[OrderedDict[str, MaskingRounds] | None] = ContextVar("shared_simulations", default=None)
+
+
+@contextmanager
+def shared_simulations() -> Iterator[None]:
+    """Share the simulations of all attacks inside. They are dropped at the end."""
+    token = _shared.set(OrderedDict())
+    try:
+        yield
+    finally:
+        _shared.reset(token)
+
+
+def masking_rounds(data: Dataset, steps: Sequence[Step], *, share: bool = True) -> MaskingRounds:
+    """The rounds of masking this file with these steps; those of the same rows in another order, if there are any.
+
+    Without ``share`` they are not kept: for files that no other attack will simulate.
+    """
+    rows = np.sort(data.table.frame.hash_rows(seed=0).to_numpy())
+    written = json.dumps([[step.part_name(), step.to_dict()] for step in steps], sort_keys=True, default=str)
+    key = sha256(rows.tobytes() + "\x00".join(data.table.columns).encode() + written.encode()).hexdigest()
+    shared = _shared.get() if share else None
+    if shared is not None and key in shared:
+        shared.move_to_end(key)
+        return shared[key]
+    rounds = MaskingRounds(data, steps, Rng(int(key[:15], 16)).child("simulation"))
+    if shared is not None:
+        shared[key] = rounds
+        while len(shared) > _MOST:
+            shared.popitem(last=False)
+    return rounds
