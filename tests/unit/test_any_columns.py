@@ -14,9 +14,11 @@ from sfumato.attacks import AttackScenario, Outcome, evaluate_attack
 from sfumato.attacks.column_codes import code_columns
 from sfumato.attacks.column_search import search_columns
 from sfumato.attacks.record_linkage.any_columns import AnyColumns
+from sfumato.attacks.record_linkage.linkage import Linkage
 from sfumato.data.table import Table
 from sfumato.errors import InvalidRecipe, NotApplicable, PolicyNotMet
-from sfumato.evaluation.adversaries import adversary_sentence
+from sfumato.evaluation import advice
+from sfumato.evaluation.adversaries import adversary_sentence, learned_sentences
 from sfumato.recipe import Accepted, Recipe
 from sfumato.release import Lineage, Release
 from sfumato.reports.text import standing, summary
@@ -198,8 +200,24 @@ def test_without_row_correspondence_class_sizes_decide_where_values_are_true() -
     steps = {"steps": [{"step": "generalize", "columns": ["age"], "truthful": True}]}
     outcome = run(AnyColumns(), scenario(BODY.select("age", "sex"), shuffled, unknown=True, manifest=steps))
     assert outcome.main.rate == pytest.approx(coarse.n_unique() / ROWS)
+    noisy = BODY.with_columns(pl.col("ht") + 0.01, pl.col("wt") * 1.01, age=pl.col("age") + 1).select("age", "ht", "wt")
+    for attack in (AnyColumns(), Linkage(knows=("age", "ht"))):
+        with pytest.raises(NotApplicable, match="row correspondence"):
+            evaluate_attack(attack, scenario(BODY, noisy, unknown=True), rng=Rng(1))
+
+
+def test_a_consistent_release_without_manifest_is_judged_by_its_class_sizes() -> None:
+    """Nothing is published and nobody knows whose row is whose: values that may all be true are taken to be true."""
+    shuffled = BODY.select("age", "sex", "smokes").sample(fraction=1.0, shuffle=True, seed=2)
+    where = scenario(BODY, shuffled, unknown=True)
+    known = evaluate_attack(Linkage(knows=("age", "sex")), where, rng=Rng(1))
+    assert known.main.rate == pytest.approx(BODY.n_unique(subset=["age", "sex"]) / ROWS)
+    assert known.truth == "size of matching class"
+    assert run(AnyColumns(most=None), where).main.rate == pytest.approx(shuffled.n_unique() / ROWS)
+    # A column that was shuffled by itself agrees in its own values, but not together with the others.
+    apart = shuffled.with_columns(pl.col("sex").shuffle(seed=1), pl.col("age").shuffle(seed=2))
     with pytest.raises(NotApplicable, match="row correspondence"):
-        run(AnyColumns(), scenario(BODY, BODY, unknown=True))
+        run(AnyColumns(most=None), scenario(BODY, apart, unknown=True))
 
 
 def test_named_attacks_of_a_recipe_do_not_switch_it_off_and_studies_leave_it_out() -> None:
@@ -208,3 +226,21 @@ def test_named_attacks_of_a_recipe_do_not_switch_it_off_and_studies_leave_it_out
     named = sfumato.attack(BODY, original=BODY, knows=["age"], aligned=True, attacks=["linkage"])
     assert [entry["attack"] for entry in named.entries()] == ["linkage"]
     assert adversary_sentence(named.entries()) == ""
+
+
+def test_large_excess_is_called_out_without_a_limit() -> None:
+    learned = {"attack": "attribute-linkage", "discloses": "attribute", "secret": "diabetes", "risk": 0.965}
+    [sentence] = learned_sentences([{**learned, "reference": 0.511}, {**learned, "risk": 0.7, "reference": 0.511}], [])
+    assert "“diabetes” of 96.5%" in sentence
+    assert "51.1%" in sentence
+    assert learned_sentences([{**learned, "reference": 0.95}], []) == ()
+    assert learned_sentences([{**learned, "reference": 0.511}], [{"limit": "attribute"}]) == ()
+
+
+def test_advice_never_asks_for_more_targets_than_there_are_records() -> None:
+    entry = {"attack": "linkage", "discloses": "identity", "risk": 0.085, "low": 0.07, "high": 0.098, "judged": 0.098}
+    limit = {"limit": "risk", "wanted": 0.09, "value": 0.098, "met": False}
+    [few] = advice([{**entry, "tried": 1733}], [limit], {"rows": 1733, "steps": []})
+    assert "too few records (1,733)" in few.changes[0]
+    [many] = advice([{**entry, "tried": 1733}], [limit], {"rows": 100_000, "steps": []})
+    assert "targets would be enough" in many.changes[0]

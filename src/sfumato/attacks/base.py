@@ -234,6 +234,9 @@ class Attack(Part):
     """Whether targets are drawn household by household, with all members known."""
     by_unit: ClassVar[bool] = False
     """Whether targets are privacy units with several rows each, instead of rows."""
+    looks_up: ClassVar[bool] = False
+    """Whether the attack names one of the rows whose values fit. If the released values are true, its success is then
+    known from the number of fitting rows alone, without the row correspondence."""
     any_columns: ClassVar[bool] = False
     """Whether the adversary knows released columns that the owner did not declare: those that disclose most. Such
     attacks run beside every battery, and a limit on identity risk holds for them too unless the owner accepts them."""

@@ -6,8 +6,8 @@ then means to look up one combination of codes, so the success of an attacker wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,11 @@ import polars as pl
 from sfumato.attacks.features import numbers
 from sfumato.attacks.scenario import AttackScenario
 from sfumato.attacks.value_coverage import coverage
+from sfumato.data.row_codes import number_rows
 from sfumato.deadline import check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["CodedPeople", "ColumnCodes", "code_columns", "common_columns"]
+__all__ = ["CodedPeople", "ColumnCodes", "code_columns", "common_columns", "consistent", "consistent_columns"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -97,6 +98,34 @@ def code_columns(scenario: AttackScenario, names: Iterable[str], progress: Progr
         columns=tuple(columns),
         constant=tuple(constant),
     )
+
+
+def consistent(people: CodedPeople, columns: Sequence[ColumnCodes]) -> bool:
+    """Whether every released row could be the row of a person of its own: no combination of codes is released more
+    often than people have it. For a release without row correspondence and without published steps."""
+    if not columns or any(column.size > 0 and not (column.known >= 0).any() for column in columns):
+        return False
+    joined = [np.concatenate([column.released, np.maximum(column.known, 0)]) for column in columns]
+    number, count = number_rows(joined, [column.size for column in columns])
+    known = np.logical_and.reduce([column.known >= 0 for column in columns])
+    released = np.bincount(number[: people.released_rows], minlength=count)
+    people_of = np.bincount(number[people.released_rows :][known], minlength=count)
+    return bool((released <= people_of).all())
+
+
+def consistent_columns(
+    scenario: AttackScenario, names: Sequence[str], progress: Progress = SILENT
+) -> CodedPeople | None:
+    """The columns whose released values may all be true, together; None if there are none.
+
+    A release that is consistent with the original is taken to be true, so that the number of fitting rows says how
+    often a lookup is right. This is the case for releases that only coarsen or remove values.
+    """
+    people = code_columns(scenario, names, progress)
+    kept = tuple(column for column in people.columns if consistent(people, [column]))
+    if not kept or not consistent(people, kept):
+        return None
+    return replace(people, columns=kept)
 
 
 def _coded(scenario: AttackScenario, known: pl.Series, own: Ints | None) -> ColumnCodes | None:

@@ -1,4 +1,4 @@
-"""ColumnSearch for the few columns that identify most people: branch and bound over sets of at most three columns.
+"""Search for the few columns that identify most people: branch and bound over sets of at most three columns.
 
 The success of an attacker who knows a set of columns is the expected number of people they find by looking up the
 known combination. It is counted by one pass over the rows with a hash table. A set of columns cannot find more people

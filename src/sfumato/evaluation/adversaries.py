@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sfumato.evaluation.formatting import join_words, of_hundred
+from sfumato.attacks.evaluation.outcome import excess
+from sfumato.evaluation.formatting import attack_label, join_words, of_hundred, percent
 
-__all__ = ["accepted_sentence", "adversary_sentence"]
+__all__ = ["accepted_sentence", "adversary_sentence", "learned_sentences"]
 
 Plain = Mapping[str, Any]
+
+_LARGE = 0.25
+"""A share of what was left to learn that is called out even without a limit, if the rates also differ by ten points."""
+_DIFFERENCE = 0.1
 
 
 def adversary_sentence(attacks: Sequence[Plain]) -> str:
@@ -52,3 +57,28 @@ def accepted_sentence(limit: Plain) -> str:
         return ""
     knows = _columns(accepted, accepted.get("knows") or ())
     return f"Attackers who know {knows} are accepted by {accepted['by']}: {str(accepted['reason']).rstrip('.')}."
+
+
+def learned_sentences(attacks: Sequence[Plain], limits: Sequence[Plain]) -> tuple[str, ...]:
+    """Sensitive columns of which attacks learn much beyond the reference, where no limit on attributes was set.
+
+    >>> learned = {"attack": "attribute-linkage", "discloses": "attribute", "secret": "diabetes", "risk": 0.965}
+    >>> learned_sentences([{**learned, "reference": 0.511}], [])[0][:83]
+    'No limit on attribute was set, but attribute linkage learns “diabetes” of 96.5% of'
+    """
+    if any(limit.get("limit") == "attribute" for limit in limits):
+        return ()
+    worst: dict[str, tuple[float, Plain]] = {}
+    for attack in attacks:
+        if attack.get("discloses") == "attribute" and attack.get("risk") is not None:
+            reference = attack.get("reference") or 0.0
+            learned = excess(attack["risk"], reference)
+            large = learned >= _LARGE and attack["risk"] - reference >= _DIFFERENCE
+            if large and learned > worst.get(str(attack.get("secret")), (0.0, attack))[0]:
+                worst[str(attack.get("secret"))] = learned, attack
+    return tuple(
+        f"No limit on attribute was set, but {attack_label({**attack, 'secret': None})} learns “{secret}” of "
+        f"{percent(attack['risk'])} of the people; without their records it is "
+        f"{percent(attack.get('reference') or 0.0)}."
+        for secret, (_, attack) in worst.items()
+    )

@@ -95,6 +95,12 @@ def _precision(attack: Plain, wanted: float, manifest: Plain) -> list[str]:
     n_targets = int(attack.get("tried") or 0)
     if needed is None or needed <= n_targets:
         return []
+    rows = manifest.get("rows")
+    if isinstance(rows, int) and needed > rows:
+        return [
+            f"The risk itself is within the limit; the upper end of its interval is not, and the release has too few "
+            f"records ({number(rows)}) to show more. Mask more, or release more records."
+        ]
     why = f"time ran out after {number(n_targets)}" if attack.get("stopped") else f"there were only {number(n_targets)}"
     return [
         f"The risk itself is within the limit; the upper end of its interval is not, because {why} targets. About "

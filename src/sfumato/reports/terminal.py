@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sfumato.errors import counted
-from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence
+from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.formatting import attack_label, column_weights, in_words, number, percent, readable_name
 from sfumato.reports.text import before_of, beyond_reference, measure_label, measure_value
 
@@ -75,6 +75,8 @@ def print_protection(document: Plain, console: Console | None = None) -> None:
         print_content(out, advice_lines(document.get("advice", ())))
     if document.get("attacks") and not any(limit.get("limit") == "risk" for limit in document.get("limits", ())):
         print_content(out, Text("No limit on risk was set: these are figures, not a verdict."))
+    for sentence in learned_sentences(document.get("attacks", ()), document.get("limits", ())):
+        print_content(out, Text(plain_text(sentence)))
     if document.get("measures"):
         print_content(out, Text(" "))
         print_content(out, measure_table(document["measures"]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import counted
-from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence
+from sfumato.evaluation.adversaries import accepted_sentence, adversary_sentence, learned_sentences
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.evaluation.formatting import attack_label, join_words, number, of_hundred, percent, readable_name
 from sfumato.evaluation.limits import limit_of, limit_position
@@ -194,6 +194,7 @@ def summary(report: ReportData) -> tuple[str, ...]:
         *(accepted_sentence(limit) for limit in report.limits),
         _released(report),
         _attacked(report),
+        *learned_sentences(report.attacks, report.limits),
         _guaranteed(report),
         _not_guaranteed(report),
     )

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks.base import Attack, Guesses
-from sfumato.attacks.column_codes import CodedPeople, ColumnCodes, code_columns, common_columns
+from sfumato.attacks.column_codes import CodedPeople, ColumnCodes, code_columns, common_columns, consistent_columns
 from sfumato.attacks.column_search import ColumnSet, class_sizes, search_columns
-from sfumato.attacks.evaluation.identity import evaluate_identity
+from sfumato.attacks.evaluation.identity import correspondence_missing, evaluate_identity
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import outcome_of
 from sfumato.attacks.scenario import AttackScenario, Targets
@@ -79,12 +79,6 @@ def _people(attack: Attack, scenario: AttackScenario, progress: Progress) -> Cod
             fix="Attack a sensitive column (`model-inference`), or membership with people who are not in the data "
             "(`control`).",
         )
-    if scenario.release_row is None and not scenario.truthful:
-        raise NotApplicable(
-            "Identity risk needs the row correspondence between original and release.",
-            fix="Pass the row map (`lineage`) that was written with the release, state that its rows are in the order "
-            "of the original (`aligned`), or name a column that identifies rows in both (`key`).",
-        )
     names = common_columns(scenario)
     if attack.knows is not None:
         for table in (scenario.original.table, scenario.release.table):
@@ -92,7 +86,13 @@ def _people(attack: Attack, scenario: AttackScenario, progress: Progress) -> Cod
         names = attack.knows
     if not names:
         raise NotApplicable("Original and release have no column in common.", fix="Check the names of the columns.")
-    people = code_columns(scenario, names, progress)
+    if scenario.release_row is not None or scenario.truthful:
+        people = code_columns(scenario, names, progress)
+    else:
+        found = consistent_columns(scenario, names, progress)
+        if found is None:
+            raise correspondence_missing()
+        people = found
     if len(people.rows) == 0:
         raise NotApplicable("None of the targets is in the release.")
     return people

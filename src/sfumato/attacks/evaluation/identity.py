@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from sfumato.attacks.base import Attack, Guesses, View
+from sfumato.attacks.column_codes import consistent_columns
 from sfumato.attacks.evaluation.model_selection import strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import in_release, outcome_of, run_attack, sample, view_of
@@ -19,7 +20,7 @@ from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
 from sfumato.rng import Rng
 
-__all__ = ["evaluate_identity"]
+__all__ = ["correspondence_missing", "evaluate_identity"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -32,12 +33,8 @@ def evaluate_identity(
 ) -> Outcome:
     """Draw targets from the people in the release and compare the guessed rows with the row correspondence."""
     release_row = scenario.release_row
-    if release_row is None and not scenario.truthful:
-        raise NotApplicable(
-            "Identity risk needs the row correspondence between original and release.",
-            fix="Pass the row map (`lineage`) that was written with the release, state that its rows are in the order "
-            "of the original (`aligned`), or name a column that identifies rows in both (`key`).",
-        )
+    if release_row is None and not scenario.truthful and not _may_be_true(attack, scenario):
+        raise correspondence_missing()
     if scenario.synthetic:
         raise NotApplicable(
             "All rows of the release are synthetic, so none belongs to a person.",
@@ -95,7 +92,7 @@ def evaluate_identity(
         else:
             baseline = Arm(hits=len(rows) / size, trials=len(rows))
     else:
-        # All steps are truthful, so the true row is among the matching ones, and the attack chose one of them at
+        # Released values are true, so the true row is among the matching ones, and the attack chose one of them at
         # random. The guess is correct with the probability that the attack states as its confidence.
         hit = np.where(guesses.made, guesses.confidence, 0.0)
         baseline = Arm(hits=len(rows) / size, trials=len(rows))
@@ -104,6 +101,25 @@ def evaluate_identity(
     else:
         truth = "row map" if scenario.lineage is not None else "aligned rows"
     return outcome_of(attack, targets, rows, guesses, hit, baseline, truth=truth, planned=len(chosen))
+
+
+def correspondence_missing() -> NotApplicable:
+    """The refusal of an attack that cannot be judged without the row correspondence."""
+    return NotApplicable(
+        "Identity risk needs the row correspondence between original and release.",
+        fix="Pass the row map (`lineage`) that was written with the release, state that its rows are in the order "
+        "of the original (`aligned`), or name a column that identifies rows in both (`key`).",
+    )
+
+
+def _may_be_true(attack: Attack, scenario: AttackScenario) -> bool:
+    """Whether a lookup can be judged by the number of fitting rows: the released values are consistent with the
+    original in all known columns, and no published step says otherwise."""
+    if not attack.looks_up or scenario.steps or scenario.auxiliary is not None:
+        return False
+    knows = targets_of(attack, scenario).knows
+    people = consistent_columns(scenario, knows)
+    return people is not None and len(people.columns) + len(people.constant) == len(knows)
 
 
 def _fitted_baseline(attack: Attack, view: View, true_rows: Rows, rng: Rng, progress: Progress) -> Arm | None:

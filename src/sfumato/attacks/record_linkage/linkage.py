@@ -37,6 +37,7 @@ class Linkage(Linking):
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
     stage: ClassVar[Stage] = Stage.LOOKUP
     cheap: ClassVar[bool] = True
+    looks_up: ClassVar[bool] = True
     examples: ClassVar = ({}, {"knows": ["zip", "birth", "sex"]})
     reference: ClassVar[str] = (
         "Sweeney, L. (2002). k-anonymity: a model for protecting privacy. International Journal of Uncertainty, "
