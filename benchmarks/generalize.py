@@ -2,13 +2,15 @@
 
     python benchmarks/generalize.py [--record]            # 9 quasi-identifiers, 12,960 combinations of levels
     python benchmarks/generalize.py --rows 1000000        # a bootstrap of Adult, a tenth of the cells redrawn
+    python benchmarks/generalize.py --closeness [--record]  # 8 quasi-identifiers, k = 5 and t-closeness 0.2
     python benchmarks/generalize.py --wide 20             # 20 quasi-identifiers, 20 seconds, distance to the bound
     python benchmarks/generalize.py --arx libarx-3.9.2.jar
 
 Prints CPU milliseconds of the search alone (the compressed table is at hand, as ARX's encoded data is), the median of
 several runs after one that loads the compiled kernels, and the best of them. The figures of ARX 3.9.2 (Java, warm, the
 search alone) were taken on a machine of two cores that was busy, so they are upper bounds: with ``--arx`` it runs here
-and now, on the same data, and the ratio is a fair one. Needs a Java compiler on the path for that.
+and now, on the same data, and the ratio is a fair one. Needs a Java compiler on the path for that. ``--arx`` also takes
+a class path of several folders and jars.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -29,7 +32,9 @@ from record import Figures
 from sfumato.data.table import Table
 from sfumato.masking.equivalence_classes import EquivalenceClasses, compress
 from sfumato.masking.metrics.loss import Loss
+from sfumato.masking.model import PrivacyModel
 from sfumato.masking.models.k_anonymity import KAnonymity
+from sfumato.masking.models.t_closeness import TCloseness
 from sfumato.masking.search.lattice.heuristic import search as look
 from sfumato.masking.search.lattice.level_range import LevelRange, SearchResult
 from sfumato.masking.search.lattice.optimal import search
@@ -39,8 +44,10 @@ from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset, Role, Schema
 
 ADULT = Path(__file__).parents[1] / "tests" / "data" / "adult"
+SIZES = (2, 5, 10, 25)
 ARX_CPU_MS = {(5, 0.0): (62, 50), (5, 0.05): (1732, 1454), (5, 1.0): (6810, 5971)}
 """k and suppression limit: median and best."""
+DISTANCES: tuple[Literal["equal", "hierarchical"], ...] = ("equal", "hierarchical")
 ARX_MILLION = {(5, 0.0): 1280, (5, 0.05): 18400}
 
 
@@ -58,17 +65,21 @@ def frame(rows: int | None) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def dataset(table: pl.DataFrame) -> Dataset:
+def dataset(table: pl.DataFrame, sensitive: str | None = None) -> Dataset:
     columns = {
-        name: Column(role=Role.QUASI, hierarchy={"file": str(ADULT / f"adult_hierarchy_{name}.csv")})
+        name: Column(
+            role=Role.SENSITIVE if name == sensitive else Role.QUASI,
+            hierarchy={"file": str(ADULT / f"adult_hierarchy_{name}.csv")},
+        )
         for name in table.columns
     }
     return Dataset.of(Table(frame=table), Schema(columns=columns))
 
 
-def once(table: EquivalenceClasses, k: int, share: float) -> tuple[float, SearchResult]:
+def once(table: EquivalenceClasses, share: float, *models: PrivacyModel) -> tuple[float, SearchResult]:
     started = time.process_time()
-    space = LatticeSpace(table, (KAnonymity(k=k).bind(table),), Loss(), limit=floor_share(share, table.rows))
+    rules = tuple(model.bind(table) for model in models)
+    space = LatticeSpace(table, rules, Loss(), limit=floor_share(share, table.rows))
     found = search(space, LevelRange(low=(0,) * len(table.columns), high=table.heights))
     return 1000 * (time.process_time() - started), found
 
@@ -78,12 +89,16 @@ def main() -> None:
     arguments.add_argument("--rows", type=int, default=None)
     arguments.add_argument("--runs", type=int, default=7)
     arguments.add_argument("--wide", type=float, default=None, metavar="SECONDS")
+    arguments.add_argument("--closeness", action="store_true")
     arguments.add_argument("--arx", type=Path, default=None, help="ARX's jar")
     given = arguments.parse_args()
     if given.wide is not None:
         wide(given.wide)
         return
     rows = frame(given.rows)
+    if given.closeness:
+        closeness(rows, given.runs, given.arx)
+        return
     data = dataset(rows)
     compress(data)
     started = time.process_time()
@@ -92,26 +107,47 @@ def main() -> None:
         f"{table.rows:,} rows, {len(table):,} distinct combinations, grouped in "
         f"{1000 * (time.process_time() - started):.0f} ms CPU"
     )
-    theirs = run_arx(given.arx, rows, given.runs) if given.arx else {}
+    theirs = run_arx(given.arx, rows, given.runs, *map(str, SIZES)) if given.arx else {}
     forms = {"k": "d", "suppression": ".0%", "score": ".6f", "judged": ",", "ms": ".1f", "arx": ",.0f", "ratio": ".1f"}
     titles = {"judged": "nodes judged", "ms": "CPU ms", "arx": "ARX, CPU ms"}
     figures = Figures("generalize", "adult" if given.rows is None else f"bootstrap_{given.rows}", forms, titles)
-    for k in (2, 5, 10, 25):
+    for k in SIZES:
         for share in (0.0, 0.05, 1.0):
-            once(table, k, share)
-            runs = [once(table, k, share) for _ in range(given.runs)]
+            once(table, share, KAnonymity(k=k))
+            runs = [once(table, share, KAnonymity(k=k)) for _ in range(given.runs)]
             best = runs[0][1].best
             assert best is not None
             assert runs[0][1].optimal
             ours = statistics.median(ms for ms, _ in runs)
-            peer = theirs.get((k, share), {}).get("ms")
+            peer = theirs.get((str(k), share), {}).get("ms")
             if peer is None:
                 known = ARX_MILLION.get((k, share)) if given.rows else ARX_CPU_MS.get((k, share), (None,))[0]
                 peer = known if given.rows in (None, 1_000_000) else None
-            elif theirs[k, share]["levels"] != ",".join(map(str, best.levels)):
-                print(f"      ARX found {theirs[k, share]['levels']} with {theirs[k, share]['loss']}")
+            elif theirs[str(k), share]["levels"] != ",".join(map(str, best.levels)):
+                print(f"      ARX found {theirs[str(k), share]['levels']} with {theirs[str(k), share]['loss']}")
             judged, ratio = runs[0][1].evaluated, peer / ours if peer else None
             figures.add(k=k, suppression=share, score=best.score, judged=judged, ms=ours, arx=peer, ratio=ratio)
+
+
+def closeness(rows: pl.DataFrame, runs: int, arx: Path | None) -> None:
+    """5-anonymity with t-closeness 0.2 of the occupation: 8 quasi-identifiers, 4,320 combinations of levels."""
+    table = compress(dataset(rows, "occupation"), track=("occupation",))
+    theirs = run_arx(arx, rows, runs, *DISTANCES) if arx else {}
+    forms = {"distance": "", "suppression": ".0%", "score": ".6f", "judged": ",", "ms": ".1f", "arx": ",.0f"}
+    titles = {"judged": "nodes judged", "ms": "CPU ms", "arx": "ARX, CPU ms"}
+    figures = Figures("generalize", "closeness", {**forms, "ratio": ".1f"}, titles)
+    for distance in DISTANCES:
+        models = KAnonymity(k=5), TCloseness(t=0.2, distance=distance)
+        for share in (0.0, 0.05, 1.0):
+            once(table, share, *models)
+            timed = [once(table, share, *models) for _ in range(runs)]
+            best = timed[0][1].best
+            assert best is not None
+            ours, peer = statistics.median(ms for ms, _ in timed), theirs.get((distance, share), {})
+            assert not peer or peer["levels"] == ",".join(map(str, best.levels))
+            ms = peer.get("ms")
+            figures.add(distance=distance, suppression=share, score=best.score, judged=timed[0][1].evaluated, ms=ours,
+                        arx=ms, ratio=ms / ours if ms else None)  # fmt: skip
 
 
 def wide(seconds: float) -> None:
@@ -146,7 +182,7 @@ def wide(seconds: float) -> None:
 JAVA = """
 import org.deidentifier.arx.*;
 import org.deidentifier.arx.AttributeType.Hierarchy;
-import org.deidentifier.arx.criteria.KAnonymity;
+import org.deidentifier.arx.criteria.*;
 import org.deidentifier.arx.metric.Metric;
 import java.lang.management.ManagementFactory;
 import com.sun.management.OperatingSystemMXBean;
@@ -158,16 +194,21 @@ public class Peer {
     int runs = Integer.parseInt(args[2]);
     String[] names = args[3].split("/");
     OperatingSystemMXBean machine = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-    for (int k : new int[] {2, 5, 10, 25}) for (double limit : new double[] {0d, 0.05d, 1d}) {
+    for (String model : args[4].split("/")) for (double limit : new double[] {0d, 0.05d, 1d}) {
       double[] times = new double[runs];
       String levels = ""; String loss = "";
       for (int run = -3; run < runs; run++) {
         Data data = Data.create(csv, StandardCharsets.UTF_8, ',');
-        for (String name : names)
-          data.getDefinition().setAttributeType(name,
-            Hierarchy.create(folder + "/adult_hierarchy_" + name + ".csv", StandardCharsets.UTF_8, ';'));
+        boolean close = !Character.isDigit(model.charAt(0));
         ARXConfiguration config = ARXConfiguration.create();
-        config.addPrivacyModel(new KAnonymity(k));
+        config.addPrivacyModel(new KAnonymity(close ? 5 : Integer.parseInt(model)));
+        for (String name : names) {
+          Hierarchy tree = Hierarchy.create(folder + "/adult_hierarchy_" + name + ".csv", StandardCharsets.UTF_8, ';');
+          boolean secret = close && name.equals("occupation");
+          data.getDefinition().setAttributeType(name, secret ? AttributeType.SENSITIVE_ATTRIBUTE : tree);
+          if (secret) config.addPrivacyModel(model.equals("equal")
+            ? new EqualDistanceTCloseness(name, 0.2d) : new HierarchicalDistanceTCloseness(name, 0.2d, tree));
+        }
         config.setSuppressionLimit(limit);
         config.setQualityModel(Metric.createLossMetric());
         ARXAnonymizer anonymizer = new ARXAnonymizer();
@@ -178,11 +219,12 @@ public class Peer {
         ARXLattice.ARXNode best = result.getGlobalOptimum();
         loss = best.getHighestScore().toString();
         StringBuilder text = new StringBuilder();
-        for (String name : names) text.append(text.length() > 0 ? "," : "").append(best.getGeneralization(name));
+        for (String name : names) if (!close || !name.equals("occupation"))
+          text.append(text.length() > 0 ? "," : "").append(best.getGeneralization(name));
         levels = text.toString();
       }
       java.util.Arrays.sort(times);
-      System.out.println("{\\"k\\":" + k + ",\\"limit\\":" + limit + ",\\"ms\\":" + times[runs / 2]
+      System.out.println("{\\"model\\":\\"" + model + "\\",\\"limit\\":" + limit + ",\\"ms\\":" + times[runs / 2]
         + ",\\"loss\\":\\"" + loss + "\\",\\"levels\\":\\"" + levels + "\\"}");
     }
   }
@@ -190,8 +232,11 @@ public class Peer {
 """
 
 
-def run_arx(jar: Path, rows: pl.DataFrame, runs: int) -> dict[tuple[int, float], dict[str, object]]:
-    """ARX on the same rows in this very run: CPU time of the whole process while it anonymizes, warm."""
+def run_arx(jar: Path, rows: pl.DataFrame, runs: int, *models: str) -> dict[tuple[str, float], dict[str, Any]]:
+    """ARX on the same rows in this very run: CPU time of the whole process while it anonymizes, warm.
+
+    A model is the k of k-anonymity, or the distance of t-closeness 0.2 beside k = 5.
+    """
     if shutil.which("javac") is None:
         raise SystemExit("--arx needs javac and java on the path")
     with tempfile.TemporaryDirectory() as folder:
@@ -201,11 +246,11 @@ def run_arx(jar: Path, rows: pl.DataFrame, runs: int) -> dict[tuple[int, float],
         subprocess.run(["javac", "-cp", str(jar), "-d", folder, str(place / "Peer.java")], check=True)
         said = subprocess.run(
             ["java", "-cp", f"{folder}:{jar}", "Peer", str(ADULT), str(place / "rows.csv"), str(runs),
-             "/".join(rows.columns)],
+             "/".join(rows.columns), "/".join(models)],
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    return {(line["k"], line["limit"]): line for line in lines}
+    return {(line["model"], line["limit"]): line for line in lines}
 
 
 if __name__ == "__main__":

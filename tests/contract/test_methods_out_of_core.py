@@ -149,3 +149,4 @@ def test_an_algorithm_of_quadratic_time_is_refused_above_its_limit_of_rows(
     assert not (tmp_path / "out.parquet").exists()
     assert_same(tmp_path, step.model_copy(update={"algorithm": "projection"}))
     assert_same(tmp_path, step.model_copy(update={"strata": ("stratum",)}))
+    assert_same(tmp_path, step.model_copy(update={"block": 60}))

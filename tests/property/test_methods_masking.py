@@ -102,6 +102,26 @@ def test_local_search_never_raises_the_error_and_keeps_k(points: np.ndarray, k: 
 
 
 @few
+@given(st.integers(2, 400), st.integers(2, 6), st.integers(0, 40), st.booleans(), st.integers(0, 99))
+def test_blocks_are_grouped_by_themselves_and_keep_k(n: int, k: int, more: int, refine: bool, seed: int) -> None:
+    points = np.random.default_rng(seed).normal(size=(n, 2)) * [3.0, 1.0]
+    block = 2 * k + more
+    groups = group_rows(points, k, "mdav", 0.2, refine=refine, block=block)
+    assert np.bincount(groups).min() >= min(k, n)
+    centred = points - points.mean(axis=0)
+    along = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
+    rank = np.argsort(np.argsort(along))
+    if np.ptp(along) and n > block:  # whichever the sign of the component, groups lie within runs of its order
+        sizes = [len(piece) for piece in np.array_split(rank, -(-n // block))]
+        for ends in (np.cumsum(sizes), np.cumsum(sizes[::-1])):
+            of = np.searchsorted(ends, rank, side="right")
+            if all(len(set(of[groups == group])) == 1 for group in set(groups)):
+                break
+        else:
+            raise AssertionError("a group crosses a cut")
+
+
+@few
 @given(hnp.arrays(np.float64, st.tuples(st.integers(6, 150), st.integers(1, 3)), elements=st.integers(0, 3)))
 def test_mdav_groups_have_the_right_size_when_records_are_equal(points: np.ndarray) -> None:
     for groups in (mdav(points, 3), v_mdav(points, 3, 0.5)):

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-import sfumato
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter, NotApplicable, TooFewRows, UnknownColumn, Unmet
 from sfumato.masking.base import Context
@@ -351,9 +350,9 @@ def test_loss_of_a_column_without_choice_is_nothing() -> None:
 
 def test_a_column_with_one_value_stays_as_it_is() -> None:
     frame = pl.DataFrame({"town": ["Bonn"] * 40, "age": range(40)})
-    recipe = {"sfumato": 1, "columns": {"town": "quasi", "age": "quasi"}, "models": [{"k-anonymity": 5}]}
-    done = sfumato.protect({**recipe, "steps": ["generalize"]}, frame)
-    assert done.protected.steps[0].change.public["levels"] == {"town": 0, "age": 1}
+    data = Dataset.of(Table(frame=frame), Schema(columns={name: Column(role=Role.QUASI) for name in frame.columns}))
+    done = Generalize().apply(data, Context(rng=Rng(1), models=(KAnonymity(k=5),)))
+    assert done.public["levels"] == {"town": 0, "age": 1}
 
 
 @pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])

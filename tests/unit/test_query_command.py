@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from sfumato.cli import main
@@ -13,6 +14,7 @@ from sfumato.data.table import Table
 from sfumato.demos.private_hospital import patients
 from sfumato.errors import InvalidRecipe
 from sfumato.query.metadata import load, propose
+from sfumato.registry import registry
 
 METADATA = """\
 sfumato: 1
@@ -135,3 +137,49 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert told["again"] == told["private"][0]
     assert "left of" in told["over_budget"]
     assert (folder / "demo" / "query" / "histogram.svg").read_text().startswith("<svg")
+
+
+ENGINES = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "spark" else []) for name in registry("engine").names()
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_answers_from_the_command_line_with_its_defaults(
+    engine: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All paths are relative. The budget is so large that the noise rounds away."""
+    monkeypatch.chdir(tmp_path)
+    people = patients(300)
+    if engine == "spark":
+        request.getfixturevalue("java")
+    if engine == "postgres":
+        url = request.getfixturevalue("postgresql")
+        import psycopg
+
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("DROP TABLE IF EXISTS command_line")
+            connection.execute("CREATE TABLE command_line (ward text, age bigint, flu boolean)")
+            with connection.cursor() as cursor:
+                cursor.executemany("INSERT INTO command_line VALUES (%s, %s, %s)", people["ward", "age", "flu"].rows())
+        data = f"{url}#command_line"
+    else:
+        people.write_parquet("patients.parquet")
+        data = "patients.parquet"
+    metadata = METADATA.partition("public:")[0].replace("patients.csv", f'"{data}"')
+    Path("query.yaml").write_text(metadata)
+    assert run(capsys, "ledger", "cap", "ledger.db", "--dataset", "hospital", "--epsilon", "1000")[0] == 0
+    sql = "SELECT ward, COUNT(*) AS n, SUM(age) AS years FROM patients GROUP BY ward"
+    chosen = () if engine in ("duckdb", "postgres") else ("--engine", engine)  # these two are chosen by the data
+    status, out, err = run(capsys, "query", "query.yaml", sql, "--epsilon", "1000", *chosen, "--json")
+    assert status == 0, err
+    found = {row["ward"]["value"]: (row["n"]["value"], row["years"]["value"]) for row in json.loads(out)["rows"]}
+    truth = people.group_by("ward").agg(n=pl.len(), years=pl.col("age").sum())
+    assert found.keys() == set(truth["ward"])
+    for ward, n, years in truth.iter_rows():
+        assert abs(found[ward][0] - n) <= 1
+        assert abs(found[ward][1] - years) <= 10

@@ -97,10 +97,23 @@ def _indicators(hierarchy: BoundHierarchy, series: pl.Series) -> list[tuple[npt.
     return indicators
 
 
-def group_rows(points: Floats, k: int, algorithm: str, gamma: float, *, refine: bool = False) -> Groups:
-    """A group number for each point; groups have at least k members (fewer than 2k points: one group)."""
+def group_rows(
+    points: Floats, k: int, algorithm: str, gamma: float, *, refine: bool = False, block: int | None = None
+) -> Groups:
+    """A group number for each point; groups have at least k members (fewer than 2k points: one group).
+
+    With ``block``, at least 2k, the points are cut into blocks of at most so many along their first principal
+    component, and no group crosses a cut.
+    """
     if len(points) < 2 * k:
         return np.zeros(len(points), dtype=np.int32)
+    if block is not None and len(points) > block:
+        groups, found = np.empty(len(points), dtype=np.int32), 0
+        order = np.argsort(_first_component(points), kind="stable")
+        for piece in np.array_split(order, -(-len(points) // block)):  # each of at least half a block, so of k or more
+            groups[piece] = found + group_rows(points[piece], k, algorithm, gamma, refine=refine)
+            found = int(groups[piece].max()) + 1
+        return groups
     groups = _first_groups(points, k, algorithm, gamma)
     if not refine:
         return groups
@@ -116,9 +129,7 @@ def _first_groups(points: Floats, k: int, algorithm: str, gamma: float) -> Group
         case "v-mdav":
             return v_mdav(points, k, gamma)
         case "projection":
-            centred = points - points.mean(axis=0)
-            _, directions = np.linalg.eigh(centred.T @ centred)
-            return _runs(centred @ directions[:, -1], k)
+            return _runs(_first_component(points), k)
         case "individual":
             return _runs(points[:, 0], k)
         case "optimal":
@@ -128,6 +139,13 @@ def _first_groups(points: Floats, k: int, algorithm: str, gamma: float) -> Group
             return groups
         case _:
             raise AssertionError(algorithm)
+
+
+def _first_component(points: Floats) -> Floats:
+    """Coordinates along the direction of the largest variance."""
+    centred = points - points.mean(axis=0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    return np.asarray(centred @ directions[:, -1])
 
 
 def _runs(values: Floats, k: int) -> Groups:
