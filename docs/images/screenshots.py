@@ -14,7 +14,7 @@ from pathlib import Path
 
 IMAGES = Path(__file__).parent
 SHOTS = {
-    "report.png": ([], "demo/hospital/release-private/report.html", (1000, 1500)),
+    "report.png": ([], "demo/hospital/release-private/report.html", (1000, 1400)),
     "study.png": (["study"], "demo/study/study/study.html", (1000, 1050)),
 }
 """Picture: arguments of `sfumato demo`, the page it writes, width and height in pixels."""
