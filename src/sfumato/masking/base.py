@@ -55,6 +55,10 @@ class Step(Part):
     """Whether the method coarsens or empties cells until a privacy model holds. If the published step is also truthful,
     attacks match the coarse values and do not rerun the step."""
 
+    tight_labels: ClassVar[bool] = False
+    """Whether each group of rows gets the smallest range that covers its values, so that the ends of ranges are values
+    of people."""
+
     leaves_values: ClassVar[bool] = False
     """Whether the values of all quasi-identifiers stay unchanged."""
 

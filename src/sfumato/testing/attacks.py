@@ -14,6 +14,7 @@ from sfumato.data.table import Table
 from sfumato.deadline import Deadline
 from sfumato.errors import OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step
+from sfumato.masking.models.k_anonymity import KAnonymity
 from sfumato.registry import registry
 from sfumato.release import Lineage, Release
 from sfumato.rng import Rng
@@ -82,7 +83,8 @@ class AttackBench:
         table, steps = people.table.frame, []
         step = self.weak_step
         if step is not None:
-            change = step.apply(people, Context(rng=Rng(11)))
+            # Methods that search for a privacy model get a weak one.
+            change = step.apply(people, Context(rng=Rng(11), models=(KAnonymity(k=2),)))
             table = change.table.frame
             published = {"step": step.part_name(), "parameters": step.public(), **change.public}
             steps.append(published)

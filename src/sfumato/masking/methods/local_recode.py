@@ -47,6 +47,7 @@ class LocalRecode(Step):
     truthful = True
     simulable = False
     coarsens = True
+    tight_labels = True
     out_of_core = True
     examples: ClassVar[tuple[dict[str, Any], ...]] = ({}, {"metric": "loss", "weights": {"age": 2.0}})
     reference = (
