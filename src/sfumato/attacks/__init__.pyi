@@ -12,6 +12,7 @@ from sfumato.attacks.transparency.counterfeits import Counterfeits as Counterfei
 from sfumato.attacks.query.differencing import Differencing as Differencing
 from sfumato.attacks.base import Discloses as Discloses
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage as DistanceLinkage
+from sfumato.attacks.transparency.downcoding import Downcoding as Downcoding
 from sfumato.attacks.base import Guesses as Guesses
 from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage as HouseholdLinkage
 from sfumato.attacks.base import Inference as Inference
