@@ -19,6 +19,7 @@ import polars as pl
 from record import Figures
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial import cKDTree
+from scipy.stats import rankdata
 
 from sfumato.attacks import Attack, AttackScenario, evaluate_attack, risk
 from sfumato.attacks.inference.membership import Membership
@@ -40,7 +41,7 @@ Attacker = Callable[[Floats, Floats], npt.NDArray[np.int64]]
 
 
 def by_ranks(known: Floats, released: Floats) -> npt.NDArray[np.int64]:
-    left, right = (part.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable") for part in (known, released))
+    left, right = (rankdata(part, axis=0) for part in (known, released))
     return np.asarray(cKDTree(right).query(left)[1])
 
 
