@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -213,3 +214,66 @@ def test_functions_of_noisy_numbers(item: str, wanted: float | None) -> None:
     assert cell.value == (wanted if wanted is None else pytest.approx(wanted, rel=1e-6))
     if isinstance(wanted, float):
         assert cell.low <= wanted <= cell.high  # type: ignore
+
+
+def shown(asked: Session, sql: str) -> list[tuple[object, ...]]:
+    return [tuple(cell.value for cell in row[:-1]) for row in asked.ask(sql, epsilon=10**6).rows]
+
+
+def test_groups_that_cannot_have_rows_are_left_out() -> None:
+    asked = flu(people=200, budget=10**9)
+    assert shown(asked, "SELECT ward, COUNT(*) FROM patients WHERE ward IN ('east', 'west') GROUP BY ward") == [
+        ("east",), ("west",)
+    ]  # fmt: skip
+    both = "SELECT ward, side, COUNT(*) FROM patients JOIN sides USING (ward) GROUP BY ward, side"
+    assert shown(asked, both) == [("east", "sunny"), ("north", "shady"), ("south", "sunny"), ("west", "shady")]
+    sunny = "SELECT ward, COUNT(*) FROM patients JOIN sides USING (ward) WHERE side = 'sunny' AND age > 3 GROUP BY ward"
+    assert shown(asked, sunny) == [("east",), ("south",)]
+    ages = "SELECT age, flu, COUNT(*) FROM patients WHERE age BETWEEN 20 AND 22 AND flu GROUP BY age, flu"
+    assert shown(asked, ages) == [(20, True), (21, True), (22, True)]
+    medians = "SELECT ward, MEDIAN(age) FROM patients WHERE NOT ward = 'north' GROUP BY ward"
+    assert shown(asked, medians) == [("east",), ("south",), ("west",)]
+
+
+@pytest.mark.parametrize("aggregate", ["COUNT(*)", "MEDIAN(age)", "AVG(bill)", "COUNT(DISTINCT age)"])
+def test_numbers_of_possible_groups_are_those_of_all(aggregate: str) -> None:
+    asked = flu(people=300, budget=10**12)
+    rows = asked.ask(f"SELECT ward, flu, {aggregate} FROM patients GROUP BY ward, flu", epsilon=10**7).rows
+    some = asked.ask(
+        f"SELECT ward, flu, {aggregate} FROM patients WHERE ward <> 'east' AND flu GROUP BY ward, flu", epsilon=10**7
+    ).rows
+    kept = [tuple(cell.value for cell in row) for row in rows if row[0].value != "east" and row[1].value]
+    assert [row[:2] for row in kept] == [tuple(cell.value for cell in row[:2]) for row in some]
+    assert [row[2].value for row in some] == pytest.approx(
+        [row[2] for row in kept], rel=1e-3, abs=3 if "MEDIAN" in aggregate else 0
+    )
+
+
+def test_one_question_in_other_words_or_of_another_analyst_is_free() -> None:
+    asked = flu(people=50, budget=2)
+    first = asked.ask("SELECT COUNT(*) FROM patients WHERE age >= 18 AND ward = 'east'", epsilon=1)
+    other: Any = flu(people=50, budget=2)
+    other.ledger, other.analyst, other._born = asked.ledger, "somebody else", asked._born
+    again = [
+        asked.ask("SELECT COUNT(1) FROM patients WHERE ward = 'east' AND 18 <= age", epsilon=1),
+        asked.ask("WITH p AS (SELECT age AS years, ward FROM patients) SELECT COUNT(*) FROM patients "
+                  "WHERE 'east' = ward AND age >= 18", epsilon=1),
+        other.ask("SELECT COUNT(*) FROM patients WHERE age >= 18 AND ward = 'east'", epsilon=1),
+    ]  # fmt: skip
+    assert [(answer.cached, answer.value) for answer in again] == [(True, first.value)] * 3
+    assert asked.ledger.balance(dataset="hospital").spent == pure(1)
+
+
+def test_the_analysis_shows_bounds_of_every_node_and_both_losses() -> None:
+    asked = flu(people=20, budget=1)
+    text = asked.analyze(
+        "SELECT ward, COUNT(*), MEDIAN(age), SUM(bill) FROM (SELECT * FROM patients UNION ALL SELECT * FROM patients) "
+        "WHERE age > 20 GROUP BY ward", epsilon=1,
+    )  # fmt: skip
+    assert "Filter" in text
+    assert text.count("Scan patients, unit each row  [copies of a row <= 1]") == 2
+    assert "UnionAll  [copies of a row <= 2]" in text
+    losses = re.findall(r"loss (\S.*?), computed again (\S.*)", text)
+    assert len(losses) == 2
+    assert all(first == second for first, second in losses)
+    assert asked.ledger.balance(dataset="hospital").spent == pure(0)

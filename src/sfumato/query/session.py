@@ -34,6 +34,7 @@ from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.policy.base import Policy
+from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
 from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.postprocess import NoisyValue
@@ -201,8 +202,18 @@ class Session:
             query = replace(query, target=None)
         return explain(self._plan_noise(query, _Options(**options)))
 
+    def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
+        """The privacy analysis of a query, for reviewers: its tree of rows and each measurement with its bounds.
+
+        It reads no data and costs nothing.
+        """
+        if self.policy is not None:
+            raise BadParameter(f"policy `{self.policy.part_name()}` has no privacy analysis.", fix="Use explain().")
+        query = replace(parse_query(sql, self.catalog), target=None)
+        return analysis(self._plan_noise(query, _Options(**options)))
+
     def ask(self, sql: str, **options: Unpack[QueryOptions]) -> Answer:
-        """The answer to a query. The same query at the same cost gets the same answer again, for free.
+        """The answer to a query. The same query at the same cost gets the same answer again, for free, for everybody.
 
         Under differential privacy, ``epsilon`` (with ``delta`` for Gaussian noise or private group keys) or ``rho`` is
         the cost. A query that ends in ``ERROR 50 CONFIDENCE 95%`` finds its own epsilon. One that ends in ``ERROR 5%``
@@ -358,7 +369,7 @@ class Session:
 
     def _key(self, plan: NoisePlan) -> str:
         parts = [
-            self.catalog.dataset, self.analyst, self._version(), plan.query.fingerprint(),
+            self.catalog.dataset, self._version(), plan.query.fingerprint(),
             repr(plan.cost), str(plan.rows), str(plan.groups), plan.bounding,
             # A later release may plan other noise: its intervals would be wrong for a stored number.
             repr([(measurement.aggregate, measurement.mechanism) for measurement in plan.measurements]),

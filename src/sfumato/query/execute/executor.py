@@ -107,10 +107,11 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
     receipts = _receipts(plan, receipt)
     secret = int.from_bytes(os.urandom(7), "little")
     width = len(group_columns(query))
-    groups = tuple(product(*(key.values or () for key in query.keys))) if query.public_keys else None
+    every = tuple(product(*(key.values or () for key in query.keys))) if query.public_keys else None
+    groups = every if every is None or query.possible is None else tuple(every[number] for number in query.possible)
 
     def key_of(row: Key) -> Key:
-        return _plain(row[:width]) if groups is None or not width else groups[row[0]]
+        return _plain(row[:width]) if every is None or not width else every[row[0]]
 
     added = [i for i, m in enumerate(query.aggregates) if isinstance(m, Count | Sum)]
     table: dict[Key, Key] = {}
@@ -144,7 +145,7 @@ def execute_plan(plan: NoisePlan, engine: Running, receipt: Receipt) -> NoisyTab
             values[i] = _noisy(plan.of(i), SecretValue(exact), receipts[i])
         elif isinstance(aggregate, BinCounts | ValueCounts) and plan.of(i).aggregate == i:
             rows = engine.run(bin_counts_sql(plan, aggregate, secret, engine.listed)).open(receipt)
-            where = None if not width else _places(rows, width, keys, numbered=groups is not None)
+            where = None if not width else _places(rows, width, keys, every)
             histograms = _histograms(rows, width, where, len(keys))
             chosen = _select(plan, i, histograms, receipts[i])
             values |= dict(zip(plan.of(i).covers, chosen, strict=True))
@@ -202,11 +203,11 @@ def _noisy(measurement: Measurement, exact: SecretValue[Any], receipt: Receipt) 
     return tuple(measurement.mechanism.release_at(exact, receipt=receipt, distance=measurement.sensitivity).tolist())
 
 
-def _places(rows: list[Key], width: int, keys: tuple[Key, ...], *, numbered: bool) -> Ints:
-    """Index of each row's group among the keys; -1 for keys that are not released."""
-    if numbered:
-        return np.fromiter((int(row[0]) for row in rows), np.int64, len(rows))
+def _places(rows: list[Key], width: int, keys: tuple[Key, ...], every: tuple[Key, ...] | None) -> Ints:
+    """Index of each row's group among the keys; -1 for keys that are not released. ``every``: groups by number."""
     places = {key: place for place, key in enumerate(keys)}
+    if every is not None:
+        return np.fromiter((places.get(every[int(row[0])], -1) for row in rows), np.int64, len(rows))
     return np.fromiter((places.get(tuple(row[:width]), -1) for row in rows), np.int64, len(rows))
 
 

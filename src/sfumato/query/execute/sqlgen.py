@@ -244,7 +244,7 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
     place: Expression = _G if clip else _place(unit, secret)
     source = Select((*unit, ("place", place), *numbers), Subquery(_source(query, tuple(columns), listed)))
     terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
-    return Bounded(source=source, groups=query.groups or 1, ends=ends, terms=terms)
+    return Bounded(source=source, groups=query.combinations or 1, ends=ends, terms=terms)
 
 
 def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:

@@ -12,7 +12,7 @@ from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, Count, Sum
 from sfumato.query.plan.joint_measurement import bernstein_weights
 from sfumato.query.plan.noise import Measurement, NoisePlan
 
-__all__ = ["check_loss"]
+__all__ = ["check_loss", "second_loss"]
 
 
 def _worst(aggregate: Aggregate, rows: int) -> int:
@@ -50,6 +50,14 @@ def _bounds(plan: NoisePlan, measurement: Measurement) -> ContributionBounds:
     return ContributionBounds(groups=plan.groups, change=change, parts=measurement.parts)
 
 
+def second_loss(plan: NoisePlan, measurement: Measurement) -> PrivacyLoss | None:
+    """The loss of one draw, derived from the bounds that the engine enforces; None where they do not fit it."""
+    try:
+        return measurement.mechanism.loss_from_bounds(_bounds(plan, measurement))
+    except BadParameter:
+        return None
+
+
 def check_loss(plan: NoisePlan) -> None:
     """Compute every loss a second time from the bounds that the engine enforces; refuse the plan if the two differ.
 
@@ -58,10 +66,7 @@ def check_loss(plan: NoisePlan) -> None:
     """
     losses: list[list[PrivacyLoss]] = [[] for _ in plan.parts]
     for measurement in plan.measurements:
-        try:
-            derived = measurement.mechanism.loss_from_bounds(_bounds(plan, measurement))
-        except BadParameter:
-            derived = None
+        derived = second_loss(plan, measurement)
         if derived is None or derived != measurement.loss:
             raise AnswerFailed("The two computations of the privacy loss disagree; no data was read.")
         if measurement.reservation >= len(losses):

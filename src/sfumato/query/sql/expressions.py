@@ -18,6 +18,7 @@ from sfumato.engines.expressions import (
     Case,
     Coalesce,
     Compare,
+    Constant,
     Expression,
     Extreme,
     Function,
@@ -122,6 +123,7 @@ class ExpressionCompiler:
 
 
 Rule = Callable[[ExpressionCompiler, Any], Scalar]
+_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -155,7 +157,9 @@ def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
 def _compare(sign: str) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         a, b = reader.pair(node, node.this, node.expression)
-        return flag(Compare(sign, a.node, b.node))
+        # Constants stand on the right, so that `18 <= age` is the same query as `age >= 18`.
+        turned = isinstance(a.node, Constant) and not isinstance(b.node, Constant)
+        return flag(Compare(_TURNED[sign], b.node, a.node) if turned else Compare(sign, a.node, b.node))
 
     return rule
 
@@ -163,8 +167,9 @@ def _compare(sign: str) -> Rule:
 def _logic(join: Callable[..., Expression]) -> Rule:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         # A chain of conditions is read as one: as nested pairs, a long one would be too deep.
+        # In a fixed order, so that the order in which conditions are written makes no other query.
         parts = [reader.condition(part).node for part in node.flatten()]
-        return flag(join(*parts))
+        return flag(join(*sorted(parts, key=repr)))
 
     return rule
 

@@ -17,6 +17,7 @@ from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.bind import Binder
+from sfumato.query.sql.possible_groups import possible_groups
 from sfumato.query.sql.postprocess_rules import POST_RULES
 from sfumato.query.sql.refusal import called, refuse
 from sfumato.query.sql.relation import BoundRelation, ContributionLimits
@@ -50,6 +51,8 @@ class Query:
     limits: ContributionLimits
     """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
     target: ErrorTarget | None = None
+    possible: tuple[int, ...] | None = None
+    """Numbers of the groups that can have rows, among all combinations of public keys; None: all."""
 
     @property
     def public_keys(self) -> bool:
@@ -58,6 +61,11 @@ class Query:
     @property
     def groups(self) -> int | None:
         """Number of groups in the answer; None where the keys are private."""
+        return self.combinations if self.possible is None else len(self.possible)
+
+    @property
+    def combinations(self) -> int | None:
+        """Number of combinations of the keys' values, also of those that cannot occur; None where keys are private."""
         count = 1
         for key in self.keys:
             if key.values is None:
@@ -67,7 +75,7 @@ class Query:
 
     def fingerprint(self) -> str:
         """Hash of what is measured. Queries with the same rows, keys and aggregates have the same fingerprint."""
-        measured = repr((self.rows, self.keys, self.aggregates, self.limits))
+        measured = repr((self.rows, self.keys, self.aggregates, self.limits, self.possible))
         return hashlib.sha256(measured.encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -124,6 +132,7 @@ class _Builder:
             aggregates=tuple(self.calls.aggregates),
             limits=_limits(relation),
             target=target,
+            possible=possible_groups(relation.rows, [(k.scalar, k.values) for k in keys], self.catalog.public),
         )
         if not query.aggregates:
             raise self.refuse(tree, "The query has no aggregate.", "Use COUNT(*), SUM(column), AVG(column), ...")
