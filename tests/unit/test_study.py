@@ -404,12 +404,15 @@ def test_the_map_marks_the_recommended_point_the_limit_and_the_upper_ends() -> N
     sure, doubtful = point("sure", 0.05, 0.08, 0.3, efficient=True), point("doubtful", 0.09, 0.12, 0.1, efficient=True)
     plan = StudyPlan.parse({**PLAN, "limits": {"risk": 0.1}})
     drawn = risk_utility_map(Study(plan=plan, points=(sure, doubtful)), "correlations", best=sure)
-    assert drawn.count("recommended: sure") == 1
+    assert drawn.count(">recommended</text>") == 1
     assert "limit 10%" in drawn
     limit = float(re.search(r'd="M([\d.]+) [\d.]+L[\d. ]+" stroke="#c4500a"', drawn)[1])  # type: ignore[index]
     ends = [float(x) for x in re.findall(r'd="M([\d.]+) [\d.]+L[\d. ]+" stroke="#1c2630" stroke-width="2"', drawn)]
     assert len(ends) == 2
     assert ends[0] < limit < ends[1]  # the risk of the second is below the limit, its upper end is not
+    crowd = tuple(point(f"other {n}", 0.05 + n / 1000, 0.08, 0.3 + n / 1000) for n in range(-20, 20))
+    crowded = risk_utility_map(Study(plan=plan, points=(*crowd, sure)), "correlations", best=sure)
+    assert crowded.count(">recommended</text>") == 1
     dark = page(Study(plan=plan, points=(sure, doubtful)))
     for colour in re.findall(r'(?:fill|stroke)="(#[0-9a-f]+)"', drawn):
         assert f'="{colour}"] {{' in dark

@@ -134,21 +134,25 @@ def _marks(scale: _Scale, point: Point, utility: str, best: bool) -> Iterator[st
 
 
 def _labels(scale: _Scale, points: list[Point], utility: str, best: Point | None) -> Iterator[str]:
-    """Names beside the points, the recommended one first, efficient ones next; those without room are left out."""
+    """Names beside the points, the recommended one first, efficient ones next.
+
+    Names without room are left out; the recommended candidate is always marked.
+    """
     taken: list[tuple[float, float, float, float]] = []
     for p in points:
         x, y = scale.x(p.risk or 0), scale.y(p.losses[utility][0])
         taken.append((x - 6, y - 6, x + 6, y + 6))
     for point in sorted(points, key=lambda p: (p is not best, not p.efficient, p.risk)):
-        name = ("recommended: " if point is best else "") + point.candidate.name
+        name = "recommended" if point is best else point.candidate.name
         long = _LETTER * len(name)
         x, y = scale.x(point.risk or 0), scale.y(point.losses[utility][0])
-        for left, base in ((x + 9, y - 6), (x - 9 - long, y - 6), (x + 9, y + 15), (x - 9 - long, y + 15)):
-            box = (left, base - 11, left + long, base + 2)
-            if box[0] > scale.left and box[2] < scale.width and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                yield _text(left, base, name, _INK, bold=point is best)
-                break
+        places = [(left, base) for base in (y - 6, y + 15, y - 20) for left in (x + 11, x - 11 - long)]
+        boxes = [(left, base - 11, left + long, base + 2) for left, base in places]
+        inside = [box for box in boxes if box[0] > scale.left and box[2] < scale.width and box[1] > 0]
+        free = [box for box in inside if not any(_overlap(box, other) for other in taken)]
+        for box in free[:1] or (([*inside, *boxes])[:1] if point is best else []):
+            taken.append(box)
+            yield _text(box[0], box[3] - 2, name, _INK, bold=point is best)
 
 
 def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
@@ -161,4 +165,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, width: flo
 
 def _text(x: float, y: float, text: str, colour: str, *, anchor: str = "start", bold: bool = False) -> str:
     weight = ' font-weight="600"' if bold else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}"{weight}>{escape(text)}</text>'
+    # an outline in the colour of the page keeps text readable on lines
+    halo = 'stroke="#ffffff" stroke-width="3" paint-order="stroke"'
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text {place} fill="{colour}" {halo}{weight}>{escape(text)}</text>'
