@@ -166,6 +166,16 @@ def test_protect_refuses_a_release_that_keeps_the_square(squared, tmp_path):
         done.save(tmp_path / "release")
 
 
+def test_dropping_the_age_does_not_hide_it_beside_its_square(squared):
+    dropped = RECIPE.replace("age: {role: quasi, hierarchy: {intervals: [20]}}", "age: drop")
+    dropped = dropped.replace("steps: [{generalize: {suppression: 0.1, lowest: {age: 1}}}]", "steps: []")
+    done = sfumato.protect(dropped.replace("models: [k-anonymity: 5]", "models: []"), squared, seed=1, n_targets=50)
+    assert DERIVED in [verdict.model for verdict in done.verdicts]
+    near = squared.with_columns(asq=pl.col("age") // 5)  # a coarser copy of a column that is only superfluous
+    done = sfumato.protect(dropped.replace("models: [k-anonymity: 5]", "models: []"), near, seed=1, n_targets=50)
+    assert DERIVED not in [verdict.model for verdict in done.verdicts]
+
+
 @pytest.mark.parametrize("role", ["quasi", "drop"])
 def test_protected_together_it_may_leave(squared, role):
     done = sfumato.protect(RECIPE.replace("asq: plain", f"asq: {role}"), squared, seed=1, n_targets=50)

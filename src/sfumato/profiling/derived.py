@@ -27,6 +27,8 @@ __all__ = ["Determination", "find_determinations"]
 
 NUMBERS, CATEGORIES = 0.01, 0.05
 """Largest errors at which a target counts as determined: of the variance of ranks, of the mistakes of a blind guess."""
+EXACT = 0.001
+"""Below this error a target is said to follow exactly."""
 MONOTONE, SUM, RATIO = "a monotone function", "a sum or difference", "a product or ratio"
 _BETTER = 0.5
 """What follows from the masked target itself is no finding: other columns must err at most half as much."""
@@ -61,7 +63,7 @@ class Determination:
 
     def __str__(self) -> str:
         verb = "determines" if len(self.columns) == 1 else "determine"
-        close = "" if self.error < 1e-3 else " nearly"
+        close = "" if self.error < EXACT else " nearly"
         names = " + ".join(f"`{name}`" for name in self.columns)
         return f"{names}{close} {verb} `{self.target}` ({self.how})"
 

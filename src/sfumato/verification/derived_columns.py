@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from sfumato.data.table import Table
-from sfumato.profiling.derived import Determination, find_determinations
+from sfumato.profiling.derived import EXACT, Determination, find_determinations
 from sfumato.release import Lineage, State, Verdict
 from sfumato.release.decisions import unchanged_columns
 from sfumato.schema import Dataset, Role
@@ -50,11 +50,22 @@ def derived_columns(
     if not known or not targets:
         return ()
     found = find_determinations(_some(after, known), _some(before, targets), masked=masked)
-    return tuple(
-        determination
-        for determination in found
-        if schema.column(determination.target).role is not Role.IDENTIFIER or determination.computable
-    )
+    return tuple(one for one in found if _counts_against(one, schema.column(one.target).role))
+
+
+def _counts_against(found: Determination, role: Role) -> bool:
+    """Whether a finding about a target of this role counts.
+
+    An identifier must follow by order or arithmetic. A dropped column, which may only be superfluous, must also follow
+    exactly.
+    """
+    match role:
+        case Role.IDENTIFIER:
+            return found.computable
+        case Role.DROP:
+            return found.computable and found.error < EXACT
+        case _:
+            return True
 
 
 def derived_verdict(
