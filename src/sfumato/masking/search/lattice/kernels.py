@@ -178,9 +178,11 @@ def certain_extra(  # type: ignore[no-untyped-def]  # pragma: no cover - compile
     """
     columns = codes.shape[1]
     rows = np.zeros(first[columns], dtype=np.int64)
+    whole = np.empty(of.size, dtype=np.bool_)
+    for s in range(of.size):
+        whole[s] = lost[of[s]] == class_sizes[of[s]]
     for j in range(codes.shape[0]):
-        c = of[of_parent[j]]
-        if lost[c] == class_sizes[c]:
+        if whole[of_parent[j]]:
             for i in range(columns):
                 rows[first[i] + codes[j, i]] += sizes[j]
     extra[:] = 0.0

@@ -336,7 +336,7 @@ class LatticeSpace:
         extra = np.zeros(self._starts.shape)
         pack = self._packing
         kernels.certain_extra(
-            self.table.codes, self.table.sizes, source.of, self._of, lost, self._size[: len(lost)],
+            self.table.codes, self.table.sizes, source.of, self._of[: len(source.size)], lost, self._size[: len(lost)],
             self._first_leaf, self._leaf_starts, self._leaf_prices, self.losses.star, at,
             self._keys, pack.word, pack.shift, pack.mask, *self._highest, extra,
         )  # fmt: skip
