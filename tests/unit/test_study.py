@@ -364,6 +364,7 @@ def test_a_run_out_of_time_is_no_recommendation_and_runs_again_with_more_time(tm
     hurried = run_study(battery(1.0, seconds=1e-6), table(), folder=tmp_path, workers=1)
     assert not any(point.complete for point in hurried.points)
     assert hurried.recommend(risk=1.0) is None
+    assert all("out of time" in point.remark or "time allowed" in point.remark for point in hurried.points)
     same = run_study(battery(1.0, seconds=1e-6), table(), folder=tmp_path, workers=1)
     assert same.resumed == 2
     patient = run_study(battery(1.0), table(), folder=tmp_path, workers=1)
@@ -442,3 +443,13 @@ def test_progress_in_a_pipe_names_the_run_and_the_time_left() -> None:
     assert "  running: rank-swap p=1" in lines
     assert any(re.fullmatch(r"study: 1 of 2, .*, about .* left", line) for line in lines)
     assert any(line.startswith("study: 2 of 2, ") for line in lines)
+
+
+def test_a_risk_that_is_unknown_for_want_of_time_says_so() -> None:
+    entry = {"attack": "linkage", "discloses": "identity", "risk": None}
+    cell = {
+        "attacks": [entry], "measures": [], "verdicts": [], "seconds": 1.0, "stopped": ["linkage"], "skipped": [],
+    }  # fmt: skip
+    plan = replace(StudyPlan.parse(PLAN), seeds=(1,), risk=None)
+    points = points_of(plan, {(number, 1): cell for number in range(len(plan.candidates))})
+    assert all("out of time" in found.reason for found in points)

@@ -82,7 +82,10 @@ def command(
     _show(study, best)
     note(f"Page, table and recipes: {out}/study.html")
     if limited and best is None:
-        note("No candidate meets the limit.")
+        stopped = sum(bool(point.stopped) for point in study.points)
+        note("No candidate meets the limit." if not stopped else "No candidate is known to meet the limit.")
+        if stopped:
+            note(f"{stopped} of {len(study.points)} ran out of time: run the same command with more, and it continues.")
         return 1
     return 0
 

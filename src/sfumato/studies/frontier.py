@@ -191,6 +191,7 @@ def _point(plan: StudyPlan, candidate: Candidate, cells: list[Mapping[str, Any]]
     if not complete and not reason:
         if len(known_risks) < len(cells):
             cause = "no attack on identity applies" if plan.risk is None else f"{plan.risk} does not apply"
+            cause = "the attacks ran out of time" if any(cell["stopped"] for cell in cells) else cause
             reason = f"The risk could not be determined: {cause}."
         else:
             reason = f"The measure {plan.utility} did not apply."
