@@ -277,3 +277,12 @@ def test_the_analysis_shows_bounds_of_every_node_and_both_losses() -> None:
     assert len(losses) == 2
     assert all(first == second for first, second in losses)
     assert asked.ledger.balance(dataset="hospital").spent == pure(0)
+
+
+def test_an_approximate_distinct_count_is_the_private_one() -> None:
+    asked = flu(people=100, budget=10)
+    exact = asked.ask("SELECT COUNT(DISTINCT age) FROM patients", epsilon=1)
+    again = asked.ask("SELECT APPROX_COUNT_DISTINCT(age) FROM patients", epsilon=1)
+    assert (again.cached, again.value) == (True, exact.value)
+    with pytest.raises(QueryRefused):
+        asked.ask("SELECT APPROX_COUNT_DISTINCT(age, 0.1) FROM patients", epsilon=1)

@@ -126,16 +126,19 @@ class AggregateCompiler:
         if isinstance(inner, exp.Distinct):
             if len(inner.expressions) != 1:
                 raise self._reader.refuse(node, "COUNT(DISTINCT ...) accepts one column.")
-            scalar = self._reader.read(inner.expressions[0])
-            if scalar.unit:
-                return Measured(self._add_aggregate(Count(condition=condition, once=True)), "count")
-            filled = all_of(condition, present(scalar))
-            return Measured(self._add_aggregate(DistinctCount(value=scalar.node, condition=filled)), "distinct")
+            return self._distinct(inner.expressions[0], condition)
         if node.args.get("expressions"):
             raise self._reader.refuse(node, "COUNT accepts one column.")
         scalar = self._reader.read(inner)
         filled = condition if scalar.unit or scalar.constant is not None else all_of(condition, present(scalar))
         return Measured(self._add_aggregate(Count(condition=filled)), "count")
+
+    def _distinct(self, inner: Any, condition: Expression) -> Output:
+        scalar = self._reader.read(inner)
+        if scalar.unit:
+            return Measured(self._add_aggregate(Count(condition=condition, once=True)), "count")
+        filled = all_of(condition, present(scalar))
+        return Measured(self._add_aggregate(DistinctCount(value=scalar.node, condition=filled)), "distinct")
 
     def _mean(self, node: Any, condition: Expression) -> Output:
         scalar = self._bounded(self._argument(node))
@@ -164,6 +167,7 @@ def _extreme(rank: int) -> _Rule:
 
 _AGGREGATES: dict[type[exp.Expression], _Rule] = {
     exp.Count: AggregateCompiler._count,
+    exp.ApproxDistinct: lambda c, node, where: c._distinct(c._argument(node), where),
     exp.Sum: AggregateCompiler._sum,
     exp.Avg: AggregateCompiler._mean,
     exp.Variance: lambda c, node, where: c._spread(node, where, root=False, sample=True),
