@@ -137,6 +137,7 @@ _BASE = {
     "values": "values",
     "ranks": "ranks",
     "logarithms": "logarithms",
+    "rescaled": "rescaled",
     "whitened values": "values",
     "noise covariance": "values",
     "noise covariance of logarithms": "logarithms",
