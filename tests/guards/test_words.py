@@ -77,8 +77,14 @@ SAME_NAME_ALLOWED: frozenset[str] = frozenset()
 
 
 def retired_identifiers(source: str) -> set[str]:
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {token.string for token in tokens if token.type == tokenize.NAME and token.string in RETIRED}
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    names = {
+        token.string
+        for before, dot, token in zip(["", "", *tokens], ["", *tokens], tokens, strict=False)
+        # exp.Trim is a class of the SQL parser, not ours
+        if token.type == tokenize.NAME and (getattr(before, "string", ""), getattr(dot, "string", "")) != ("exp", ".")
+    }
+    return names & set(RETIRED)
 
 
 def retired_phrases(text: str) -> set[str]:

@@ -27,7 +27,7 @@ from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.expressions import Arithmetic, Case, Constant, Expression, Extreme
-from sfumato.engines.expressions import Column as Named
+from sfumato.engines.expressions import ColumnRef as Named
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import additive_totals

@@ -14,7 +14,7 @@ from sfumato.engines.expressions import (
     Arithmetic,
     Cast,
     Coalesce,
-    Column,
+    ColumnRef,
     Compare,
     Expression,
     Extreme,
@@ -29,7 +29,7 @@ from sfumato.query.plan.aggregates import clipped
 
 ENDS = [math.nan, math.inf, -math.inf, 1.7976931348623157e308, 5e-324, -5e-324, 2.2e-308, -0.0, 0.5, -2.5, 3.7, None]
 WHOLE = [2**63 - 1, -(2**63), 0, 1, -1, 7, None, 2**53 + 1, 3, 4, 5, 6]
-X, N, WORD = Column("x", "float"), Column("n", "int"), Column("word", "text")
+X, N, WORD = ColumnRef("x", "float"), ColumnRef("n", "int"), ColumnRef("word", "text")
 
 
 def const(value: float) -> Expression:
@@ -103,7 +103,7 @@ def test_operations_that_may_leave_the_floats_do_not_fit() -> None:
 
 def test_products_that_surely_fit_64_bits_are_not_made_wide() -> None:
     generator = PostgresGenerator({"t": {"x": "float", "n": "int"}})
-    small, wide = Column("a", "int", size=size(Cast(CLIPPED, "int"))), Column("b", "int")
+    small, wide = ColumnRef("a", "int", size=size(Cast(CLIPPED, "int"))), ColumnRef("b", "int")
     squares = [generator.expression(Total(Arithmetic("*", Cast(one, "huge"), one))) for one in (small, wide)]
     assert squares == ['SUM(("a" * "a"))', 'SUM((CAST("b" AS numeric) * "b"))']
 

@@ -16,7 +16,7 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.choice import choose_engine
-from sfumato.engines.expressions import Column as Named
+from sfumato.engines.expressions import ColumnRef as Named
 from sfumato.engines.expressions import Compare, CountRows
 from sfumato.engines.statements import Join, Stored, Subquery
 from sfumato.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart

@@ -21,7 +21,7 @@ __all__ = [
     "Case",
     "Cast",
     "Coalesce",
-    "Column",
+    "ColumnRef",
     "Compare",
     "Constant",
     "CountRows",
@@ -103,7 +103,7 @@ def walk(node: Expression) -> Iterator[Expression]:
 
 
 @dataclass(frozen=True)
-class Column(Expression):
+class ColumnRef(Expression):
     """A column of a subquery, with the type and size of the expression that it was computed by."""
 
     name: str

@@ -17,7 +17,7 @@ from sfumato.engines.expressions import (
     Case,
     Cast,
     Coalesce,
-    Column,
+    ColumnRef,
     Compare,
     Constant,
     CountRows,
@@ -54,14 +54,14 @@ from sfumato.engines.interval_analysis import fits, size
 from sfumato.engines.statements import (
     Join,
     Listed,
+    NamedView,
     Query,
     Select,
     Source,
     Stored,
     Subquery,
-    UnionAll,
+    UnionAllQuery,
     Values,
-    View,
     With,
 )
 from sfumato.engines.text_patterns import SHAPES
@@ -91,7 +91,7 @@ class SqlGenerator(SqlDialect):
 
     def _query(self, query: Query) -> str:
         match query:
-            case UnionAll(first, second):
+            case UnionAllQuery(first, second):
                 return f"{self._query(first)} UNION ALL {self._query(second)}"
             case With(views, inner):
                 named = ", ".join(f"{self.name(name)} AS ({self._query(view)})" for name, view in views)
@@ -115,7 +115,7 @@ class SqlGenerator(SqlDialect):
         match source:
             case Stored(table):
                 return self._names.get(table) or self.name(table)
-            case View(name):
+            case NamedView(name):
                 return self.name(name)
             case Subquery(query, alias):
                 self._aliases += 1
@@ -160,7 +160,7 @@ class SqlGenerator(SqlDialect):
         """The stored column of a unit, read as ``unit_kind``."""
         return self.stored(origin)
 
-    def _column(self, node: Column) -> str:
+    def _column(self, node: ColumnRef) -> str:
         return f"{self.name(node.table)}.{self.name(node.name)}" if node.table else self.name(node.name)
 
     def _unit(self, node: Unit) -> str:
@@ -291,7 +291,7 @@ def _called(function: str) -> Callable[[SqlGenerator, Any], str]:
 
 
 _RULES: dict[type[Expression], Callable[[SqlGenerator, Any], str]] = {
-    Column: SqlGenerator._column,
+    ColumnRef: SqlGenerator._column,
     Unit: SqlGenerator._unit,
     StoredUnit: lambda g, node: g.stored_unit(node.origin),
     Read: lambda g, node: g._read(node),

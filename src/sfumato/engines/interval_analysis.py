@@ -12,7 +12,7 @@ from sfumato.engines.expressions import (
     Arithmetic,
     Case,
     Cast,
-    Column,
+    ColumnRef,
     Constant,
     Expression,
     Extreme,
@@ -39,7 +39,7 @@ def size(node: Expression) -> Size | None:
             return (inner[0] + 1, 1.0) if to != "float" and inner is not None else inner
         case Constant(value, "int" | "huge" | "float"):
             return abs(float(value)), abs(float(value)) or 1.0
-        case Column(kind=kind, size=known):
+        case ColumnRef(kind=kind, size=known):
             return known or _KINDS.get(kind)
         case Read(kind=kind):
             return _KINDS.get(kind)

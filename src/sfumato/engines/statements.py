@@ -6,7 +6,19 @@ from dataclasses import dataclass
 
 from sfumato.engines.expressions import Constant, Expression
 
-__all__ = ["Join", "Listed", "Query", "Select", "Source", "Stored", "Subquery", "UnionAll", "Values", "View", "With"]
+__all__ = [
+    "Join",
+    "Listed",
+    "NamedView",
+    "Query",
+    "Select",
+    "Source",
+    "Stored",
+    "Subquery",
+    "UnionAllQuery",
+    "Values",
+    "With",
+]
 
 
 @dataclass(frozen=True)
@@ -17,7 +29,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class View:
+class NamedView:
     """A query of an enclosing WITH."""
 
     name: str
@@ -59,7 +71,7 @@ class Join:
     outer: bool = False
 
 
-Source = Stored | View | Subquery | Values | Listed | Join
+Source = Stored | NamedView | Subquery | Values | Listed | Join
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,7 @@ class Select:
 
 
 @dataclass(frozen=True)
-class UnionAll:
+class UnionAllQuery:
     """The rows of both queries."""
 
     first: Query
@@ -92,4 +104,4 @@ class With:
     query: Query
 
 
-Query = Select | UnionAll | With
+Query = Select | UnionAllQuery | With

@@ -13,7 +13,7 @@ from sfumato.data import read
 from sfumato.engines.engine import Engine, Running
 from sfumato.engines.expressions import (
     Arithmetic,
-    Column,
+    ColumnRef,
     Compare,
     CountRows,
     Expression,
@@ -48,7 +48,7 @@ def check_engine(engine: Engine, *, seconds: float = 1.5) -> None:
     gives_up_in_time(engine, seconds=seconds)
 
 
-_N, _X, _WORD = Column("n", "int"), Column("x", "float"), Column("word", "text")
+_N, _X, _WORD = ColumnRef("n", "int"), ColumnRef("x", "float"), ColumnRef("word", "text")
 
 
 _T = Stored("t")
@@ -90,7 +90,7 @@ def files_and_frames_agree(engine: Engine) -> None:
 def every_failure_has_one_message(engine: Engine) -> None:
     running = engine.start({"t": _FRAME.to_arrow()})
     elsewhere = [_select(CountRows(), source=Stored(name)) for name in ("elsewhere", "/etc/passwd", "t; DROP TABLE t")]
-    for query in (_select(Column("other", "int")), *elsewhere):
+    for query in (_select(ColumnRef("other", "int")), *elsewhere):
         try:
             running.run(query)
         except AnswerFailed as failure:
@@ -165,7 +165,7 @@ def gives_up_in_time(engine: Engine, *, seconds: float = 1.5) -> None:
     start = time.monotonic()
     try:
         tables = [Subquery(_select(_N), name) for name in "abc"]
-        a, b, c = (Column("v0", "int", name) for name in "abc")
+        a, b, c = (ColumnRef("v0", "int", name) for name in "abc")
         pairs = Join(tables[0], tables[1], Compare(">=", Arithmetic("+", a, b), constant(0)))
         running.run(_select(CountRows(), source=Join(pairs, tables[2], Compare(">=", Arithmetic("+", a, c), b))))
     except AnswerFailed as failure:

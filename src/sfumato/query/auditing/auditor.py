@@ -25,9 +25,9 @@ from sfumato.errors import AnswerFailed, BadParameter, QueryRefused
 from sfumato.query.auditing.answer_forms import AnswerForm
 from sfumato.query.auditing.atoms import Ints
 from sfumato.query.auditing.column_audits import (
+    AuditOutcome,
     Bounds,
     ColumnAudit,
-    ColumnDecision,
     ExtremesAudit,
     SumsAudit,
     ValuesAudit,
@@ -239,7 +239,7 @@ class Auditor:
                 )
 
 
-def _decision(query: str, outcome: ColumnDecision, *, people: int) -> Decision:
+def _decision(query: str, outcome: AuditOutcome, *, people: int) -> Decision:
     return Decision(
         query=query, verdict=outcome.verdict, reason=outcome.reason, people=people, looked=outcome.looked,
         fakes=outcome.fakes, exposed=tuple(outcome.exposed.tolist()), answer=outcome.answer,

@@ -29,14 +29,14 @@ from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.auditing.simulatable import SimulatableAuditor
 from sfumato.query.auditing.sums import SumAuditor, pinned
 
-__all__ = ["Bounds", "ColumnAudit", "ColumnDecision", "ExtremesAudit", "SumsAudit", "ValuesAudit"]
+__all__ = ["AuditOutcome", "Bounds", "ColumnAudit", "ExtremesAudit", "SumsAudit", "ValuesAudit"]
 
 _FIXED = "it would fix somebody's value"
 _NOBODY = "fixes nobody's value"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnDecision:
+class AuditOutcome:
     """The decision of a column's audit about one query."""
 
     verdict: Literal["answered", "counterfeits", "refused"]
@@ -64,7 +64,7 @@ class ColumnAudit(ABC):
     family: ClassVar[str]
 
     @abstractmethod
-    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> ColumnDecision:
+    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
         """Decide one query. ``meets``: for a count, which values satisfy its condition on the column."""
 
 
@@ -102,7 +102,7 @@ class ValuesAudit(ColumnAudit):
             )
         return [shares[name] for name in names]
 
-    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> ColumnDecision:
+    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
         form = self.form(kind, meets)
         if self._public is not None:
             return self._decide_publicly(self._public, rows, form)
@@ -118,20 +118,20 @@ class ValuesAudit(ColumnAudit):
                 if repair is not None:
                     exposed = self._exposed(rows, form) if not assessment.safe else np.empty(0, np.int64)
                     auditor.accept(repair.assessment)
-                    return ColumnDecision(
+                    return AuditOutcome(
                         verdict="counterfeits", reason=kept, looked=True, fakes=repair.fakes, exposed=exposed,
                         answer=form.value(repair.assessment.answer.totals),
                     )  # fmt: skip
         if not assessment.safe:
             if not assessment.certain:
                 ran_out = "the search ran out of effort before it was certain that the rule holds"
-                return ColumnDecision(verdict="refused", reason=ran_out, looked=True, exposed=assessment.exposed)
+                return AuditOutcome(verdict="refused", reason=ran_out, looked=True, exposed=assessment.exposed)
             reason = f"somebody would keep fewer than {rules.k} values"
-            return ColumnDecision(verdict="refused", reason=reason, looked=True, exposed=self._exposed(rows, form))
+            return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=self._exposed(rows, form))
         auditor.accept(assessment)
-        return ColumnDecision(verdict="answered", reason=kept, looked=True, answer=form.value(self._counts(rows)))
+        return AuditOutcome(verdict="answered", reason=kept, looked=True, answer=form.value(self._counts(rows)))
 
-    def _decide_publicly(self, public: SimulatableAuditor, rows: Ints, form: AnswerForm) -> ColumnDecision:
+    def _decide_publicly(self, public: SimulatableAuditor, rows: Ints, form: AnswerForm) -> AuditOutcome:
         """Decide without the answer. The assessment only tells the owner who is exposed."""
         assessment = self.auditor.judge(rows, told=form.of)
         every = self.rules.allow == 0
@@ -139,25 +139,25 @@ class ValuesAudit(ColumnAudit):
             reason = (
                 "a possible answer would break the rule" if every else "too many possible answers would break the rule"
             )
-            return ColumnDecision(verdict="refused", reason=reason, looked=False, exposed=assessment.exposed)
+            return AuditOutcome(verdict="refused", reason=reason, looked=False, exposed=assessment.exposed)
         self.auditor.accept(assessment)
         public.learn(rows, assessment.answer)
         reason = f"{'all' if every else 'most'} possible answers keep the rule"
-        return ColumnDecision(
+        return AuditOutcome(
             verdict="answered", reason=reason, looked=False, answer=form.value(self._counts(rows)),
             exposed=assessment.exposed,
         )  # fmt: skip
 
-    def _decide_by_delta2(self, delta2: Delta2Auditor, rows: Ints, form: AnswerForm) -> ColumnDecision:
+    def _decide_by_delta2(self, delta2: Delta2Auditor, rows: Ints, form: AnswerForm) -> AuditOutcome:
         if not isinstance(form, ListForm):
             raise QueryRefused("The delta2 auditor decides lists of values.", fix=f"Use SELECT {self.column}.")
         if not delta2.safe(rows.tolist(), self.rules.k):
             reason = f"delta-2 matchings do not show that everyone keeps {self.rules.k} values"
             exposed = self._exposed(rows, form)
-            return ColumnDecision(verdict="refused", reason=reason, looked=True, exposed=exposed)
+            return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=exposed)
         self.auditor.accept(self.auditor.judge(rows, told=form.of))
         delta2.accept(rows.tolist())
-        return ColumnDecision(
+        return AuditOutcome(
             verdict="answered", reason=f"everyone keeps {self.rules.k} values", looked=True,
             answer=form.value(self._counts(rows)),
         )  # fmt: skip
@@ -198,21 +198,21 @@ class SumsAudit(ColumnAudit):
         self._auditor = SumAuditor(len(numbers))
         self._totals: list[Any] = []
 
-    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> ColumnDecision:
+    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
         safe, exposed, state = self._auditor.judge(rows)
         if not safe:
             reason = "the sums together would fix somebody's value"
-            return ColumnDecision(verdict="refused", reason=reason, looked=False, exposed=exposed)
+            return AuditOutcome(verdict="refused", reason=reason, looked=False, exposed=exposed)
         split, total = state[0], self.numbers[rows].sum()
         if self.bounds is not None:
             reason, few = self._within(split, [*self._totals, total], self.bounds)
             if len(few):
                 people = self._auditor.partition.persons_after(split, few)
-                return ColumnDecision(verdict="refused", reason=reason, looked=True, exposed=people)
+                return AuditOutcome(verdict="refused", reason=reason, looked=True, exposed=people)
         self._auditor.accept(state)
         self._totals.append(total)
         answer = total if kind == "sum" else total / len(rows)
-        return ColumnDecision(verdict="answered", reason=_NOBODY, looked=self.bounds is not None, answer=answer)
+        return AuditOutcome(verdict="answered", reason=_NOBODY, looked=self.bounds is not None, answer=answer)
 
     def _within(self, split: Any, totals: list[Any], bounds: Bounds) -> tuple[str, Ints]:
         """Why a sum is refused because of the bounds, and the atoms it would expose."""
@@ -239,7 +239,7 @@ class ExtremesAudit(ColumnAudit):
         low, high = (bounds.low, bounds.high) if bounds and not rules.simulatable else (-np.inf, np.inf)
         self._auditor = ExtremeAuditor(len(numbers), low=low, high=high, effort=rules.effort)
 
-    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> ColumnDecision:
+    def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
         chosen: Literal["max", "min"] = "max" if kind == "max" else "min"
         held = self.numbers[rows]
         extreme = ExtremeAnswer(
@@ -252,6 +252,6 @@ class ExtremesAudit(ColumnAudit):
         looked = not self.rules.simulatable
         if not safe:
             people = exposed if exposed is not None else np.empty(0, np.int64)
-            return ColumnDecision(verdict="refused", reason=_FIXED, looked=looked, exposed=people)
+            return AuditOutcome(verdict="refused", reason=_FIXED, looked=looked, exposed=people)
         self._auditor.accept(extreme)
-        return ColumnDecision(verdict="answered", reason=_NOBODY, looked=looked, answer=extreme.value)
+        return AuditOutcome(verdict="answered", reason=_NOBODY, looked=looked, answer=extreme.value)

@@ -10,7 +10,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from sfumato.engines.expressions import Column, Expression
+from sfumato.engines.expressions import ColumnRef, Expression
 from sfumato.engines.statements import Query
 from sfumato.errors import QueryRefused
 from sfumato.query.plan.relational import Scan, columns_of
@@ -89,7 +89,7 @@ def parse_audit_query(text: str, *, kinds: Mapping[str, Kind], secrets: Sequence
         column.set("table", None)
     reader = ExpressionCompiler(
         ColumnScope(
-            ("", name, Scalar(node=Column(f"c{i}", TYPES[kind]), kind=kind))
+            ("", name, Scalar(node=ColumnRef(f"c{i}", TYPES[kind]), kind=kind))
             for i, (name, kind) in enumerate(kinds.items())
         ),
         text,

@@ -13,7 +13,7 @@ from sfumato.engines.expressions import (
     Arithmetic,
     Cast,
     Coalesce,
-    Column,
+    ColumnRef,
     Compare,
     CountRows,
     DenseRank,
@@ -37,7 +37,7 @@ from sfumato.engines.expressions import (
     when,
 )
 from sfumato.engines.interval_analysis import size
-from sfumato.engines.statements import Join, Listed, Select, Source, Subquery, Values, View, With
+from sfumato.engines.statements import Join, Listed, NamedView, Select, Source, Subquery, Values, With
 from sfumato.engines.statements import Query as Statement
 from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts, clipped
 from sfumato.query.plan.noise import NoisePlan, refinement
@@ -69,13 +69,13 @@ def inline_values(values: tuple[Any, ...]) -> None:
     """Write all values into the statement."""
 
 
-def _named(name: str, expression: Expression, table: str = "") -> Column:
+def _named(name: str, expression: Expression, table: str = "") -> ColumnRef:
     """A column of a subquery that has this expression."""
-    return Column(name, expression.type, table, size=size(expression))
+    return ColumnRef(name, expression.type, table, size=size(expression))
 
 
-def _whole(name: str, table: str = "") -> Column:
-    return Column(name, "int", table)
+def _whole(name: str, table: str = "") -> ColumnRef:
+    return ColumnRef(name, "int", table)
 
 
 _G = _whole("g")
@@ -99,7 +99,7 @@ def _source(query: Query, columns: Items, listed: ValueTables) -> Statement:
         number: Expression | None = None
         for i, key in enumerate(query.keys):
             values, code = key.values or (), _whole(f"code{i}")
-            name, table = Column(f"name{i}", key.scalar.node.type), listed(values)
+            name, table = ColumnRef(f"name{i}", key.scalar.node.type), listed(values)
             pairs: Source = Listed(table, f"v{i}", (name.name, code.name)) if table else Values(
                 tuple((constant(value), constant(place)) for place, value in enumerate(values)),
                 f"v{i}", (name.name, code.name),
@@ -300,12 +300,12 @@ def _passes(
         return (("u", Unit(origin, table)),)
 
     def joined(table: str) -> Source:
-        return Join(View("r"), View(table), equal(Unit(origin, "r"), Unit(origin, table)))
+        return Join(NamedView("r"), NamedView(table), equal(Unit(origin, "r"), Unit(origin, table)))
 
     h = _whole("h", "r")
     views: list[tuple[str, Statement]] = [("r", Select((("h", _place(unit, secret)),), Subquery(source), star=True))]
     ends: Items = (("a1", Largest(_whole("h"), True)), *([("b1", Largest(_whole("h"), False))] if last else []))
-    views.append(("f1", _grouped(ends, View("r"), unit)))
+    views.append(("f1", _grouped(ends, NamedView("r"), unit)))
     for i in range(2, first + 1):
         f = f"f{i - 1}"
         later = Largest(h, True, Compare(">", h, _whole(f"a{i - 1}", f)))
@@ -340,7 +340,7 @@ def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> Expression:
     as ``rows`` rows allow, and the shares are computed from it.
     """
     first, r, whole = index - share.place, plan.rows, constant(share.high)
-    shares = [Column(f"m{first + place}", "huge") for place in range(share.parts)]
+    shares = [ColumnRef(f"m{first + place}", "huge") for place in range(share.parts)]
     own = shares[share.place]
     total: Expression = shares[0]
     for other in shares[1:]:
@@ -390,17 +390,17 @@ def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[i
             assert square is not None
             squares.append((f"s{i}", square))
     unit = plan.query.rows.unit()
-    norms = _grouped(tuple(squares), View("each"), unit)
+    norms = _grouped(tuple(squares), NamedView("each"), unit)
     parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
         bound = _bound(aggregate, plan)
-        norm = Column(f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}", "huge", "norms")
+        norm = ColumnRef(f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}", "huge", "norms")
         root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
         factor = Arithmetic("*", root, constant(SAFE))
         scaled = Cast(Function(Arithmetic("*", Cast(own[i], "float"), factor), "trunc"), "int")
         parts.append((f"m{i}", _sum(when(Compare("<=", norm, constant(bound)), own[i], scaled))))
     origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
-    both = Join(View("each"), View("norms"), equal(Unit(origin, "each"), Unit(origin, "norms")))
+    both = Join(NamedView("each"), NamedView("norms"), equal(Unit(origin, "each"), Unit(origin, "norms")))
     return With((("each", each), ("norms", norms)), _grouped((*parts, ("units", CountRows())), both, keys))
 
 

@@ -18,9 +18,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.engines.expressions import TRUE, Arithmetic, Column, Expression, Not, Quotient, all_of, constant, when
+from sfumato.engines.expressions import TRUE, Arithmetic, ColumnRef, Expression, Not, Quotient, all_of, constant, when
 from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, FixedPoint, Moments, Sum
-from sfumato.query.plan.outputs import Composite, LinearCombination, Mean, Measured, Output, Ratio, Spread, SpreadOf
+from sfumato.query.plan.outputs import (
+    Composite,
+    LinearCombination,
+    Mean,
+    Measured,
+    Output,
+    OutputSpread,
+    Ratio,
+    SpreadOf,
+)
 from sfumato.query.sql.parse import Query
 
 __all__ = ["bernstein_weights", "combine_aggregates", "joint_ranks"]
@@ -80,7 +89,7 @@ class _Block:
         up: Expression = Arithmetic("-", inside, constant(low))
         up = Quotient(up, constant(self.coarse)) if self.coarse > 1 else up
         whole = width**self.degree
-        x = Column(f"x{self.first}", "int", size=(float(width), 1.0))
+        x = ColumnRef(f"x{self.first}", "int", size=(float(width), 1.0))
         down = Arithmetic("-", constant(width), x)
         steps: list[Expression] = [down, x]
         if self.degree == 2:
@@ -88,7 +97,7 @@ class _Block:
             steps = [Arithmetic("*", down, down), twice, Arithmetic("*", x, x)]
         columns: dict[int, tuple[str, Expression]] = {0: (x.name, when(self.counted, up))}
         if self.missing:
-            none = Column(f"x{self.first + len(steps)}", "int", size=(float(whole), 1.0))
+            none = ColumnRef(f"x{self.first + len(steps)}", "int", size=(float(whole), 1.0))
             columns[len(steps)] = (none.name, when(all_of(self.condition, Not(self.of.present)), constant(whole)))
             steps.append(none)
         ends = None if self.rows is None else (low, low + width)
@@ -241,7 +250,7 @@ def _changer(places: dict[int, Any]) -> Callable[[Output], Output]:
                 block = places[index]
                 second, first = block.spread()
                 args = (leaf(second), leaf(first), leaf(replace(block.count(all_rows=False), whole=False)))
-                return Spread(args, span, sample, root)
+                return OutputSpread(args, span, sample, root)
             case Composite(args):
                 return replace(output, args=tuple(change(arg) for arg in args))
             case _:

@@ -13,7 +13,6 @@ __all__ = [
     "Applied",
     "Choice",
     "Clipped",
-    "Comparison",
     "Composite",
     "First",
     "Key",
@@ -27,9 +26,10 @@ __all__ = [
     "Number",
     "Operation",
     "Output",
+    "OutputComparison",
+    "OutputSpread",
     "Ratio",
     "Rounded",
-    "Spread",
     "SpreadOf",
     "Value",
 ]
@@ -175,7 +175,7 @@ class Composite(Output):
 
 
 @dataclass(frozen=True)
-class Spread(Composite):
+class OutputSpread(Composite):
     """Variance or standard deviation from sums of squares and of distances from the middle, and the count."""
 
     span: float
@@ -217,7 +217,7 @@ class Applied(Composite):
 
 
 @dataclass(frozen=True)
-class Comparison(Composite):
+class OutputComparison(Composite):
     """``= <> < <= > >=`` of two values of one family."""
 
     sign: str

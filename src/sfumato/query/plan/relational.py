@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from sfumato.engines.expressions import (
     Cast,
-    Column,
+    ColumnRef,
     Compare,
     Expression,
     IsNull,
@@ -28,8 +28,7 @@ from sfumato.engines.expressions import (
     equal,
 )
 from sfumato.engines.expressions import walk as walk_expression
-from sfumato.engines.statements import Join, Query, Select, Stored, Subquery
-from sfumato.engines.statements import UnionAll as UnionAllQuery
+from sfumato.engines.statements import Join, Query, Select, Stored, Subquery, UnionAllQuery
 from sfumato.query.plan.scalar import Scalar
 
 __all__ = [
@@ -105,11 +104,11 @@ def walk(node: PlanNode) -> Iterator[PlanNode]:
 
 def columns_of(expressions: Iterable[Expression]) -> frozenset[str]:
     """Names of the columns that expressions use."""
-    return frozenset(part.name for node in expressions for part in walk_expression(node) if isinstance(part, Column))
+    return frozenset(part.name for node in expressions for part in walk_expression(node) if isinstance(part, ColumnRef))
 
 
 def _named(items: Iterable[tuple[str, Expression]], table: str = "") -> Items:
-    return tuple((name, Column(name, item.type, table)) for name, item in items)
+    return tuple((name, ColumnRef(name, item.type, table)) for name, item in items)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +144,7 @@ class Scan(PlanNode):
         return 1
 
     def columns(self) -> Items:
-        return tuple((name, Column(name, kind)) for name, _, kind in self.names)
+        return tuple((name, ColumnRef(name, kind)) for name, _, kind in self.names)
 
     def keep(self, names: frozenset[str]) -> PlanNode:
         kept = tuple(item for item in self.names if item[0] in names)
@@ -217,7 +216,7 @@ class PublicJoin(PlanNode):
         return (self.child,)
 
     def columns(self) -> Items:
-        return (*self.child.columns(), *((name, Column(name, kind)) for name, _, kind in self.names))
+        return (*self.child.columns(), *((name, ColumnRef(name, kind)) for name, _, kind in self.names))
 
     def keep(self, names: frozenset[str]) -> PlanNode:
         child = self.child.keep(names | columns_of(scalar.node for scalar, _, _ in self.on))
@@ -226,7 +225,7 @@ class PublicJoin(PlanNode):
     def query(self) -> Query:
         keys = tuple((f"key{i}", Read((self.table, key), kind)) for i, (_, key, kind) in enumerate(self.on))
         more = tuple((name, Read((self.table, column), kind)) for name, column, kind in self.names)
-        match = all_of(*(equal(s.node, Column(f"key{i}", kind, "p")) for i, (s, _, kind) in enumerate(self.on)))
+        match = all_of(*(equal(s.node, ColumnRef(f"key{i}", kind, "p")) for i, (s, _, kind) in enumerate(self.on)))
         public = Subquery(Select((*keys, *more), Stored(self.table)), "p")
         items = (*self.unit("r"), *_named(self.child.columns(), "r"), *_named(more, "p"))
         return Select(items, Join(Subquery(self.child.query(), "r"), public, match, outer=self.outer))
@@ -298,7 +297,7 @@ class UnionAll(PlanNode):
 
     def columns(self) -> Items:
         pairs = zip(self.first.columns(), self.second.columns(), strict=True)
-        return tuple((name, Column(name, _wider(a.type, b.type))) for (name, a), (_, b) in pairs)
+        return tuple((name, ColumnRef(name, _wider(a.type, b.type))) for (name, a), (_, b) in pairs)
 
     def keep(self, names: frozenset[str]) -> PlanNode:
         # Columns are matched by their places, so that all of them stay.

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import FALSE, TRUE, Column, Expression, all_of, constant, when
+from sfumato.engines.expressions import FALSE, TRUE, ColumnRef, Expression, all_of, constant, when
 from sfumato.engines.statements import Query, Select, Subquery
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
@@ -152,7 +152,9 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
         text=text,
         title=str(shown.alias or (item.name if kind is None else item.sql(dialect="duckdb")[:80])),
         kind=kind or "values",
-        column=_declared(base).get(value.node.name) if value is not None and isinstance(value.node, Column) else None,
+        column=_declared(base).get(value.node.name)
+        if value is not None and isinstance(value.node, ColumnRef)
+        else None,
         value=value,
         conditions=conditions,
         joined=_names(
@@ -168,7 +170,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
 def people(rows: PlanNode, conditions: Iterable[Expression], more: tuple[tuple[str, Expression], ...]) -> Query:
     """The numbers of the people for whom conditions hold, in order, with further columns."""
     where = all_of(*conditions)
-    number = Column(NUMBERED, "int")
+    number = ColumnRef(NUMBERED, "int")
     return Select(((NUMBERED, number), *more), Subquery(rows.query()), where=where, order_by=(number,))
 
 

@@ -17,7 +17,6 @@ from sfumato.query.plan.outputs import (
     Applied,
     Choice,
     Clipped,
-    Comparison,
     First,
     Key,
     Logic,
@@ -27,8 +26,9 @@ from sfumato.query.plan.outputs import (
     Negation,
     Operation,
     Output,
+    OutputComparison,
+    OutputSpread,
     Rounded,
-    Spread,
     Value,
 )
 
@@ -137,10 +137,10 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Measured
     match output:
         case Operation(_, sign):
             return _OPERATIONS[sign](*args)
-        case Comparison(_, sign):
+        case OutputComparison(_, sign):
             a, b = args[0].value, args[1].value
             return NoisyValue(value=None if a is None or b is None else _COMPARE[sign](a, b))
-        case Spread(_, span, sample, root):
+        case OutputSpread(_, span, sample, root):
             return _spread(args, span, sample, root=root)
         case Logic(_, every):
             truths = [bool(arg.value) for arg in args]

@@ -37,7 +37,7 @@ from sfumato.engines.expressions import (
     Case,
     Cast,
     Coalesce,
-    Column,
+    ColumnRef,
     Compare,
     Constant,
     Expression,
@@ -299,7 +299,7 @@ def _over_cells(columns: list[_Column], conditions: list[Expression]) -> npt.NDA
         source = values if source is None else Join(source, values, TRUE)
     assert source is not None
     tests = tuple((f"q{i}", Coalesce((Cast(test, "int"), constant(0)))) for i, test in enumerate(conditions))
-    order = tuple(Column(f"place{i}", "int") for i in range(len(columns)))
+    order = tuple(ColumnRef(f"place{i}", "int") for i in range(len(columns)))
     with duckdb.connect(":memory:") as connection:
         found = connection.execute(DuckdbGenerator().write(Select(tests, source, order_by=order))).fetchnumpy()
     return np.array([found[f"q{i}"] for i in range(len(conditions))], dtype=np.uint8)

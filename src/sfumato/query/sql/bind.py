@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Column, Largest
+from sfumato.engines.expressions import ColumnRef, Largest
 from sfumato.errors import did_you_mean
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
@@ -142,7 +142,7 @@ class Binder:
             elif domain is not None and kind in (Kind.INTEGER, Kind.NUMBER):
                 low, high = rational(domain.low or 0), rational(domain.high or 0)
             unit = column == table.schema.unit
-            scalar = Scalar(node=Column(name, TYPES[kind]), kind=kind, low=low, high=high, values=values, unit=unit)
+            scalar = Scalar(node=ColumnRef(name, TYPES[kind]), kind=kind, low=low, high=high, values=values, unit=unit)
             items.append((alias, column, scalar))
         scan = Scan(table=table.name, unit_column=table.schema.unit, names=tuple(names))
         limits = (1, 1, 1) if table.schema.unit is None else (table.rows, table.groups, table.typical)
@@ -184,7 +184,7 @@ class Binder:
             for name, scalar in chosen:
                 inner = self._name()
                 names.append((inner, scalar))
-                items.append(("", name, replace(scalar, node=Column(inner, scalar.node.type), constant=None)))
+                items.append(("", name, replace(scalar, node=ColumnRef(inner, scalar.node.type), constant=None)))
         rows = Project(child=relation.rows, items=tuple(names))
         return replace(relation, rows=rows, columns=ColumnScope(items))
 
@@ -198,8 +198,8 @@ class Binder:
             high = None if a.high is None or b.high is None else max(a.high, b.high)
             kind = a.kind if a.kind is b.kind else Kind.NUMBER if a.number else Kind.DATETIME
             values = None if a.values is None or b.values is None else distinct_values((*a.values, *b.values), kind)
-            assert isinstance(a.node, Column)
-            column = Column(a.node.name, TYPES[kind])
+            assert isinstance(a.node, ColumnRef)
+            column = ColumnRef(a.node.name, TYPES[kind])
             known = replace(a, node=column, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit)
             items.append((alias, name, known))
         limits = wider_limits(first.limits, second.limits)
@@ -228,13 +228,13 @@ class Binder:
                 if scalar.same not in {key.same for key in grouped}:
                     raise self.refuse(item, "This expression is neither an aggregate nor in GROUP BY.")
                 keys.append((inner, scalar))
-                seen.append(("", item.alias_or_name, replace(scalar, node=Column(inner, scalar.node.type))))
+                seen.append(("", item.alias_or_name, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
                 continue
             if not item.alias:
                 raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
             scalar = aggregate(reader, item.unalias())
             items.append((inner, scalar.node))
-            seen.append(("", item.alias, replace(scalar, node=Column(inner, scalar.node.type))))
+            seen.append(("", item.alias, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
         selected = {scalar.same for _, scalar in keys}
         for scalar in grouped:
             if scalar.same not in selected:
@@ -245,7 +245,7 @@ class Binder:
         grouped_rows = GroupByUnit(child=relation.rows, keys=further, items=tuple(items))
         ordered = tuple((self._name(), scalar) for _, _, scalar in seen)
         named = [
-            (alias, name, replace(s, node=Column(inner, s.node.type)))
+            (alias, name, replace(s, node=ColumnRef(inner, s.node.type)))
             for (alias, name, s), (inner, _) in zip(seen, ordered, strict=True)
         ]
         return replace(relation, rows=Project(child=grouped_rows, items=ordered), columns=ColumnScope(named))

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Cast, Column, Function, equal, when
+from sfumato.engines.expressions import Cast, ColumnRef, Function, equal, when
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin
 from sfumato.query.plan.scalar import TYPES, Scalar, flag
@@ -67,7 +67,7 @@ class JoinBinder:
         self, left: BoundRelation, table: PublicTable, alias: str, join: Any, *, outer: bool
     ) -> BoundRelation:
         public = ColumnScope(
-            (alias, column, Scalar(node=Column(column, TYPES[table.kind(column)], _PUBLIC), kind=table.kind(column)))
+            (alias, column, Scalar(node=ColumnRef(column, TYPES[table.kind(column)], _PUBLIC), kind=table.kind(column)))
             for column in table.frame.columns
         )
         seen, both = self._reader(left.columns), self._reader(left.columns + public)
@@ -104,7 +104,7 @@ class JoinBinder:
             bounded = ends and isfinite(ends[0]) and isfinite(ends[-1])
             low, high = (rational(ends[0]), rational(ends[-1])) if bounded else (None, None)
             known = None if kind is Kind.NUMBER else values
-            node = Column(name, TYPES[kind])
+            node = ColumnRef(name, TYPES[kind])
             items.append((alias, column, Scalar(node=node, kind=kind, low=low, high=high, values=known)))
         rows = PublicJoin(child=left.rows, table=table.name, on=tuple(on), names=tuple(names), outer=outer)
         shared = {str(node.name).lower() for node in join.args.get("using") or ()}
@@ -118,14 +118,14 @@ class JoinBinder:
         self, both: ExpressionCompiler, seen: ExpressionCompiler, one: Any, other: Any, join: Any
     ) -> tuple[Scalar, str]:
         a, b = both.read(one), both.read(other)
-        public = [s for s in (a, b) if isinstance(s.node, Column) and s.node.table == _PUBLIC]
+        public = [s for s in (a, b) if isinstance(s.node, ColumnRef) and s.node.table == _PUBLIC]
         if len(public) != 1:
             raise self._refuse(
                 join, "Each join condition must equate a column of one table with a column of the other."
             )
         mine = one if public[0] is b else other
         column = public[0].node
-        assert isinstance(column, Column)
+        assert isinstance(column, ColumnRef)
         return seen.read(mine), column.name
 
     def _equalities(self, join: Any) -> list[tuple[Any, Any]]:

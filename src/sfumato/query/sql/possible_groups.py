@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
-from sfumato.engines.expressions import TRUE, And, Column, Expression, Read, all_of, constant, equal
+from sfumato.engines.expressions import TRUE, And, ColumnRef, Expression, Read, all_of, constant, equal
 from sfumato.engines.statements import Join, Select, Source, Stored, Subquery, Values
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, columns_of
@@ -26,7 +26,7 @@ def possible_groups(
     rows: PlanNode, keys: Sequence[tuple[Scalar, tuple[object, ...] | None]], public: Mapping[str, PublicTable]
 ) -> tuple[int, ...] | None:
     """Numbers of the groups that can have rows, in the order of all combinations of the keys' values; None: all."""
-    names = [scalar.node.name if isinstance(scalar.node, Column) else "" for scalar, _ in keys]
+    names = [scalar.node.name if isinstance(scalar.node, ColumnRef) else "" for scalar, _ in keys]
     values = [listed for _, listed in keys if listed is not None]
     if not any(names) or len(values) < len(keys) or prod(map(len, values)) > _MOST:
         return None
@@ -55,7 +55,7 @@ def possible_groups(
     used = [node for node in conditions if columns_of([node]) and columns_of([node]) <= known]
     if not used and not joined:
         return None
-    places = tuple((f"place{i}", Column(f"place{i}", "int")) for i in range(len(values)))
+    places = tuple((f"place{i}", ColumnRef(f"place{i}", "int")) for i in range(len(values)))
     return _numbers(Select(places, source, where=all_of(*used), distinct=True), [len(v) for v in values], joins, public)
 
 
@@ -67,12 +67,12 @@ def _attached(join: PublicJoin, known: set[str], alias: str) -> tuple[Source, Ex
     by_key = columns_of(scalar.node for scalar, _, _ in join.on) <= known
     if not by_key and not grouped:
         return None
-    tests = [equal(Column(name, kind), Column(f"own {name}", kind, alias)) for name, _, kind in grouped]
+    tests = [equal(ColumnRef(name, kind), ColumnRef(f"own {name}", kind, alias)) for name, _, kind in grouped]
     items = [(f"own {name}", Read((join.table, column), kind)) for name, column, kind in grouped]
     items += [(name, Read((join.table, column), kind)) for name, column, kind in join.names if name not in known]
     if by_key:
         items += [(f"on {i}", Read((join.table, key), kind)) for i, (_, key, kind) in enumerate(join.on)]
-        tests += [equal(s.node, Column(f"on {i}", kind, alias)) for i, (s, _, kind) in enumerate(join.on)]
+        tests += [equal(s.node, ColumnRef(f"on {i}", kind, alias)) for i, (s, _, kind) in enumerate(join.on)]
     return Subquery(Select(tuple(items), Stored(join.table)), alias), all_of(*tests)
 
 

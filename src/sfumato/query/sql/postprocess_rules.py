@@ -13,7 +13,6 @@ from sfumato.query.plan.outputs import (
     Applied,
     Choice,
     Clipped,
-    Comparison,
     First,
     Logic,
     Minus,
@@ -21,6 +20,7 @@ from sfumato.query.plan.outputs import (
     Negation,
     Operation,
     Output,
+    OutputComparison,
     Rounded,
     Value,
 )
@@ -55,7 +55,7 @@ def _operation(sign: str) -> Rule:
 
 
 def _comparison(sign: str) -> Rule:
-    return _pair(lambda args: Comparison(args, sign))
+    return _pair(lambda args: OutputComparison(args, sign))
 
 
 def _function(name: str) -> Rule:
@@ -91,7 +91,7 @@ def _coalesce(context: OutputContext, node: Any) -> Output:
 
 def _nullif(context: OutputContext, node: Any) -> Output:
     value = context.output(node.this)
-    return Choice((Comparison((value, context.output(node.expression)), "="), Value(None), value))
+    return Choice((OutputComparison((value, context.output(node.expression)), "="), Value(None), value))
 
 
 def _is(context: OutputContext, node: Any) -> Output:
@@ -103,14 +103,14 @@ def _is(context: OutputContext, node: Any) -> Output:
 def _between(context: OutputContext, node: Any) -> Output:
     x = context.output(node.this)
     low, high = context.output(node.args["low"]), context.output(node.args["high"])
-    return Logic((Comparison((x, low), ">="), Comparison((x, high), "<=")), True)
+    return Logic((OutputComparison((x, low), ">="), OutputComparison((x, high), "<=")), True)
 
 
 def _in(context: OutputContext, node: Any) -> Output:
     if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
         raise context.refuse(node, "IN accepts a list of values, not a subquery.")
     x = context.output(node.this)
-    return Logic(tuple(Comparison((x, context.output(item)), "=") for item in node.expressions), False)
+    return Logic(tuple(OutputComparison((x, context.output(item)), "=") for item in node.expressions), False)
 
 
 def _case(context: OutputContext, node: Any) -> Output:
@@ -121,7 +121,7 @@ def _case(context: OutputContext, node: Any) -> Output:
     value = None if node.this is None else context.output(node.this)
     for branch in reversed(node.args["ifs"]):
         test = context.output(branch.this)
-        holds = test if value is None else Comparison((value, test), "=")
+        holds = test if value is None else OutputComparison((value, test), "=")
         result = Choice((holds, context.output(branch.args["true"]), result))
     return result
 
