@@ -142,7 +142,7 @@ class LineProgress:
 def duration(seconds: float) -> str:
     """
     >>> duration(7.2), duration(83), duration(7300)
-    ('7 s', '1 min 23 s', '2 h 2 min')
+    ('7 s', '1 min 23 s', '2 h 1 min')
     """
     whole = round(seconds)
     if whole < 60:

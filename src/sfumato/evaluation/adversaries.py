@@ -63,7 +63,7 @@ def learned_sentences(attacks: Sequence[Plain], limits: Sequence[Plain]) -> tupl
     """Sensitive columns of which attacks learn much beyond the reference, where no limit on attributes was set.
 
     >>> learned = {"attack": "attribute-linkage", "discloses": "attribute", "secret": "diabetes", "risk": 0.965}
-    >>> learned_sentences([{**learned, "reference": 0.511}], [])[0][:83]
+    >>> learned_sentences([{**learned, "reference": 0.511}], [])[0][:82]
     'No limit on attribute was set, but attribute linkage learns “diabetes” of 96.5% of'
     """
     if any(limit.get("limit") == "attribute" for limit in limits):

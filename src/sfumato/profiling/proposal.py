@@ -196,7 +196,7 @@ def propose(data: Any, *, whole: int | None = None, progress: Progress = AUTO, m
     >>> people = pl.DataFrame({"dob": ["1965-07-31", "1970-01-02"], "gender": ["f", "m"]})
     >>> propose(people)
     dob     quasi  date      the name says birth; 100% of the values are dates (HIPAA C: ...)
-    gender  quasi  category  the name says sex; 100% of the values look like it
+    gender  quasi  category  the name says sex
     dob singles out 100.0% of the rows
     gender singles out 100.0% of the rows
     """

@@ -72,7 +72,8 @@ def _own(proposal: Proposal, k: int | None, step: Mapping[str, Any] | None, reas
     yield "# attacks:"
     yield "#  - linkage: {auxiliary: voters.csv}      # an external file with names"
     yield "# measures: [marginals, pairs]"
-    yield "# limits: {risk: 0.09}      # the largest share of people that an attack may identify"
+    yield from _comment("The largest share of people that an attack may identify. Without a limit there is no verdict.")
+    yield "# limits: {risk: 0.09}"
 
 
 def _preset(proposal: Proposal, text: str) -> Iterator[str]:
@@ -185,7 +186,8 @@ def _steps(proposal: Proposal, step: Mapping[str, Any] | None, reasons: Sequence
         step = {"generalize": _generalize(proposal)}
         yield from _comment(
             "Full-domain generalization: one level per column. Up to the share `suppression` of the rows may be"
-            " suppressed. `optimal` proves the best levels of these hierarchies; `heuristic` looks for good ones."
+            " suppressed. `optimal` proves the best levels of these hierarchies if `seconds` suffice, and says so;"
+            " `heuristic` looks for good ones."
         )
     elif "microaggregate" in step:
         yield from _comment("Microaggregation releases means of groups, not true values of persons.")
@@ -203,7 +205,7 @@ def _generalize(proposal: Proposal) -> dict[str, Any]:
     rest = {"suppression": 0.05, "metric": "loss"}
     if combinations > _MOST_COMBINATIONS:
         return {"search": "heuristic", "seconds": 30, **rest}
-    return {"search": "optimal", **rest}
+    return {"search": "optimal", "seconds": 60, **rest}
 
 
 def _levels(column: ColumnProposal) -> int:
