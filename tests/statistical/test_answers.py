@@ -21,6 +21,7 @@ from sfumato.dp.loss import PrivacyLoss, concentrated, pure
 from sfumato.dp.receipt import issue
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
+from sfumato.engines.statements import Query
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.execute.executor import execute_plan
 from sfumato.query.plan.noise import NoisePlan
@@ -54,10 +55,11 @@ class Replay(Running):
         self._running = Duckdb(threads=1).start({"t": pl.DataFrame(rows).to_arrow()})
         self._kept: dict[int, SecretValue[list[tuple[Any, ...]]]] = {}
 
-    def run(self, sql: str) -> SecretValue[list[tuple[Any, ...]]]:
-        if len(sql) // 100 not in self._kept:
-            self._kept[len(sql) // 100] = self._running.run(sql)
-        return self._kept[len(sql) // 100]
+    def run(self, query: Query) -> SecretValue[list[tuple[Any, ...]]]:
+        size = len(repr(query)) // 100  # the secret of a sample differs from run to run, the statement does not
+        if size not in self._kept:
+            self._kept[size] = self._running.run(query)
+        return self._kept[size]
 
     def close(self) -> None:
         self._running.close()

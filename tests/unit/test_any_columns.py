@@ -158,7 +158,7 @@ def test_the_search_finds_the_best_set_of_three() -> None:
 
 
 def test_the_outcome_is_the_expected_number_over_all_people() -> None:
-    outcome = run(AnyColumns(most=None), scenario(BODY, BODY))
+    outcome = run(AnyColumns(most="all"), scenario(BODY, BODY))
     assert outcome.main.trials == ROWS
     assert outcome.main.hits == BODY.n_unique()
     assert outcome.computed
@@ -182,7 +182,7 @@ def test_columns_of_other_people_are_no_risk() -> None:
     """The same columns about other people: the search picks the luckiest set, and finds hardly anybody with it."""
     draw = np.random.default_rng(3)
     others = BODY.select(pl.col(name).shuffle(seed=int(draw.integers(1 << 30))) for name in BODY.columns)
-    for attack in (AnyColumns(), AnyColumns(most=None)):
+    for attack in (AnyColumns(), AnyColumns(most="all")):
         assert run(attack, scenario(BODY, others)).main.rate < 0.05
 
 
@@ -213,11 +213,11 @@ def test_a_consistent_release_without_manifest_is_judged_by_its_class_sizes() ->
     known = evaluate_attack(Linkage(knows=("age", "sex")), where, rng=Rng(1))
     assert known.main.rate == pytest.approx(BODY.n_unique(subset=["age", "sex"]) / ROWS)
     assert known.truth == "size of matching class"
-    assert run(AnyColumns(most=None), where).main.rate == pytest.approx(shuffled.n_unique() / ROWS)
+    assert run(AnyColumns(most="all"), where).main.rate == pytest.approx(shuffled.n_unique() / ROWS)
     # A column that was shuffled by itself agrees in its own values, but not together with the others.
     apart = shuffled.with_columns(pl.col("sex").shuffle(seed=1), pl.col("age").shuffle(seed=2))
     with pytest.raises(NotApplicable, match="row correspondence"):
-        run(AnyColumns(most=None), scenario(BODY, apart, unknown=True))
+        run(AnyColumns(most="all"), scenario(BODY, apart, unknown=True))
 
 
 def test_named_attacks_of_a_recipe_do_not_switch_it_off_and_studies_leave_it_out() -> None:

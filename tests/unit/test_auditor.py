@@ -54,7 +54,7 @@ def test_secrets_are_judged_without_a_row_map(files: Path, capsys: pytest.Captur
     _, by_recipe, _ = run(capsys, *common, "--recipe", f"{files}/roles.yaml")
     for text in (told, by_recipe):
         attacks = {entry["attack"]: entry for entry in json.loads(text)["attacks"]}
-        assert attacks["linkage"]["risk"] is None
+        assert attacks["linkage"]["risk"] > 0.2  # the expectation: equal rows cannot be told apart
         assert attacks["attribute-linkage"]["secret"] == "illness"
         assert attacks["attribute-linkage"]["knows"] == ["age", "sex, gender"]
         assert attacks["attribute-linkage"]["risk"] > 0.3
@@ -64,7 +64,7 @@ def test_a_reason_that_several_attacks_share_is_told_once(files: Path, capsys: p
     common = ("attack", f"{files}/released.csv", "--original", f"{files}/original.csv")
     _, out, _ = run(capsys, *common, "--knows", "age", "--attack", "linkage", "--attack", "distance-linkage")
     assert out.count("no risk can be given") == 1
-    assert "linkage, distance linkage: no risk" in out
+    assert "distance linkage: no risk" in out
 
 
 def test_with_a_key_people_are_found(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

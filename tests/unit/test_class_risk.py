@@ -62,7 +62,7 @@ def test_every_engine_gives_the_same_evaluation(people: Path) -> None:
         assert a[key] == b[key]
     names = [entry["attack"] for entry in a["attacks"]]
     assert [entry["attack"] for entry in b["attacks"]] == names
-    assert names == ["linkage", "attribute-linkage", "any-columns", "any-columns"]
+    assert names == ["linkage", "attribute-linkage", "membership", "value-presence", "any-columns", "any-columns"]
     assert [entry["attack"] for entry in b["attacks_before"]] == [entry["attack"] for entry in a["attacks_before"]]
     assert [entry["measure"] for entry in b["measures"]] == [entry["measure"] for entry in a["measures"]]
     exact = {entry["measure"]: entry["value"] for entry in a["measures"] if entry["measure"] in ("ncp", "uniqueness")}

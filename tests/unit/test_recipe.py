@@ -96,7 +96,7 @@ def test_all_problems_are_reported_at_once_with_their_lines() -> None:
         ("sfumato: 2\ncolumns: {a: quasi}\n", "sfumato: 1"),
         ("sfumato: 1\n", "must name the columns"),
         ("sfumato: 1\ncolumns: {a: quasi}\nmodels: [{k-anonymity: {}}]\n", "is required"),
-        ("sfumato: 1\ncolumns: {a: quasi}\nsteps: [{generalize: {}, remove: {}}]\n", "one name with its parameters"),
+        ("sfumato: 1\ncolumns: {a: quasi}\nsteps: [{generalize: {}, remove: {}}]\n", "one name with parameters"),
         ("sfumato: 1\ncolumns: {a: quasi}\nseed: -1\n", "0 or larger"),
         ("sfumato: 1\ncolumns: {a: quasi}\norder: random\n", "`kept`"),
         ("sfumato: 1\ncolumns: {a: quasi}\ncolumns: {b: quasi}\n", "not valid YAML"),

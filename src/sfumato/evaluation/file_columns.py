@@ -62,7 +62,7 @@ def file_columns(path: Path, names: Sequence[str], truth: str) -> tuple[Outcome,
         everything = (classes(telling), tuple(telling))
     return (
         _outcome(AnyColumns(), best, rows, truth, "; ".join(searched)),
-        _outcome(AnyColumns(most=None), everything, rows, truth, f"all {len(telling)} columns together"),
+        _outcome(AnyColumns(most="all"), everything, rows, truth, f"all {len(telling)} columns together"),
     )
 
 

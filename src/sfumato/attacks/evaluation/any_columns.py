@@ -42,7 +42,7 @@ def evaluate_any_columns(
     options: list[tuple[ColumnCodes, ...]]
     if not people.columns:
         options, detail["searched"] = [()], "no released column distinguishes rows"
-    elif getattr(attack, "most", None) is None:
+    elif getattr(attack, "most", "all") == "all":
         options = [people.columns]
         detail["searched"] = f"all {len(people.columns)} columns that distinguish rows, together"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ class AnyColumns(Attack):
 
     Quasi-identifiers are a declaration of the data owner. This attacker does not keep to it: relatives, colleagues,
     employers and other files know other columns. Among all sets of up to ``most`` released columns the one that finds
-    most people is searched, sensitive columns included; with ``most: null`` the attacker knows all released columns.
+    most people is searched, sensitive columns included; with ``most: all`` the attacker knows all released columns.
 
     Sets of true values are counted exactly for every person in the release: among k rows that look alike, one choice in
     k is correct. Numbers that were perturbed are compared in bins during the search, and the best set is then attacked
@@ -35,18 +35,18 @@ class AnyColumns(Attack):
     stage: ClassVar[Stage] = Stage.ANY_COLUMNS
     any_columns: ClassVar[bool] = True
     main: ClassVar[str] = "most"
-    examples: ClassVar = ({}, {"most": None})
+    examples: ClassVar = ({}, {"most": "all"})
     reference: ClassVar[str] = (
         "Narayanan, A., Shmatikov, V. (2010). Myths and fallacies of “personally identifiable information”. "
         "Communications of the ACM 53(6). doi:10.1145/1743546.1743558"
     )
 
-    most: Annotated[int, Field(ge=1, le=3)] | None = 3
-    """How many columns the attacker knows at most, 1 to 3; all released columns if null."""
+    most: Annotated[int, Field(ge=1, le=3)] | Literal["all"] = 3
+    """How many columns the attacker knows at most, 1 to 3, or ``all`` released columns."""
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        return () if scenario.synthetic else (cls(), cls(most=None))
+        return () if scenario.synthetic else (cls(), cls(most="all"))
 
     @classmethod
     def remedy(cls, detail: Mapping[str, Any]) -> str | None:
@@ -61,7 +61,7 @@ class AnyColumns(Attack):
 
     @property
     def setting(self) -> str:
-        return "all" if self.most is None else f"up to {self.most}"
+        return "all" if self.most == "all" else f"up to {self.most}"
 
     def linkers(self, known: Sequence[str], true: Sequence[str]) -> tuple[Attack, ...]:
         """The attacks with which these columns are linked; ``true`` are those whose released values are true."""
