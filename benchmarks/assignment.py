@@ -35,7 +35,7 @@ DATA = Path(__file__).parents[1] / "tests" / "data" / "sdcmicro"
 
 def scenario(data: Dataset, step: Step, models: tuple[KAnonymity, ...] = ()) -> AttackScenario:
     made = protect(data, steps=[step], models=models, rng=Rng(3))
-    release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.done]})
+    release = Release(table=made.data.table, manifest={"steps": [done.public() for done in made.steps]})
     return AttackScenario(original=data, release=release, lineage=made.lineage)
 
 

@@ -381,7 +381,12 @@ AUDITS = {
     ),
 }
 NAMES = sorted(AUDITS)
-CASES = [pytest.param(name, marks=() if AUDITS[name].count >= 200_000 else pytest.mark.slow) for name in NAMES]
+CASES = [  # the tests of one case run in one process and share its draws
+    pytest.param(
+        name, marks=[pytest.mark.xdist_group(name), *([] if AUDITS[name].count >= 200_000 else [pytest.mark.slow])]
+    )
+    for name in NAMES
+]
 
 
 def score(audit: Audit, outputs: np.ndarray) -> tuple[float, float]:

@@ -19,13 +19,12 @@ from numba import njit
 from sfumato.attacks.base import View
 from sfumato.attacks.features import numbers
 from sfumato.attacks.normalize import canonical
-from sfumato.attacks.remasking import coarsened, interpolate_records
-from sfumato.attacks.shared_simulations import masking_rounds
+from sfumato.attacks.remasking import coarsened
+from sfumato.attacks.shared_simulations import MaskingRounds, masking_rounds
 from sfumato.deadline import quiet, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
-from sfumato.rng import Rng
 from sfumato.schema import Dataset, Kind
 
 __all__ = ["PORTION", "Likelihood", "Perturbations", "Scale", "fill", "simulate_perturbations"]
@@ -63,7 +62,6 @@ class Likelihood:
         view: View,
         similar: Dataset,
         steps: Sequence[Step],
-        rng: Rng,
         progress: Progress,
         *,
         rounds: int | None,
@@ -80,10 +78,10 @@ class Likelihood:
         planned = (rounds or int(np.clip(-(-400_000 // similar.rows), 1, 400))) if steps else 1
         # Half of the time is for simulation, the rest for linking.
         half = split_deadline(progress, 2)
-        seen = simulate_perturbations(usable, similar, steps, half, planned)
+        simulated = masking_rounds(similar, steps)
+        seen = simulate_perturbations(usable, simulated, half, planned)
         if seen.deterministic and planned > seen.rounds:
-            count = min(_SYNTHETIC_FILES, planned - seen.rounds)
-            seen = _on_synthetic_files(usable, seen, similar, steps, rng, half, count)
+            seen = _on_synthetic_files(usable, seen, simulated, half, min(_SYNTHETIC_FILES, planned - seen.rounds))
         joint = Joint.of(usable, seen.counts, list(seen.cells))
         return cls(scales=usable, counts=seen.counts, joint=joint, rounds=seen.rounds, emptied=coarsened(view))
 
@@ -127,7 +125,7 @@ class Perturbations:
 
 
 def simulate_perturbations(
-    scales: Sequence[Scale], similar: Dataset, steps: Sequence[Step], progress: Progress, rounds: int
+    scales: Sequence[Scale], simulated: MaskingRounds, progress: Progress, rounds: int
 ) -> Perturbations:
     """Mask a file ``rounds`` times, or as often as time allows, and count the transitions of values.
 
@@ -136,7 +134,6 @@ def simulate_perturbations(
     counts = tuple(np.zeros((scale.size, scale.size)) for scale in scales)
     cells: list[tuple[Ints, Ints]] = []
     done = 0
-    simulated = masking_rounds(similar, steps, share=rounds > 1)
     try:
         with progress.task("simulating the masking", rounds) as tick:
             for number in range(rounds):
@@ -145,7 +142,7 @@ def simulate_perturbations(
                 pairs = [scale.transitions(before, masked) for scale in scales]
                 for count, (left, right) in zip(counts, pairs, strict=True):
                     count += np.bincount(left * len(count) + right, minlength=count.size).reshape(count.shape)
-                if number < max(2, _CORRELATION_ROWS // similar.rows):
+                if number < max(2, _CORRELATION_ROWS // simulated.data.rows):
                     cells.append((np.column_stack([a for a, _ in pairs]), np.column_stack([b for _, b in pairs])))
                 done += 1
                 if done == 2 and all(map(np.array_equal, *cells)):
@@ -158,13 +155,7 @@ def simulate_perturbations(
 
 
 def _on_synthetic_files(
-    scales: Sequence[Scale],
-    seen: Perturbations,
-    similar: Dataset,
-    steps: Sequence[Step],
-    rng: Rng,
-    progress: Progress,
-    rounds: int,
+    scales: Sequence[Scale], seen: Perturbations, simulated: MaskingRounds, progress: Progress, rounds: int
 ) -> Perturbations:
     """Simulate a deterministic method on synthetic files similar to the given one, a different one each round.
 
@@ -176,10 +167,7 @@ def _on_synthetic_files(
     done = 0
     with suppress(OutOfTime):
         for number in range(rounds):
-            own = rng.child("varied", number)
-            frame = interpolate_records(similar.table.frame, similar.rows, own)
-            synthetic = Dataset(table=similar.table.with_frame(frame), schema=similar.schema)
-            more = simulate_perturbations(scales, synthetic, steps, progress, 1)
+            more = simulate_perturbations(scales, simulated.varied(number), progress, 1)
             cells += more.cells
             for total, count in zip(totals, more.counts, strict=True):
                 total += count

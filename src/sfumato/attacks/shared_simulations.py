@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from sfumato.attacks.remasking import mask_again
+from sfumato.attacks.remasking import interpolate_records, mask_again
 from sfumato.masking.base import Step
 from sfumato.progress import Progress
 from sfumato.rng import Rng
@@ -40,15 +40,32 @@ class MaskingRounds:
         self._steps = list(steps)
         self._rng = rng
         self._kept: dict[int, tuple[pl.DataFrame, npt.NDArray[np.int64]]] = {}
+        self._varied: dict[int, MaskingRounds] = {}
 
     def round(self, number: int, progress: Progress) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
         """The masked values, and the row of the file that each comes from."""
         if number in self._kept:
             return self._kept[number]
         masked = mask_again(self.data, self._steps, self._rng.child("round", number), progress)
-        if (len(self._kept) + 1) * max(1, self.data.rows * len(self.data.table.columns)) <= _MOST_CELLS:
+        if (len(self._kept) + 1) * self._size <= _MOST_CELLS:
             self._kept[number] = masked
         return masked
+
+    def varied(self, number: int) -> MaskingRounds:
+        """Rounds of masking a synthetic file similar to this one, another one for each number."""
+        if number in self._varied:
+            return self._varied[number]
+        own = self._rng.child("varied", number)
+        frame = interpolate_records(self.data.table.frame, self.data.rows, own.child("file"))
+        data = Dataset(table=self.data.table.with_frame(frame), schema=self.data.schema)
+        rounds = MaskingRounds(data, self._steps, own)
+        if 2 * (len(self._varied) + 1) * self._size <= _MOST_CELLS:
+            self._varied[number] = rounds
+        return rounds
+
+    @property
+    def _size(self) -> int:
+        return max(1, self.data.rows * len(self.data.table.columns))
 
 
 _shared: ContextVar[OrderedDict[str, MaskingRounds] | None] = ContextVar("shared_simulations", default=None)
@@ -56,7 +73,10 @@ _shared: ContextVar[OrderedDict[str, MaskingRounds] | None] = ContextVar("shared
 
 @contextmanager
 def shared_simulations() -> Iterator[None]:
-    """Share the simulations of all attacks inside. They are dropped at the end."""
+    """Share the simulations of all attacks inside. They are dropped at the end of the outermost block."""
+    if _shared.get() is not None:
+        yield
+        return
     token = _shared.set(OrderedDict())
     try:
         yield
@@ -64,15 +84,12 @@ def shared_simulations() -> Iterator[None]:
         _shared.reset(token)
 
 
-def masking_rounds(data: Dataset, steps: Sequence[Step], *, share: bool = True) -> MaskingRounds:
-    """The rounds of masking this file with these steps; those of the same rows in another order, if there are any.
-
-    Without ``share`` they are not kept: for files that no other attack will simulate.
-    """
+def masking_rounds(data: Dataset, steps: Sequence[Step]) -> MaskingRounds:
+    """The rounds of masking this file with these steps; those of the same rows in another order, if there are any."""
     rows = np.sort(data.table.frame.hash_rows(seed=0).to_numpy())
     written = json.dumps([[step.part_name(), step.to_dict()] for step in steps], sort_keys=True, default=str)
     key = sha256(rows.tobytes() + "\x00".join(data.table.columns).encode() + written.encode()).hexdigest()
-    shared = _shared.get() if share else None
+    shared = _shared.get()
     if shared is not None and key in shared:
         shared.move_to_end(key)
         return shared[key]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.attacks.shared_simulations import shared_simulations
 from sfumato.deadline import Deadline, split_deadline
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.evaluation import make_release, run_attacks, run_measures, with_control
@@ -56,7 +57,8 @@ def _run(recipe: Recipe, data: Dataset, n_targets: int, progress: Progress) -> d
     scenario = AttackScenario(original=data, release=release, lineage=protected.lineage)
     if any(attack.discloses is not Discloses.IDENTITY for attack in _queue(scenario, recipe).values()):
         scenario = with_control(recipe, scenario, rng=rng, seconds=masked)
-    outcomes, skipped = _attack(scenario, recipe, rng=rng, n_targets=n_targets, progress=progress)
+    with shared_simulations():
+        outcomes, skipped = _attack(scenario, recipe, rng=rng, n_targets=n_targets, progress=progress)
     return {
         "rows": release.table.rows,
         "attacks": [attack_to_dict(outcome) for outcome in outcomes],

@@ -170,9 +170,7 @@ def _prices(view: View, by: By, rng: Rng, progress: Progress) -> tuple[list[Pric
                 fix="Use `linkage`, which matches coarse labels.",
             )
         steps = runnable_steps(perturbed)
-        learned = Likelihood.learn(
-            perturbed, proxy(perturbed), steps, rng.child("moves"), progress, rounds=None, cells=_RANK_CELLS
-        )
+        learned = Likelihood.learn(perturbed, proxy(perturbed), steps, progress, rounds=None, cells=_RANK_CELLS)
         prices.append(_negative_log_likelihood(learned, perturbed))
         done = {scale.name for scale in learned.scales}
     for name in view.knows:

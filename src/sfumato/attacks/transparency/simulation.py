@@ -59,7 +59,7 @@ class Simulation(Linking):
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         steps = runnable_steps(view)
-        learned = Likelihood.learn(view, proxy(view), steps, rng, progress, rounds=self.rounds, cells=self.cells)
+        learned = Likelihood.learn(view, proxy(view), steps, progress, rounds=self.rounds, cells=self.cells)
         table, joint = learned.table, learned.joint
         known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
         seeds = rng.child("ties").generator.integers(1, 2**62, size=len(known), dtype=np.int64)

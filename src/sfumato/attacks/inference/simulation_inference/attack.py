@@ -90,7 +90,7 @@ class SimulationInference(Inference):
             raise NotApplicable("No published step changes values, so there is nothing to simulate.")
         amount = self.tolerance > 0 and view.release.table.column(view.secret).dtype.is_numeric()
         channel = Channel.of(view, progress, amount=amount)
-        learned = Likelihood.learn(view, proxy(view), steps, rng, progress, rounds=self.rounds, cells=self.cells)
+        learned = Likelihood.learn(view, proxy(view), steps, progress, rounds=self.rounds, cells=self.cells)
         table, joint = learned.table, learned.joint
         known, seen = learned.places(view.targets), learned.places(view.release.table.frame)
         windows = tolerance_windows(channel.values, self.tolerance)

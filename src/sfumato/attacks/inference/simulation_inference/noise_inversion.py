@@ -21,6 +21,7 @@ from sfumato.attacks.base import View
 from sfumato.attacks.likelihood import Scale, simulate_perturbations
 from sfumato.attacks.normalize import canonical
 from sfumato.attacks.remasking import release_proxy, steps_on
+from sfumato.attacks.shared_simulations import masking_rounds
 from sfumato.data.row_codes import positions
 from sfumato.deadline import check_deadline, split_deadline
 from sfumato.errors import NotApplicable
@@ -100,7 +101,9 @@ class Channel:
         similar = release_proxy(view, columns)
         steps = steps_on(view, columns, perturbed=(view.secret,))
         rounds = int(np.clip(-(-_TRANSITIONS // similar.rows), 1, 400))
-        [counts] = simulate_perturbations([scale], similar, steps, split_deadline(progress, 4), rounds).counts
+        [counts] = simulate_perturbations(
+            [scale], masking_rounds(similar, steps), split_deadline(progress, 4), rounds
+        ).counts
         check_deadline(progress)
         codes = np.where(released.is_null().to_numpy(), -1, scale.place(released))
         # The last cell is for missing values, which are not guessed.
