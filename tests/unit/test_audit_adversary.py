@@ -49,6 +49,22 @@ def test_yes_and_no_coded_one_and_two() -> None:
     assert auditor.ask(f"SELECT SUM(s) {where([0, 2, 3])}").verdict == "refused"
 
 
+def test_whole_numbers_that_are_declared_as_real_ones(tmp_path: Path) -> None:
+    """Scores 1, 2, 3 of kind `number`: a sum of 2 over two people tells that both have 1. Through the SQL front."""
+    from sfumato.errors import AnswerDenied
+    from sfumato.query.metadata import load
+
+    (tmp_path / "t.csv").write_text("id,score\n0,1.0\n1,2.0\n2,1.0\n3,3.0\n4,1.0\n5,1.0\n")
+    (tmp_path / "m.yaml").write_text(
+        "sfumato: 1\ndataset: w\nledger: l.db\npolicy: {audit: {k: 2}}\ntables:\n  t:\n    data: t.csv\n    unit: row\n"
+        "    columns:\n      id: {kind: integer}\n      score: {kind: number, role: sensitive}\n"
+    )
+    session = load(tmp_path / "m.yaml").session(base=tmp_path, analyst="eve")
+    with pytest.raises(AnswerDenied):
+        session.ask("SELECT SUM(score) FROM t WHERE id IN (2, 4)")
+    assert session.ask("SELECT SUM(score) FROM t WHERE id IN (0, 1)").value == 3
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None:
     """Sums, means, lists, extremes and counts of a skewed scale, in any order, against every world there is."""

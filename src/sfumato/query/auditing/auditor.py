@@ -10,6 +10,7 @@ second sensitive column are refused unless the owner declares that the columns d
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ from sfumato.query.policy.policy_query import ROW
 from sfumato.schema import Kind
 from sfumato.secret import Permit
 
-__all__ = ["Auditor", "Decision"]
+__all__ = ["Auditor", "Decision", "whole_numbers"]
 
 _SCALE = 32
 """A range of at most this many whole numbers is a scale: each of them is a possible value, and all are audited."""
@@ -189,16 +190,13 @@ class Auditor:
     def _scale(self, column: str) -> Sequence[int] | None:
         """The possible values of a column of whole numbers with a short range: declared, or else the observed range.
 
-        Numbers stored as floats count as whole if there are two of them at most (yes and no).
+        Whole numbers that are stored or declared as real ones count as whole: an adversary may know that they are.
         """
         series, bounds = self.frame.get_column(column), self.bounds(column)
-        if not series.dtype.is_numeric() or series.null_count() or not series.is_finite().all():
-            return None
-        yes_or_no = series.n_unique() <= 2 and bool((series == series.round()).all())
-        if not (series.dtype.is_integer() or yes_or_no) or (bounds is not None and not bounds.whole and not yes_or_no):
+        if not whole_numbers(series):
             return None
         low, high = (bounds.low, bounds.high) if bounds is not None else (series.min(), series.max())
-        first, last = int(low), int(high)  # type: ignore[arg-type]
+        first, last = math.ceil(low), math.floor(high)  # type: ignore[arg-type]
         if bounds is None and bool(((series == 0) | (series == 1)).all()):
             first, last = 0, 1
         return range(first, last + 1) if last - first < _SCALE else None
@@ -237,6 +235,13 @@ class Auditor:
                     f"`{one}` and `{other}` are declared independent, but `{one}` determines `{other}` in the data.",
                     fix="Audit one of them, or leave them out of `independent`.",
                 )
+
+
+def whole_numbers(series: pl.Series) -> bool:
+    """Whether a column holds whole numbers and no gaps."""
+    if not series.dtype.is_numeric() or series.null_count() or not series.is_finite().all():
+        return False
+    return series.dtype.is_integer() or bool((series == series.round()).all())
 
 
 def _decision(query: str, outcome: AuditOutcome, *, people: int) -> Decision:

@@ -55,7 +55,7 @@ class Bounds:
     low: float
     high: float
     whole: bool
-    """Whether all values are whole numbers, publicly."""
+    """Whether all values are whole numbers. An adversary may know it, so it counts as public."""
 
 
 class ColumnAudit(ABC):
@@ -226,7 +226,7 @@ class SumsAudit(ColumnAudit):
         assessment = sums.judge(split, [int(total) for total in totals], truth)
         if not assessment.certain:
             return "the search ran out of effort before it was certain that the rule holds", assessment.few
-        return f"somebody would keep fewer than {self.rules.k} values within the bounds", assessment.few
+        return f"somebody would keep fewer than {self.rules.k} values within its bounds", assessment.few
 
 
 class ExtremesAudit(ColumnAudit):

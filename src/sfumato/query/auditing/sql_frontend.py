@@ -13,14 +13,14 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.query.auditing.audit_log import DurableAuditor
-from sfumato.query.auditing.auditor import Auditor
+from sfumato.query.auditing.auditor import Auditor, whole_numbers
 from sfumato.query.auditing.column_audits import Bounds
 from sfumato.query.auditing.query_log import AuditQuery
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.catalog import Catalog
 from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
 from sfumato.query.policy.table import PolicyTable, TableAnswer
-from sfumato.schema import Column, Kind
+from sfumato.schema import Column
 
 __all__ = ["AuditTableResponder", "SqlAuditor"]
 
@@ -96,7 +96,9 @@ class SqlAuditor(Auditor):
         domain = declared.domain
         if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
             return None
-        whole = declared.kind is Kind.INTEGER
+        series = self.frame.get_column(column)
+        exact = max(abs(domain.low), abs(domain.high)) * max(series.len(), 1) < 2**53
+        whole = exact and whole_numbers(series)
         low, high = (math.ceil(domain.low), math.floor(domain.high)) if whole else (domain.low, domain.high)
         return Bounds(low=float(low), high=float(high), whole=whole)
 
