@@ -53,8 +53,11 @@ class OutsideLinkage:
     released_rows: int
     fitting: Ints
     """For each outside person the number of released rows that fit."""
-    best: Ints
-    """For each person the number of rows that fit equally well, the most specific ones; 0 if none fits."""
+    chance: Floats
+    """For each person in the release the probability that the most specific row that fits is theirs; 0 if none fits.
+
+    All rows that fit count, each with its weight: ranges overlap, so a specific row is not the only possibility.
+    """
     member: Floats
     """For each person the estimated probability of being in the release."""
     inside: float
@@ -74,8 +77,8 @@ class OutsideLinkage:
 
     @cached_property
     def probability(self) -> Floats:
-        """For each person the probability that one of the best rows, chosen at random, is theirs."""
-        return np.where(self.best > 0, self.member / np.maximum(self.best, 1), 0.0)
+        """For each person the probability that the most specific row that fits is theirs."""
+        return self.member * self.chance
 
     @property
     def certain(self) -> int:
@@ -95,7 +98,7 @@ class OutsideLinkage:
     @property
     def expected_if_inside(self) -> float:
         """Expected number of right matches if everybody whom a row fits is in the release."""
-        return fsum(1 / self.best[self.best > 0])
+        return fsum(self.chance)
 
     def bands(self) -> Iterator[dict[str, Any]]:
         """People by the number of fitting rows."""
@@ -152,7 +155,7 @@ def link_outside_file(
     matched = match(view)
     sizes = np.diff(matched.starts)
     people = outside.height
-    fitting, best = np.zeros(people, dtype=np.int64), np.zeros(people, dtype=np.int64)
+    fitting, chance = np.zeros(people, dtype=np.int64), np.zeros(people)
     listed: list[tuple[Ints, Ints, Floats]] = []
     values = {name: _codes(release.table.column(name), matched) for name in secrets}
     tells = {name: {"one value": 0, "nearly one value": 0} for name in secrets}
@@ -165,8 +168,7 @@ def link_outside_file(
         fitting[targets] = count
         if not count:
             continue
-        top = candidates.weight >= candidates.weight.max() * (1 - 1e-9)
-        best[targets] = int(candidates.sizes[top].sum())
+        chance[targets] = candidates.weight.max() / candidates.total
         for name, codes in values.items():
             share = _largest_share(codes, candidates.classes)
             tells[name]["one value"] += len(targets) * (share == 1.0)
@@ -190,7 +192,7 @@ def link_outside_file(
         knows=tuple(knows),
         released_rows=release.table.rows,
         fitting=fitting,
-        best=best,
+        chance=chance,
         member=member,
         inside=inside,
         in_population=in_population,
