@@ -21,7 +21,8 @@ from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.dialect import largest_for
 from sfumato.engines.engine import Engine, Running
-from sfumato.engines.expressions import Arithmetic, Cast, Expression, Function, Modulo, NullIf, Read, RoundTo, constant
+from sfumato.engines.expressions import Arithmetic, Cast, Expression, Modulo, NullIf, Read, constant
+from sfumato.engines.functions import Function, RoundTo
 from sfumato.engines.statements import Select, Stored
 from sfumato.errors import QueryRefused
 from sfumato.query import Catalog, PrivateTable

@@ -31,7 +31,8 @@ from sfumato.engines.expressions import ColumnRef as Named
 from sfumato.errors import AnswerFailed, QueryRefused, SfumatoError
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.executor import additive_totals
-from sfumato.query.execute.sqlgen import bin_counts_sql, distinct_count_sql, group_columns
+from sfumato.query.execute.grouped_rows import group_columns
+from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
 from sfumato.query.plan import planner as choosing
 from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum
 from sfumato.query.plan.noise import NoisePlan, grid_of

@@ -39,7 +39,8 @@ from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query import Session
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.execute.executor import additive_totals
-from sfumato.query.execute.sqlgen import bin_counts_sql, distinct_count_sql, group_columns
+from sfumato.query.execute.grouped_rows import group_columns
+from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.query.plan.outputs import Key, Measured, Output

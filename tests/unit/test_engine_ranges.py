@@ -7,6 +7,7 @@ import math
 import polars as pl
 import pytest
 
+from sfumato.engines.aggregation import Total
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.postgres.dialect import PostgresGenerator
 from sfumato.engines.backends.spark.dialect import SparkGenerator
@@ -18,12 +19,11 @@ from sfumato.engines.expressions import (
     Compare,
     Expression,
     Extreme,
-    Function,
     Negative,
-    Total,
     constant,
     when,
 )
+from sfumato.engines.functions import Function
 from sfumato.engines.interval_analysis import fits, size
 from sfumato.query.plan.aggregates import clipped
 

@@ -12,12 +12,13 @@ import pytest
 from sfumato.cli import main
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import pure
+from sfumato.engines.aggregation import CountRows
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.choice import choose_engine
 from sfumato.engines.expressions import ColumnRef as Named
-from sfumato.engines.expressions import Compare, CountRows
+from sfumato.engines.expressions import Compare
 from sfumato.engines.statements import Join, Stored, Subquery
 from sfumato.errors import AnswerFailed, DatabaseFailed, QueryRefused, UnknownPart
 from sfumato.query import Catalog, PrivateTable, Session

@@ -18,8 +18,9 @@ from sfumato.dp.mechanism import on_grid
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.receipt import issue
+from sfumato.engines.aggregation import CountRows, Total
 from sfumato.engines.backends.duckdb.engine import Duckdb
-from sfumato.engines.expressions import CountRows, Read, Total
+from sfumato.engines.expressions import Read
 from sfumato.engines.statements import Select, Stored
 from sfumato.errors import AnswerFailed, SecretAccessRefused
 from sfumato.query import Catalog, PrivateTable, Session

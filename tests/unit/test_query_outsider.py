@@ -18,7 +18,8 @@ from sfumato.engines.backends.postgres.engine import Postgres
 from sfumato.engines.backends.spark.dialect import SparkGenerator
 from sfumato.engines.backends.spark.engine import Spark
 from sfumato.engines.engine import Engine
-from sfumato.engines.expressions import Like, Read
+from sfumato.engines.expressions import Read
+from sfumato.engines.functions import Like
 from sfumato.errors import BadParameter, DatabaseFailed, MetadataMissing, QueryRefused
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.query.execute.sqlgen import additive_sql

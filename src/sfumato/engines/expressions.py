@@ -18,24 +18,19 @@ __all__ = [
     "TRUE",
     "And",
     "Arithmetic",
+    "Binary",
     "Case",
     "Cast",
     "Coalesce",
     "ColumnRef",
     "Compare",
     "Constant",
-    "CountRows",
-    "DatePart",
-    "DenseRank",
     "Expression",
     "Extreme",
-    "Function",
-    "Hash",
+    "FlagValued",
     "In",
     "IsNull",
     "IsTruth",
-    "Largest",
-    "Like",
     "Modulo",
     "Negative",
     "Not",
@@ -44,15 +39,12 @@ __all__ = [
     "Origin",
     "Quotient",
     "Read",
-    "RoundTo",
-    "RowNumber",
-    "Shaped",
     "ShiftRight",
     "Size",
     "StoredUnit",
-    "Substring",
-    "Total",
+    "Unary",
     "Unit",
+    "Variadic",
     "all_of",
     "any_of",
     "constant",
@@ -164,7 +156,7 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True)
-class _One(Expression):
+class Unary(Expression):
     a: Expression
 
     def parts(self) -> tuple[Expression, ...]:
@@ -176,7 +168,7 @@ class _One(Expression):
 
 
 @dataclass(frozen=True)
-class _Two(Expression):
+class Binary(Expression):
     a: Expression
     b: Expression
 
@@ -189,21 +181,21 @@ class _Two(Expression):
 
 
 @dataclass(frozen=True)
-class _Several(Expression):
+class Variadic(Expression):
     items: tuple[Expression, ...]
 
     def parts(self) -> tuple[Expression, ...]:
         return self.items
 
 
-class _Flag:
+class FlagValued:
     @property
     def type(self) -> str:
         return "flag"
 
 
 @dataclass(frozen=True)
-class Cast(_One):
+class Cast(Unary):
     """A conversion; missing where it is not possible."""
 
     to: str
@@ -229,27 +221,27 @@ class Arithmetic(Expression):
         return _common(self.a, self.b)
 
 
-class Modulo(_Two):
+class Modulo(Binary):
     """The remainder of a division that truncates towards zero, of two whole numbers or two floats."""
 
 
-class Quotient(_Two):
+class Quotient(Binary):
     """The whole quotient of two whole numbers that are not negative."""
 
 
 @dataclass(frozen=True)
-class ShiftRight(_One):
+class ShiftRight(Unary):
     """A whole number that is not negative, without its lowest bits."""
 
     bits: int
 
 
-class Negative(_One):
+class Negative(Unary):
     """The negative of a number."""
 
 
 @dataclass(frozen=True)
-class Compare(_Flag, Expression):
+class Compare(FlagValued, Expression):
     """``= <> < <= > >=`` of two values of one family; text is ordered by its bytes."""
 
     sign: str
@@ -260,31 +252,31 @@ class Compare(_Flag, Expression):
         return (self.a, self.b)
 
 
-class And(_Flag, _Several):
+class And(FlagValued, Variadic):
     """All conditions hold."""
 
 
-class Or(_Flag, _Several):
+class Or(FlagValued, Variadic):
     """Some condition holds."""
 
 
-class Not(_Flag, _One):
+class Not(FlagValued, Unary):
     """A condition does not hold."""
 
 
-class IsNull(_Flag, _One):
+class IsNull(FlagValued, Unary):
     """A value is missing."""
 
 
 @dataclass(frozen=True)
-class IsTruth(_Flag, _One):
+class IsTruth(FlagValued, Unary):
     """A flag is TRUE, or is FALSE; never missing."""
 
     truth: bool
 
 
 @dataclass(frozen=True)
-class In(_Flag, Expression):
+class In(FlagValued, Expression):
     """A value is one of some constants."""
 
     a: Expression
@@ -292,14 +284,6 @@ class In(_Flag, Expression):
 
     def parts(self) -> tuple[Expression, ...]:
         return (self.a, *self.items)
-
-
-@dataclass(frozen=True)
-class Like(_Flag, _One):
-    """A text matches a pattern, with or without regard to upper and lower case."""
-
-    pattern: str
-    fold: bool
 
 
 @dataclass(frozen=True)
@@ -317,7 +301,7 @@ class Case(Expression):
         return _common(*(result for _, result in self.branches), self.default)
 
 
-class Coalesce(_Several):
+class Coalesce(Variadic):
     """The first value that is not missing."""
 
     @property
@@ -326,7 +310,7 @@ class Coalesce(_Several):
 
 
 @dataclass(frozen=True)
-class Extreme(_Several):
+class Extreme(Variadic):
     """The least or greatest of some values; NaN is above all numbers."""
 
     least: bool
@@ -336,129 +320,8 @@ class Extreme(_Several):
         return _common(*self.items)
 
 
-class NullIf(_Two):
+class NullIf(Binary):
     """The first value, missing where it equals the second."""
-
-
-_RESULTS = {"isnan": "flag", "length": "int", "lower": "text", "upper": "text", "trim": "text"}
-
-
-@dataclass(frozen=True)
-class Function(_One):
-    """floor, ceil, round, trunc, sqrt, abs, isnan of floats; lower, upper, trim, length of text."""
-
-    name: str
-
-    @property
-    def type(self) -> str:
-        return _RESULTS.get(self.name, "float")
-
-
-@dataclass(frozen=True)
-class RoundTo(_One):
-    """A float rounded to some decimals."""
-
-    places: int
-
-    @property
-    def type(self) -> str:
-        return "float"
-
-
-@dataclass(frozen=True)
-class Shaped(_One):
-    """A text of the shape that casts to a type need; else a text that casts to a missing value."""
-
-    shape: str
-
-    @property
-    def type(self) -> str:
-        return f"{self.shape} in text"
-
-
-@dataclass(frozen=True)
-class Substring(_One):
-    """A part of a text, from a place (counted from 1) on."""
-
-    start: int
-    length: int | None
-
-    @property
-    def type(self) -> str:
-        return "text"
-
-
-@dataclass(frozen=True)
-class DatePart(_One):
-    """A part of a date or time as a whole number."""
-
-    part: str
-
-    @property
-    def type(self) -> str:
-        return "int"
-
-
-class Hash(_Several):
-    """A keyed hash: at least 60 bits that are not negative as a whole number."""
-
-    @property
-    def type(self) -> str:
-        return "int"
-
-
-@dataclass(frozen=True)
-class CountRows(Expression):
-    """Number of rows with a value; of all rows without one; of different values if ``distinct``."""
-
-    a: Expression | None = None
-    distinct: bool = False
-    where: Expression | None = None
-
-    def parts(self) -> tuple[Expression, ...]:
-        return tuple(part for part in (self.a, self.where) if part is not None)
-
-    @property
-    def type(self) -> str:
-        return "int"
-
-
-class Total(_One):
-    """The exact sum of whole numbers."""
-
-    @property
-    def type(self) -> str:
-        return "huge"
-
-
-@dataclass(frozen=True)
-class Largest(_One):
-    """The largest value of a group, or its least."""
-
-    least: bool
-    where: Expression | None = None
-
-    def parts(self) -> tuple[Expression, ...]:
-        return (self.a,) if self.where is None else (self.a, self.where)
-
-
-@dataclass(frozen=True)
-class RowNumber(Expression):
-    """The number of a row, from 1, within its partition."""
-
-    partition: tuple[Expression, ...]
-    order: tuple[Expression, ...]
-
-    def parts(self) -> tuple[Expression, ...]:
-        return (*self.partition, *self.order)
-
-    @property
-    def type(self) -> str:
-        return "int"
-
-
-class DenseRank(RowNumber):
-    """As the number of a row, but equal rows have the same."""
 
 
 TRUE, FALSE = Constant(True, "flag"), Constant(False, "flag")
@@ -507,7 +370,12 @@ def when(condition: Expression, result: Expression, default: Expression = NOTHIN
 
 
 def all_of(*conditions: Expression) -> Expression:
-    """All conditions together; those that are always true are left out."""
+    """All conditions together; those that are always true are left out.
+
+    >>> a, b = ColumnRef("a", "flag"), ColumnRef("b", "flag")
+    >>> all_of(TRUE, a) == a, all_of(all_of(a, b), TRUE) == And((a, b)), all_of() == TRUE
+    (True, True, True)
+    """
     items: list[Expression] = []
     for condition in conditions:
         items += condition.items if isinstance(condition, And) else [condition]

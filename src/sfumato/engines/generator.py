@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sfumato.engines.aggregation import CountRows, DenseRank, Largest, RowNumber, Total
 from sfumato.engines.dialect import SqlDialect
 from sfumato.engines.expressions import (
     And,
@@ -20,18 +21,11 @@ from sfumato.engines.expressions import (
     ColumnRef,
     Compare,
     Constant,
-    CountRows,
-    DatePart,
-    DenseRank,
     Expression,
     Extreme,
-    Function,
-    Hash,
     In,
     IsNull,
     IsTruth,
-    Largest,
-    Like,
     Modulo,
     Negative,
     Not,
@@ -40,16 +34,12 @@ from sfumato.engines.expressions import (
     Origin,
     Quotient,
     Read,
-    RoundTo,
-    RowNumber,
-    Shaped,
     ShiftRight,
     StoredUnit,
-    Substring,
-    Total,
     Unit,
     walk,
 )
+from sfumato.engines.functions import DatePart, Function, Hash, Like, RoundTo, Shaped, Substring
 from sfumato.engines.interval_analysis import fits, size
 from sfumato.engines.statements import (
     Join,

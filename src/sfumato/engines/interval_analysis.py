@@ -16,11 +16,11 @@ from sfumato.engines.expressions import (
     Constant,
     Expression,
     Extreme,
-    Function,
     Negative,
     Read,
     Size,
 )
+from sfumato.engines.functions import Function
 
 __all__ = ["fits", "size"]
 

@@ -10,19 +10,9 @@ from typing import Any
 import polars as pl
 
 from sfumato.data import read
+from sfumato.engines.aggregation import CountRows, Total
 from sfumato.engines.engine import Engine, Running
-from sfumato.engines.expressions import (
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    CountRows,
-    Expression,
-    IsNull,
-    Not,
-    Read,
-    Total,
-    constant,
-)
+from sfumato.engines.expressions import Arithmetic, ColumnRef, Compare, Expression, IsNull, Not, Read, constant
 from sfumato.engines.statements import Join, Query, Select, Source, Stored, Subquery
 from sfumato.errors import AnswerFailed, FileMissing, NotApplicable, SfumatoError, UnknownFormat
 from sfumato.secret import Permit, SecretValue

@@ -17,15 +17,9 @@ import numpy.typing as npt
 from sfumato.dp.receipt import Receipt
 from sfumato.engines.engine import Running
 from sfumato.engines.statements import Query as Statement
-from sfumato.query.execute.sqlgen import (
-    ValueTables,
-    additive_sql,
-    bin_counts_sql,
-    bounding_pieces,
-    distinct_count_sql,
-    group_columns,
-    inline_values,
-)
+from sfumato.query.execute.grouped_rows import ValueTables, group_columns, inline_values
+from sfumato.query.execute.row_sampling import bin_counts_sql, distinct_count_sql
+from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
 from sfumato.query.plan.aggregates import BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import Measurement, NoisePlan
 from sfumato.secret import SecretValue

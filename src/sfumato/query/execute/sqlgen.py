@@ -1,12 +1,10 @@
-"""Statements of a plan: exact integers per group, after contribution bounding."""
+"""Statements of counts and sums: exact integers per group, after contribution bounding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import date, datetime
 from math import isqrt
-from typing import Any
 
+from sfumato.engines.aggregation import CountRows, Largest, RowNumber, Total
 from sfumato.engines.contribution_bounding import CODE_BITS, SAFE, Bounded, Cut, Term
 from sfumato.engines.expressions import (
     TRUE,
@@ -15,129 +13,46 @@ from sfumato.engines.expressions import (
     Coalesce,
     ColumnRef,
     Compare,
-    CountRows,
-    DenseRank,
     Expression,
     Extreme,
-    Function,
-    Hash,
-    In,
     IsNull,
-    Largest,
-    Not,
     Quotient,
-    RowNumber,
     ShiftRight,
-    Total,
     Unit,
-    all_of,
     any_of,
     constant,
     equal,
     when,
 )
-from sfumato.engines.interval_analysis import size
-from sfumato.engines.statements import Join, Listed, NamedView, Select, Source, Subquery, Values, With
+from sfumato.engines.functions import Function
+from sfumato.engines.statements import Join, NamedView, Select, Source, Subquery, With
 from sfumato.engines.statements import Query as Statement
-from sfumato.query.plan.aggregates import BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts, clipped
+from sfumato.query.execute.grouped_rows import (
+    GROUP_NUMBER,
+    ZERO,
+    Items,
+    ValueTables,
+    column_of,
+    group_columns,
+    grouped,
+    grouped_rows,
+    inline_values,
+    keeps_all_groups,
+    keyed_hash,
+    whole_column,
+)
+from sfumato.query.plan.aggregates import BernsteinSum, Count, Sum, clipped
 from sfumato.query.plan.noise import NoisePlan, refinement
-from sfumato.query.plan.relational import columns_of
-from sfumato.query.sql.parse import GroupKey, Query
-from sfumato.schema import Kind
+from sfumato.query.sql.parse import Query
 
-__all__ = [
-    "ValueTables",
-    "additive_sql",
-    "bin_counts_sql",
-    "bounding_pieces",
-    "distinct_count_sql",
-    "group_columns",
-    "inline_values",
-]
+__all__ = ["additive_sql", "bounding_pieces"]
 
 _FEW = 6
 """Up to this number of groups per unit, groups are chosen by passes, two per pass; more by a window function."""
-_DAYS = date(1, 1, 1), date(9999, 12, 31)
-_TIMES = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
-
-ValueTables = Callable[[tuple[Any, ...]], str | None]
-"""Returns the engine's table of a list of public values, or None to write the values into the statement."""
-Items = tuple[tuple[str, Expression], ...]
-
-
-def inline_values(values: tuple[Any, ...]) -> None:
-    """Write all values into the statement."""
-
-
-def _named(name: str, expression: Expression, table: str = "") -> ColumnRef:
-    """A column of a subquery that has this expression."""
-    return ColumnRef(name, expression.type, table, size=size(expression))
-
-
-def _whole(name: str, table: str = "") -> ColumnRef:
-    return ColumnRef(name, "int", table)
-
-
-_G = _whole("g")
-_ZERO = constant(0)
-
-
-def group_columns(query: Query) -> Items:
-    """Columns that identify a group: its number where all groups are public, otherwise its keys."""
-    if query.keys and query.public_keys:
-        return (("g", _G),)
-    return tuple((f"k{i}", _named(f"k{i}", key.scalar.node)) for i, key in enumerate(query.keys))
-
-
-def _source(query: Query, columns: Items, listed: ValueTables) -> Statement:
-    """The rows with their group. Rows outside the public groups are removed before contribution bounding."""
-    used = columns_of([*(key.scalar.node for key in query.keys), *(node for _, node in columns)])
-    kept = query.rows.keep(used)
-    rows: Source = Subquery(kept.query())
-    unit = query.rows.unit()
-    if query.keys and query.public_keys:
-        number: Expression | None = None
-        for i, key in enumerate(query.keys):
-            values, code = key.values or (), _whole(f"code{i}")
-            name, table = ColumnRef(f"name{i}", key.scalar.node.type), listed(values)
-            pairs: Source = Listed(table, f"v{i}", (name.name, code.name)) if table else Values(
-                tuple((constant(value), constant(place)) for place, value in enumerate(values)),
-                f"v{i}", (name.name, code.name),
-            )  # fmt: skip
-            rows = Join(rows, pairs, equal(key.scalar.node, name))
-            number = (
-                Cast(code, "int")
-                if number is None
-                else Arithmetic("+", Arithmetic("*", number, constant(len(values))), code)
-            )
-        assert number is not None
-        return Select((*unit, ("g", number), *columns), rows)
-    keys = tuple((f"k{i}", _nameable(key)) for i, key in enumerate(query.keys))
-    inner = Select((*unit, *keys, *columns) or (("one", constant(1)),), rows)
-    if not keys:
-        return inner
-    tests: list[Expression] = []
-    for (title, node), key in zip(keys, query.keys, strict=True):
-        column = _named(title, node)
-        tests.append(Not(IsNull(column)) if key.values is None else In(column, tuple(map(constant, key.values))))
-    return Select((), Subquery(inner), where=all_of(*tests), star=True)
-
-
-def _nameable(key: GroupKey) -> Expression:
-    """A private key. Dates outside the calendar ("infinity", year 12000) cannot be represented and are in no group."""
-    x = key.scalar.node
-    if key.values is not None or key.scalar.kind not in (Kind.DATE, Kind.DATETIME):
-        return x
-    first, last = map(constant, _DAYS if key.scalar.kind is Kind.DATE else _TIMES)
-    return when(all_of(Compare(">=", x, first), Compare("<=", x, last)), x)
-
-
-def _grouped(items: Items, source: Source, keys: Items) -> Select:
-    return Select((*keys, *items), source, group_by=len(keys))
 
 
 def _sum(node: Expression) -> Expression:
-    return Coalesce((Total(node), _ZERO))
+    return Coalesce((Total(node), ZERO))
 
 
 def _additive_columns(query: Query) -> tuple[Items, Items]:
@@ -151,13 +66,13 @@ def _additive_columns(query: Query) -> tuple[Items, Items]:
                 sums.append((name, CountRows()))
             case Count(condition=condition):
                 columns.append((name, condition))
-                sums.append((name, CountRows(where=_named(name, condition))))
+                sums.append((name, CountRows(where=column_of(name, condition))))
             case BernsteinSum():
                 columns += _common(aggregate)
                 sums.append((name, _sum(aggregate.steps)))
             case _:
                 columns.append((name, aggregate.steps))
-                sums.append((name, _sum(_named(name, aggregate.steps))))
+                sums.append((name, _sum(column_of(name, aggregate.steps))))
     return tuple(columns), tuple(sums)
 
 
@@ -166,30 +81,24 @@ def additive_sql(plan: NoisePlan, secret: int, listed: ValueTables = inline_valu
     query = plan.query
     keys, unit, chosen = group_columns(query), query.rows.unit(), _chosen(query)
     columns, sums = _additive_columns(query)
-    source = _source(query, columns, listed)
+    source = grouped_rows(query, columns, listed)
     if plan.bounding == "row":
-        return _grouped((*sums, ("units", CountRows())), Subquery(source), keys)
-    every = _everywhere(plan)
-    passes = not every and plan.bounding == "sample" and keys == (("g", _G),) and plan.groups <= _FEW
+        return grouped((*sums, ("units", CountRows())), Subquery(source), keys)
+    every = keeps_all_groups(plan)
+    passes = not every and plan.bounding == "sample" and keys == (("g", GROUP_NUMBER),) and plan.groups <= _FEW
     views, rows = _passes(source, unit, plan.groups, secret) if passes else ((), source)
     each = _each(plan, rows, (*unit, *keys), sums)
     if plan.bounding == "clip":
         return _clipped(plan, each, keys, chosen)
     if not every and not passes:
         named = tuple(node for _, node in keys)
-        order = (_place(unit, secret),) if keys == (("g", _G),) else (_hash(named, unit, secret), *named)
+        order = (_place(unit, secret),) if keys == (("g", GROUP_NUMBER),) else (keyed_hash(named, unit, secret), *named)
         ranked = Select((("place", RowNumber((unit[0][1],), order)),), Subquery(each), star=True)
-        within = Compare("<=", _whole("place"), constant(plan.groups))
+        within = Compare("<=", whole_column("place"), constant(plan.groups))
         each = Select((), Subquery(ranked), where=within, star=True)
-    totals: Items = tuple((f"m{i}", _sum(_whole(f"m{i}"))) for i, _ in chosen)
-    last = _grouped((*totals, ("units", CountRows())), Subquery(each), keys)
+    totals: Items = tuple((f"m{i}", _sum(whole_column(f"m{i}"))) for i, _ in chosen)
+    last = grouped((*totals, ("units", CountRows())), Subquery(each), keys)
     return With(views, last) if views else last
-
-
-def _everywhere(plan: NoisePlan) -> bool:
-    """Whether all groups of a unit are kept, because there are no more groups than the limit."""
-    groups = plan.query.groups
-    return groups is not None and plan.groups >= groups
 
 
 def _common(share: BernsteinSum) -> Items:
@@ -211,8 +120,8 @@ def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Stateme
         if plan.bounding == "clip":
             kept = Arithmetic("*", kept, constant(term.times))
         parts.append((name, kept))
-        cut.append((name, _named(name, kept)))
-    each = _grouped(tuple(parts) or (("one", constant(1)),), Subquery(source), by)
+        cut.append((name, column_of(name, kept)))
+    each = grouped(tuple(parts) or (("one", constant(1)),), Subquery(source), by)
     if not any(isinstance(m, BernsteinSum) for _, m in _chosen(plan.query)):
         return each
     return Select((*by, *cut), Subquery(each))
@@ -221,7 +130,7 @@ def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Stateme
 def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
     """The parts of ``additive_sql`` for engines with a fold; None for private keys, or if each row is a unit."""
     query, g = plan.query, plan.groups
-    if plan.bounding == "row" or group_columns(query) != (("g", _G),):
+    if plan.bounding == "row" or group_columns(query) != (("g", GROUP_NUMBER),):
         return None
     columns: list[tuple[str, Expression]] = []
     numbers: list[tuple[str, Expression]] = []
@@ -231,18 +140,18 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
             case Count(condition=condition) if condition == TRUE:
                 pass
             case Count(condition=condition):
-                columns.append((name, when(condition, constant(1), _ZERO)))
-                numbers.append((name, _whole(name)))
+                columns.append((name, when(condition, constant(1), ZERO)))
+                numbers.append((name, whole_column(name)))
             case BernsteinSum():
                 columns += _common(aggregate)
-                numbers.append((name, Coalesce((aggregate.steps, _ZERO))))
+                numbers.append((name, Coalesce((aggregate.steps, ZERO))))
             case _:
-                columns.append((name, Coalesce((aggregate.steps, _ZERO))))
-                numbers.append((name, _whole(name)))
+                columns.append((name, Coalesce((aggregate.steps, ZERO))))
+                numbers.append((name, whole_column(name)))
     clip, unit = plan.bounding == "clip", query.rows.unit()
     ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
-    place: Expression = _G if clip else _place(unit, secret)
-    source = Select((*unit, ("place", place), *numbers), Subquery(_source(query, tuple(columns), listed)))
+    place: Expression = GROUP_NUMBER if clip else _place(unit, secret)
+    source = Select((*unit, ("place", place), *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
     terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
     return Bounded(source=source, groups=query.combinations or 1, ends=ends, terms=terms)
 
@@ -269,10 +178,6 @@ def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
     return Term(reach=reach, low=low, high=high, times=times, bound=bound, every=every)
 
 
-def _hash(values: tuple[Expression, ...], unit: Items, secret: int) -> Expression:
-    return Hash((*values, unit[0][1], constant(secret)))
-
-
 def _place(unit: Items, secret: int) -> Expression:
     """Rank of group ``g`` in the random order of unit ``u``: a keyed hash of both, the group's number in the low bits.
 
@@ -280,8 +185,8 @@ def _place(unit: Items, secret: int) -> Expression:
     groups of a unit are kept therefore depends on that unit's own rows only, for any hash. The secret prevents anyone
     from choosing which groups are kept.
     """
-    high = ShiftRight(_hash((_G,), unit, secret), CODE_BITS + 1)
-    return Arithmetic("+", Arithmetic("*", high, constant(1 << CODE_BITS)), _G)
+    high = ShiftRight(keyed_hash((GROUP_NUMBER,), unit, secret), CODE_BITS + 1)
+    return Arithmetic("+", Arithmetic("*", high, constant(1 << CODE_BITS)), GROUP_NUMBER)
 
 
 def _passes(
@@ -302,20 +207,23 @@ def _passes(
     def joined(table: str) -> Source:
         return Join(NamedView("r"), NamedView(table), equal(Unit(origin, "r"), Unit(origin, table)))
 
-    h = _whole("h", "r")
+    h = whole_column("h", "r")
     views: list[tuple[str, Statement]] = [("r", Select((("h", _place(unit, secret)),), Subquery(source), star=True))]
-    ends: Items = (("a1", Largest(_whole("h"), True)), *([("b1", Largest(_whole("h"), False))] if last else []))
-    views.append(("f1", _grouped(ends, NamedView("r"), unit)))
+    ends: Items = (
+        ("a1", Largest(whole_column("h"), True)),
+        *([("b1", Largest(whole_column("h"), False))] if last else []),
+    )
+    views.append(("f1", grouped(ends, NamedView("r"), unit)))
     for i in range(2, first + 1):
         f = f"f{i - 1}"
-        later = Largest(h, True, Compare(">", h, _whole(f"a{i - 1}", f)))
-        earlier = Largest(h, False, Compare("<", h, _whole(f"b{i - 1}", f))) if i <= last else Largest(
-            _whole(f"b{last}", f), True
+        later = Largest(h, True, Compare(">", h, whole_column(f"a{i - 1}", f)))
+        earlier = Largest(h, False, Compare("<", h, whole_column(f"b{i - 1}", f))) if i <= last else Largest(
+            whole_column(f"b{last}", f), True
         )  # fmt: skip
         ends = ((f"a{i}", later), (f"b{min(i, last)}", earlier))
-        views.append((f"f{i}", _grouped(ends, joined(f), of("r"))))
+        views.append((f"f{i}", grouped(ends, joined(f), of("r"))))
     f = f"f{first}"
-    a, b = _whole(f"a{first}", f), _whole(f"b{last}", f)
+    a, b = whole_column(f"a{first}", f), whole_column(f"b{last}", f)
     # Each unit has a first group; it may lack a second.
     ends_of: list[Expression] = [
         *([IsNull(a)] if first > 1 else []),
@@ -378,7 +286,7 @@ def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[i
     The shares of a number are one vector and are scaled alike, so that a unit's mean does not change.
     """
     written = dict(each.items) if isinstance(each, Select) else {}
-    own = {i: _named(f"m{i}", written[f"m{i}"]) for i, _ in chosen}
+    own = {i: column_of(f"m{i}", written[f"m{i}"]) for i, _ in chosen}
     squares: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
         shares = range(i, i + aggregate.parts) if isinstance(aggregate, BernsteinSum) else range(i, i + 1)
@@ -390,7 +298,7 @@ def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[i
             assert square is not None
             squares.append((f"s{i}", square))
     unit = plan.query.rows.unit()
-    norms = _grouped(tuple(squares), NamedView("each"), unit)
+    norms = grouped(tuple(squares), NamedView("each"), unit)
     parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
         bound = _bound(aggregate, plan)
@@ -401,54 +309,4 @@ def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[i
         parts.append((f"m{i}", _sum(when(Compare("<=", norm, constant(bound)), own[i], scaled))))
     origin = unit[0][1].origin if isinstance(unit[0][1], Unit) else None
     both = Join(NamedView("each"), NamedView("norms"), equal(Unit(origin, "each"), Unit(origin, "norms")))
-    return With((("each", each), ("norms", norms)), _grouped((*parts, ("units", CountRows())), both, keys))
-
-
-def _bounded_rows(
-    plan: NoisePlan, value: tuple[str, Expression], secret: int, listed: ValueTables, *, same: bool
-) -> Statement:
-    """Values with at most ``rows`` of each unit in a group and at most ``groups`` groups of each unit.
-
-    With ``same``, equal values within a unit and group count as one.
-    """
-    query = plan.query
-    keys, unit, column = group_columns(query), query.rows.unit(), _named(*value)
-    source = Select((), Subquery(_source(query, (value,), listed)), where=Not(IsNull(column)), star=True)
-    if plan.bounding == "row":
-        return source
-    by, named = tuple(node for _, node in (*unit, *keys)), tuple(node for _, node in keys)
-    if same:
-        source = Select((*unit, *keys, (column.name, column)), Subquery(source), distinct=True)
-        order: tuple[Expression, ...] = (_hash((column,), unit, secret), column)
-    else:
-        # Rows with equal values are numbered, so that each row of a unit is kept with the same probability.
-        twin = _whole("twin")
-        source = Select(((twin.name, RowNumber((*by, column), ())),), Subquery(source), star=True)
-        order = (_hash((column, twin), unit, secret), column, twin)
-    few = Select((("turn", RowNumber(by, order)),), Subquery(source), star=True)
-    kept = Select((), Subquery(few), where=Compare("<=", _whole("turn"), constant(plan.rows)), star=True)
-    if keys and not _everywhere(plan):
-        rank = DenseRank((unit[0][1],), (_hash(named, unit, secret), *named))
-        ranked = Select((("place", rank),), Subquery(kept), star=True)
-        within = Compare("<=", _whole("place"), constant(plan.groups))
-        kept = Select((), Subquery(ranked), where=within, star=True)
-    return kept
-
-
-def bin_counts_sql(
-    plan: NoisePlan, aggregate: BinCounts | ValueCounts, secret: int, listed: ValueTables = inline_values
-) -> Statement:
-    """A histogram: keys, cell and number of rows."""
-    cell = "cell", when(aggregate.condition, aggregate.cell)
-    rows = _bounded_rows(plan, cell, secret, listed, same=False)
-    return _grouped((("n", CountRows()),), Subquery(rows), (*group_columns(plan.query), ("cell", _named(*cell))))
-
-
-def distinct_count_sql(
-    plan: NoisePlan, aggregate: DistinctCount, secret: int, listed: ValueTables = inline_values
-) -> Statement:
-    """COUNT(DISTINCT): keys and number of distinct values."""
-    seen = "seen", when(aggregate.condition, aggregate.value)
-    rows = _bounded_rows(plan, seen, secret, listed, same=True)
-    distinct = CountRows(_named(*seen), distinct=True)
-    return _grouped((("n", distinct),), Subquery(rows), group_columns(plan.query))
+    return With((("each", each), ("norms", norms)), grouped((*parts, ("units", CountRows())), both, keys))

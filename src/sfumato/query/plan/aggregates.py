@@ -22,7 +22,6 @@ from sfumato.engines.expressions import (
     Cast,
     Expression,
     Extreme,
-    Function,
     IsNull,
     Not,
     all_of,
@@ -30,6 +29,7 @@ from sfumato.engines.expressions import (
     equal,
     when,
 )
+from sfumato.engines.functions import Function
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.rationals import Number, rational
 from sfumato.schema import Kind

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Arithmetic, Cast, Function, Modulo, Negative, NullIf, RoundTo, constant
+from sfumato.engines.expressions import Arithmetic, Cast, Modulo, Negative, NullIf, constant
+from sfumato.engines.functions import Function, RoundTo
 from sfumato.query.plan.scalar import Scalar, literal
 from sfumato.schema import Kind
 

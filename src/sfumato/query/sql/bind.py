@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import ColumnRef, Largest
+from sfumato.engines.aggregation import Largest
+from sfumato.engines.expressions import ColumnRef
 from sfumato.errors import did_you_mean
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll

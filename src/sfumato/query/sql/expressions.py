@@ -21,10 +21,8 @@ from sfumato.engines.expressions import (
     Constant,
     Expression,
     Extreme,
-    Function,
     IsNull,
     IsTruth,
-    Like,
     Not,
     NullIf,
     all_of,
@@ -34,6 +32,7 @@ from sfumato.engines.expressions import (
     equal,
     when,
 )
+from sfumato.engines.functions import Function, Like
 from sfumato.errors import QueryRefused, did_you_mean
 from sfumato.query.plan.aggregates import clipped
 from sfumato.query.plan.scalar import Scalar, flag, literal, same_family

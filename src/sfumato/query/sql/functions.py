@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Cast, DatePart, Function, Shaped, Substring, constant
+from sfumato.engines.expressions import Cast, constant
+from sfumato.engines.functions import DatePart, Function, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
 from sfumato.query.plan.scalar import TYPES, Scalar, literal
 from sfumato.schema import Kind

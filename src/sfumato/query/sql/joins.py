@@ -9,7 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Cast, ColumnRef, Function, equal, when
+from sfumato.engines.expressions import Cast, ColumnRef, equal, when
+from sfumato.engines.functions import Function
 from sfumato.query.catalog import PublicTable
 from sfumato.query.plan.relational import Filter, PlanNode, PublicJoin, UnitJoin
 from sfumato.query.plan.scalar import TYPES, Scalar, flag

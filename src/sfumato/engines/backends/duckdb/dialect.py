@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sfumato.data.sql_quoting import quoted_text
-from sfumato.engines.expressions import Hash, Origin, Read, ShiftRight
+from sfumato.engines.expressions import Origin, Read, ShiftRight
+from sfumato.engines.functions import Hash
 from sfumato.engines.generator import Columns, SqlGenerator
 
 __all__ = ["DuckdbGenerator"]

@@ -1,0 +1,63 @@
+"""Aggregates and window functions in expressions of engine statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.engines.expressions import Expression, Unary
+
+__all__ = ["CountRows", "DenseRank", "Largest", "RowNumber", "Total"]
+
+
+@dataclass(frozen=True)
+class CountRows(Expression):
+    """Number of rows with a value; of all rows without one; of different values if ``distinct``."""
+
+    a: Expression | None = None
+    distinct: bool = False
+    where: Expression | None = None
+
+    def parts(self) -> tuple[Expression, ...]:
+        return tuple(part for part in (self.a, self.where) if part is not None)
+
+    @property
+    def type(self) -> str:
+        return "int"
+
+
+class Total(Unary):
+    """The exact sum of whole numbers."""
+
+    @property
+    def type(self) -> str:
+        return "huge"
+
+
+@dataclass(frozen=True)
+class Largest(Unary):
+    """The largest value of a group, or its least."""
+
+    least: bool
+    where: Expression | None = None
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a,) if self.where is None else (self.a, self.where)
+
+
+@dataclass(frozen=True)
+class RowNumber(Expression):
+    """The number of a row, from 1, within its partition."""
+
+    partition: tuple[Expression, ...]
+    order: tuple[Expression, ...]
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (*self.partition, *self.order)
+
+    @property
+    def type(self) -> str:
+        return "int"
+
+
+class DenseRank(RowNumber):
+    """As the number of a row, but equal rows have the same."""
