@@ -26,7 +26,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("reports",),
     ("studies",),
     ("api",),
+    ("web",),
+    ("server",),
     ("demos", "manual"),
+    ("app",),
     ("testing",),
     ("cli",),
 )
