@@ -30,6 +30,7 @@ from sfumato.query.plan.outputs import (
     Ratio,
     SpreadOf,
 )
+from sfumato.query.plan.row_steps import changed_step
 from sfumato.query.sql.parse import Query
 
 __all__ = ["bernstein_weights", "combine_aggregates", "joint_ranks"]
@@ -228,8 +229,7 @@ def _rewritten(query: Query, blocks: list[_Block], means: list[_Block], alone: d
         query,
         aggregates=tuple(aggregates),
         outputs=tuple((name, change(output)) for name, output in query.outputs),
-        having=None if query.having is None else change(query.having),
-        order=tuple((change(output), descending) for output, descending in query.order),
+        steps=tuple(changed_step(step, change) for step in query.steps),
     )
 
 

@@ -10,6 +10,7 @@ from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.noise_sums import combined_error
 from sfumato.query.plan.aggregates import Aggregate, Sum
 from sfumato.query.plan.outputs import LinearCombination, Ratio
+from sfumato.query.plan.row_steps import step_outputs
 from sfumato.query.sql.parse import Query
 from sfumato.rationals import Number
 
@@ -77,9 +78,8 @@ class NoisePlan:
     def reported(self) -> tuple[int | LinearCombination, ...]:
         """The distinct measured numbers of the answer, in the order of the draws."""
         query = self.query
-        outputs = [output for _, output in query.outputs] + [output for output, _ in query.order]
-        leaves = [leaf for output in [*outputs, *([query.having] if query.having else [])]
-                  for leaf in output.leaves()]  # fmt: skip
+        outputs = [output for _, output in query.outputs] + [o for step in query.steps for o in step_outputs(step)]
+        leaves = [leaf for output in outputs for leaf in output.leaves()]
         numbers = [n for leaf in leaves for n in ((leaf.total, leaf.count) if isinstance(leaf, Ratio) else (leaf,))]
         places = {index: place for place, measurement in enumerate(self.measurements) for index in measurement.covers}
         return tuple(

@@ -14,7 +14,9 @@ __all__ = [
     "Choice",
     "Clipped",
     "Composite",
+    "Extremum",
     "First",
+    "Joined",
     "Key",
     "LinearCombination",
     "Logic",
@@ -28,10 +30,13 @@ __all__ = [
     "Output",
     "OutputComparison",
     "OutputSpread",
+    "Power",
     "Ratio",
+    "Remainder",
     "Rounded",
     "SpreadOf",
     "Value",
+    "Written",
 ]
 
 
@@ -211,9 +216,43 @@ class Clipped(Composite):
 
 @dataclass(frozen=True)
 class Applied(Composite):
-    """An increasing function of a number: sqrt, exp, ln, log10, log2, floor or ceil; missing where it is undefined."""
+    """An increasing function of a number: sqrt, exp, ln, log10, log2, floor, ceil, trunc, sign, rint or float.
+
+    The result is missing where the function is undefined.
+    """
 
     function: str
+
+
+@dataclass(frozen=True)
+class Extremum(Composite):
+    """LEAST or GREATEST of some numbers; missing where one is."""
+
+    least: bool
+
+
+class Power(Composite):
+    """A number to the power of another; missing where it is undefined."""
+
+
+class Remainder(Composite):
+    """The remainder of a division that truncates towards zero."""
+
+
+class Joined(Composite):
+    """Concatenated texts; missing where one is."""
+
+    def family(self, keys: Sequence[str]) -> str:
+        return _common([arg.family(keys) for arg in self.args], "text")
+
+
+class Written(Composite):
+    """A value as text."""
+
+    def family(self, keys: Sequence[str]) -> str:
+        for arg in self.args:
+            arg.family(keys)
+        return "text"
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     if isinstance(item, exp.Star | exp.Column) and item.is_star:
         raise refuse(item, text, "SELECT * returns rows, and each row is about one person.", "Use an aggregate.")
     sources = Binder(catalog, text)
-    relation, _ = sources.select_rows(tree, {})
+    relation = sources.select_rows(tree, {})
     where, base = tree.args.get("where"), relation.rows
     if where is not None:
         assert isinstance(base, Filter)

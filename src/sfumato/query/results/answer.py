@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cmp_to_key
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +12,16 @@ import polars as pl
 
 from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter
+from sfumato.query.plan.row_steps import Collapse, Compute, Keep, RowStep, Sort, Take
 from sfumato.query.results.explain import Explanation, digits
 from sfumato.query.results.intervals import OutputEvaluator
-from sfumato.query.results.postprocess import NoisyValue
+from sfumato.query.results.postprocess import NoisyValue, finite
+from sfumato.query.results.windows import blank_value, sorted_rows, window_values
 
 if TYPE_CHECKING:
     from sfumato.query.execute.executor import NoisyTable
     from sfumato.query.plan.noise import NoisePlan
+    from sfumato.query.plan.outputs import Output
     from sfumato.query.sql.parse import Query
 
 __all__ = ["Answer", "answer_rows", "cell_text", "column_titles", "html_table", "value_text"]
@@ -163,22 +165,41 @@ def cell_text(cell: NoisyValue) -> str:
 
 
 def answer_rows(plan: NoisePlan, table: NoisyTable) -> tuple[tuple[NoisyValue, ...], ...]:
-    """The rows of an answer: HAVING, ORDER BY, LIMIT and SELECT, computed from noisy numbers."""
+    """The rows of an answer: its steps and SELECT, computed from noisy numbers."""
     query, outputs = plan.query, OutputEvaluator(plan, table)
-    groups = list(range(len(table.keys)))
-    if query.having is not None:
-        holds = outputs.column(query.having)
-        groups = [group for group in groups if holds[group].value]
-    for output, descending in reversed(query.order):
-        by = outputs.column(output)
-        sortable = [(by[group].value, group) for group in groups]
-        # Missing values come last in both directions.
-        present = sorted((item for item in sortable if item[0] is not None), key=_by_value, reverse=descending)
-        groups = [group for _, group in present] + [group for value, group in sortable if value is None]
-    if query.limit is not None:
-        groups = groups[: query.limit]
+    rows = list(range(len(table.keys)))
+    for step in query.steps:
+        rows = _stepped(step, rows, outputs)
     columns = [outputs.column(output) for _, output in query.outputs]
-    return tuple(tuple([column[group] for column in columns]) for group in groups)
+    return tuple(tuple([column[row] for column in columns]) for row in rows)
+
+
+def _stepped(step: RowStep, rows: list[int], outputs: OutputEvaluator) -> list[int]:
+    """The rows after a step."""
+
+    def values(items: Iterable[Output]) -> list[list[Any]]:
+        return [[cell.value for cell in outputs.column(item)] for item in items]
+
+    match step:
+        case Keep(condition):
+            holds = outputs.column(condition)
+            return [row for row in rows if holds[row].value]
+        case Compute(index, call):
+            order = values(item for item, _ in call.order)
+            found = window_values(call, rows, values(call.args), values(call.partition), order)
+            outputs.windows[index] = [finite(NoisyValue(value=found.get(row))) for row in range(outputs.size)]
+            outputs.blanks[index] = blank_value(call)
+            return rows
+        case Collapse(keys):
+            seen: dict[tuple[Any, ...], int] = {}
+            names = values(keys)
+            for row in rows:
+                seen.setdefault(tuple([column[row] for column in names]), row)
+            return list(seen.values()) if keys or rows else [outputs.add_row()]
+        case Sort(by):
+            return sorted_rows(rows, values(item for item, _ in by), [descending for _, descending in by])
+        case Take(limit, offset):
+            return rows[offset:] if limit is None else rows[offset : offset + limit]
 
 
 def column_titles(query: Query) -> tuple[str, ...]:
@@ -189,9 +210,6 @@ def column_titles(query: Query) -> tuple[str, ...]:
         seen[name] = seen.get(name, 0) + 1
         titles.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
     return tuple(titles)
-
-
-_by_value = cmp_to_key(lambda a, b: int(a[0] > b[0]) - int(a[0] < b[0]))  # type: ignore[index]
 
 
 def _plain(value: Any) -> Any:

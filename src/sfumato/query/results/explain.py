@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.query.plan.aggregates import Aggregate, BernsteinSum, BinCounts, Count, DistinctCount, Sum, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import LinearCombination
+from sfumato.query.plan.row_steps import Compute
 
 __all__ = ["Explanation", "NoiseSummary", "digits", "explain"]
 
@@ -136,6 +137,8 @@ def explain(plan: NoisePlan) -> Explanation:
         )
     if any(isinstance(m, ValueCounts) for m in plan.query.aggregates):
         notes.append("MODE is always one of the publicly known values, even where there are no rows.")
+    if any(isinstance(step, Compute) for step in plan.query.steps):
+        notes.append("Window functions have no interval: the noise of many rows is in each.")
     return Explanation(
         cost=str(plan.cost), groups=plan.query.groups, bounding=bounding,
         noises=tuple(dict.fromkeys(noises)),

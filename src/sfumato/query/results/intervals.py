@@ -14,7 +14,8 @@ from sfumato.query.execute.executor import NoisyTable
 from sfumato.query.plan.aggregates import BinCounts, ValueCounts
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.outputs import Key, LinearCombination, Measured, Number, Output, Ratio
-from sfumato.query.results.postprocess import NoisyValue, evaluate, finite
+from sfumato.query.plan.row_steps import WindowColumn
+from sfumato.query.results.postprocess import Leaf, NoisyValue, evaluate, finite
 from sfumato.rationals import Number as Confidence
 
 __all__ = ["OutputEvaluator"]
@@ -30,19 +31,42 @@ class OutputEvaluator:
     def __init__(self, plan: NoisePlan, released: NoisyTable) -> None:
         self._plan = plan
         self._released = released
+        self._keys = released.keys
+        self.windows: dict[int, list[NoisyValue]] = {}
+        """Results of window functions, one per row."""
+        self.blanks: dict[int, Any] = {}
+        """Results of these functions over no rows."""
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self._keys)
+
+    def add_row(self) -> int:
+        """Add a row for an aggregate of no rows. Return its place."""
+        self._keys = (*self._keys, (None,) * len(self._plan.query.keys))
+        for index, column in self.windows.items():
+            column.append(NoisyValue(value=self.blanks[index]))
+        return self.size - 1
 
     def column(self, output: Output) -> list[NoisyValue]:
         """One output for every group. With several noisy numbers, the 5 % error probability is divided among them."""
-        keys = self._released.keys
+        keys = self._keys
         if isinstance(output, Key):
             return [NoisyValue(value=key[output.index]) for key in keys]
+        if isinstance(output, WindowColumn):
+            return self.windows[output.index]
         parts = max(1, len(output.leaves()))
-        columns = {id(leaf): self._measured(leaf.number, parts) for leaf in output.measured()}
+        more = [NoisyValue(value=None)] * (len(keys) - len(self._released.keys))
+        columns = {id(leaf): [*self._measured(leaf.number, parts), *more] for leaf in output.measured()}
         if isinstance(output, Measured):
             return columns[id(output)]
 
         def group_value(place: int, key: tuple[Any, ...]) -> NoisyValue:
-            return evaluate(output, key, lambda leaf: columns[id(leaf)][place])
+            def leaf_value(leaf: Leaf) -> NoisyValue:
+                return self.windows[leaf.index][place] if isinstance(leaf, WindowColumn) else columns[id(leaf)][place]
+
+            return evaluate(output, key, leaf_value)
 
         return [group_value(place, key) for place, key in enumerate(keys)]
 

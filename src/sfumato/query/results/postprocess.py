@@ -17,7 +17,9 @@ from sfumato.query.plan.outputs import (
     Applied,
     Choice,
     Clipped,
+    Extremum,
     First,
+    Joined,
     Key,
     Logic,
     Measured,
@@ -28,11 +30,15 @@ from sfumato.query.plan.outputs import (
     Output,
     OutputComparison,
     OutputSpread,
+    Power,
+    Remainder,
     Rounded,
     Value,
+    Written,
 )
+from sfumato.query.plan.row_steps import WindowColumn
 
-__all__ = ["NoisyValue", "evaluate", "finite"]
+__all__ = ["Leaf", "NoisyValue", "evaluate", "finite"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,20 +126,25 @@ _OPERATIONS: dict[str, Callable[[NoisyValue, NoisyValue], NoisyValue]] = {
 _FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float]] = {
     "sqrt": (sqrt, 0.0), "exp": (math.exp, -math.inf), "ln": (math.log, 5e-324), "log10": (math.log10, 5e-324),
     "log2": (math.log2, 5e-324), "floor": (math.floor, -math.inf), "ceil": (math.ceil, -math.inf),
+    "trunc": (math.trunc, -math.inf), "sign": (lambda x: int(x > 0) - int(x < 0), -math.inf),
+    "rint": (round, -math.inf), "float": (float, -math.inf),
 }  # fmt: skip
 """Increasing functions, and the least argument at which each is defined."""
 
 
-def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Measured], NoisyValue]) -> NoisyValue:
-    """The output for one group, from its keys and its noisy measurements."""
+Leaf = Measured | WindowColumn
+
+
+def evaluate(output: Output, keys: tuple[Any, ...], leaf: Callable[[Leaf], NoisyValue]) -> NoisyValue:
+    """The output for one group, from its keys, its noisy measurements and window functions of these."""
     match output:
         case Key(index):
             return NoisyValue(value=keys[index])
         case Value(value):
             return _exact(value)
-        case Measured():
-            return finite(measured(output))
-    args = [evaluate(arg, keys, measured) for arg in output.parts()]
+        case Measured() | WindowColumn():
+            return finite(leaf(output))
+    args = [evaluate(arg, keys, leaf) for arg in output.parts()]
     match output:
         case Operation(_, sign):
             return _OPERATIONS[sign](*args)
@@ -154,7 +165,7 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Measured
         case Absolute():
             return _absolute(args[0])
         case Rounded(_, places):
-            return _monotone(args[0], lambda x: round(x, places))
+            return _monotone(args[0], lambda x: _rounded(x, places))
         case First():
             return next((arg for arg in args if arg.value is not None), _NONE)
         case Clipped(_, low, high):
@@ -163,7 +174,59 @@ def evaluate(output: Output, keys: tuple[Any, ...], measured: Callable[[Measured
             return args[1] if args[0].value else args[2]
         case Applied(_, function):
             return _applied(args[0], *_FUNCTIONS[function])
+        case Extremum(_, least):
+            return _extremum(args, min if least else max)
+        case Power():
+            return _plain(args, _power)
+        case Remainder():
+            return _plain(args, _rest)
+        case Joined():
+            return _plain(args, lambda *texts: "".join(texts))
+        case Written():
+            return _plain(args, _written)
     raise AssertionError(f"no rule for {type(output).__name__}")
+
+
+def _plain(args: list[NoisyValue], function: Callable[..., Any]) -> NoisyValue:
+    """A function without an interval; missing where an argument is, or where it is undefined."""
+    values = [arg.value for arg in args]
+    if any(value is None for value in values):
+        return _NONE
+    try:
+        return NoisyValue(value=_finite(function(*values)))
+    except (ArithmeticError, ValueError):
+        return _NONE
+
+
+def _rounded(x: Any, places: int) -> Any:
+    """Halves go away from zero, as in row expressions."""
+    scaled = abs(x) * 10.0**places
+    if isinstance(x, int) or not isfinite(scaled) or scaled >= 1 << 52:
+        return x
+    whole = math.floor(scaled)
+    nearest = whole + (scaled - whole >= 0.5)
+    return math.copysign(nearest / 10.0**places, x) if places else int(math.copysign(nearest, x))
+
+
+def _power(a: Any, b: Any) -> Any:
+    return None if isinstance(power := float(a) ** float(b), complex) else power
+
+
+def _rest(a: Any, b: Any) -> Any:
+    return int(math.copysign(abs(a) % abs(b), a)) if isinstance(a, int) and isinstance(b, int) else math.fmod(a, b)
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _extremum(args: list[NoisyValue], choose: Callable[..., Any]) -> NoisyValue:
+    if any(arg.value is None for arg in args):
+        return _NONE
+    value = choose(arg.value for arg in args)
+    if not _ends(*args):
+        return NoisyValue(value=value)
+    return NoisyValue(value=value, low=choose(arg.low for arg in args), high=choose(arg.high for arg in args))
 
 
 def _applied(a: NoisyValue, function: Callable[[Any], Any], least: float) -> NoisyValue:

@@ -196,7 +196,7 @@ def _scan(query: Query) -> tuple[Scan, Expression]:
         conditions.append(rows.condition.node)
         rows = rows.child
     bare = len(query.outputs) == 1 and isinstance(query.outputs[0][1], Measured) and query.aggregates == (Count(),)
-    more = query.keys or query.having is not None or query.limit is not None or query.target is not None
+    more = query.keys or query.steps or query.target is not None
     if not isinstance(rows, Scan) or not bare or more:
         raise QueryRefused(
             "A workload consists of plain counts: SELECT COUNT(*) FROM table WHERE condition.",

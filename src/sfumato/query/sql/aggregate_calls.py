@@ -35,6 +35,8 @@ _MAX_CANDIDATES = 1_000
 class AggregateCompiler:
     """Compiles calls of aggregate functions. Equal calls share one measured aggregate."""
 
+    NAMES = "COUNT, COUNT(DISTINCT), SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE, VARIANCE, STDDEV"
+
     def __init__(self, reader: ExpressionCompiler) -> None:
         self.aggregates: list[Aggregate] = []
         self._reader = reader

@@ -25,6 +25,8 @@ from sfumato.schema import Kind
 __all__ = ["Binder", "scan_table"]
 
 _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order", "limit", "with_"}
+_LAST = {"qualify", "distinct", "offset"}
+"""Clauses about noisy rows, which the outermost query may have."""
 _MAX_TABLES = 64
 
 
@@ -52,22 +54,29 @@ class Binder:
     def reader(self, relation: BoundRelation) -> ExpressionCompiler:
         return ExpressionCompiler(relation.columns, self.text)
 
-    def select_rows(self, select: Any, views: Mapping[str, Any]) -> tuple[BoundRelation, Mapping[str, Any]]:
-        """The rows selected by FROM, JOIN and WHERE, and the subqueries of WITH that are in scope."""
-        strange = [name for name, value in select.args.items() if value and name not in _ALLOWED]
+    def views(self, select: Any, views: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The subqueries of WITH that are in scope inside a SELECT."""
+        with_ = select.args.get("with_")
+        if with_ is None:
+            return views
+        if with_.args.get("recursive"):
+            raise self.refuse(with_, "Recursive queries are not supported.")
+        views = dict(views)
+        for cte in with_.expressions:
+            views[cte.alias.lower()] = (cte.this, dict(views))
+        return views
+
+    def select_rows(self, select: Any, views: Mapping[str, Any], *, last: bool = False) -> BoundRelation:
+        """The rows selected by FROM, JOIN and WHERE. ``last``: the query may have clauses about noisy rows."""
+        allowed = _ALLOWED | _LAST if last else _ALLOWED
+        strange = [name for name, value in select.args.items() if value and name not in allowed]
         if strange:
             word = strange[0].rstrip("_").replace("_", " ").upper()
             raise self.refuse(
                 select.args[strange[0]] if hasattr(select.args[strange[0]], "walk") else select,
                 f"{word} is not supported.",
             )
-        with_ = select.args.get("with_")
-        if with_ is not None:
-            if with_.args.get("recursive"):
-                raise self.refuse(with_, "Recursive queries are not supported.")
-            views = dict(views)
-            for cte in with_.expressions:
-                views[cte.alias.lower()] = (cte.this, dict(views))
+        views = self.views(select, views)
         from_ = select.args.get("from_")
         if from_ is None:
             raise self.refuse(select, "The query has no FROM clause.", "Use SELECT ... FROM table.")
@@ -86,7 +95,7 @@ class Binder:
         if where is not None:
             condition = self.reader(relation).condition(where.this)
             relation = replace(relation, rows=Filter(child=relation.rows, condition=condition))
-        return relation, views
+        return relation
 
     def _item(self, node: Any, views: Mapping[str, Any]) -> BoundRelation | PublicTable:
         if isinstance(node, exp.Subquery):
@@ -168,7 +177,7 @@ class Binder:
                 raise self.refuse(
                     node.args[word], f"{word.upper()} is not supported in a subquery.", "Use it in the outer query."
                 )
-        relation, _ = self.select_rows(node, views)
+        relation = self.select_rows(node, views)
         if node.args.get("group"):
             return self._per_unit(node, relation)
         names, items, reader = [], [], self.reader(relation)
@@ -218,7 +227,7 @@ class Binder:
             raise self.refuse(
                 group,
                 "GROUP BY in a subquery must include the privacy unit.",
-                "Add the unit's column to GROUP BY.",
+                "Add the unit's column to GROUP BY. Noisy rows cannot be joined with private ones.",
             )
         keys, items, seen = [], [], []
         for item in node.expressions:

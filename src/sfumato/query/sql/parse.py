@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlglot import exp
@@ -12,21 +12,23 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import Aggregate
-from sfumato.query.plan.outputs import Key, Output, Value
+from sfumato.query.plan.outputs import Key, Output
 from sfumato.query.plan.relational import PlanNode
+from sfumato.query.plan.row_steps import Compute, Keep, RowStep
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.aggregate_calls import AggregateCompiler
 from sfumato.query.sql.bind import Binder
+from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
+from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.query.sql.possible_groups import possible_groups
-from sfumato.query.sql.postprocess_rules import POST_RULES
 from sfumato.query.sql.refusal import called, refuse
 from sfumato.query.sql.relation import BoundRelation, ContributionLimits
+from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
 from sfumato.query.sql.statement import ErrorTarget, parse_statement
 
 __all__ = ["GroupKey", "Query", "parse_query"]
 
 _MAX_GROUPS = 100_000
-_MAX_OUTPUT_NODES = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +47,8 @@ class Query:
     keys: tuple[GroupKey, ...]
     aggregates: tuple[Aggregate, ...]
     outputs: tuple[tuple[str, Output], ...]
-    having: Output | None
-    order: tuple[tuple[Output, bool], ...]
-    limit: int | None
+    steps: tuple[RowStep, ...]
+    """What is done with the noisy rows before SELECT."""
     limits: ContributionLimits
     """(rows, groups, typical groups) of one unit as declared; where each row is a unit, copies of a row and 1."""
     target: ErrorTarget | None = None
@@ -83,56 +84,66 @@ def parse_query(sql: str, catalog: Catalog) -> Query:
     """Parse a query. Unsupported SQL is refused with its position, the reason and a fix, at no cost."""
     sql, tree, target = parse_statement(sql)
     try:
-        return _Builder(catalog, sql).query(tree, target)
+        return replace(_Builder(catalog, sql).query(tree, {}), target=target)
     except RecursionError:
         raise QueryRefused("The query is nested too deeply.") from None
 
 
-@dataclass
-class _Builder:
-    catalog: Catalog
-    text: str
-    grouped: list[Scalar] = field(default_factory=list)
-    aliases: dict[str, Any] = field(default_factory=dict)
-    nodes: int = 0
+class _Measured(OutputBinder):
+    """Binds a SELECT of aggregates over private rows."""
 
-    def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
-        return refuse(node, self.text, reason, fix)
+    def __init__(self, text: str, relation: BoundRelation, reader: ExpressionCompiler) -> None:
+        super().__init__(text, reader)
+        self._relation = relation
+        self._calls = AggregateCompiler(reader)
+        self._grouped: list[Scalar] = []
 
-    def query(self, tree: Any, target: ErrorTarget | None) -> Query:
-        if not isinstance(tree, exp.Select):
-            raise self.refuse(
-                tree, f"Only SELECT is answered, not {tree.key.upper()}.", "UNION ALL can stand in a subquery in FROM."
+    def leaf(self, node: Any) -> Output | None:
+        aggregate = self._calls.compile(node)
+        return aggregate if aggregate is not None or isinstance(node, exp.Literal) else self._as_key(node)
+
+    def unknown(self, node: Any) -> Exception:
+        if isinstance(node, exp.Column):
+            self.reader.read(node)
+            return self.refuse(
+                node,
+                f"`{node.name}` is neither an aggregate nor in GROUP BY.",
+                "Use an aggregate, or add it to GROUP BY.",
             )
-        sources = Binder(self.catalog, self.text)
-        for item in tree.expressions:
-            if isinstance(item, exp.Star | exp.Column) and item.is_star:
-                raise self.refuse(
-                    item,
-                    "SELECT * returns rows, and each row is about one person.",
-                    "Use aggregates: SELECT COUNT(*), AVG(column) FROM ... GROUP BY ...",
-                )
-        relation, _ = sources.select_rows(tree, {})
-        self.relation, self.reader = relation, sources.reader(relation)
-        self.calls = AggregateCompiler(self.reader)
-        for item in tree.expressions:
-            if item.alias:
-                self.aliases[item.alias.lower()] = item.unalias()
+        if any(AggregateCompiler.is_aggregate(child) for child in node.walk()):
+            return self.not_applicable(node)
+        return self.refuse(
+            node,
+            f"`{called(node, self.text)}` is neither a supported aggregate nor in GROUP BY.",
+            f"Supported: {AggregateCompiler.NAMES}.",
+        )
+
+    def _as_key(self, node: Any) -> Output | None:
+        try:
+            scalar = self.reader.read(node)
+        except QueryRefused:
+            return None
+        for i, key in enumerate(self._grouped):
+            if key.node == scalar.node:
+                return Key(i)
+        return None
+
+    def query(self, tree: Any, catalog: Catalog) -> Query:
+        relation = self._relation
+        self.named(tree.expressions)
         keys = self._keys(tree)
-        outputs = tuple((self._title(item), self.output(item.unalias())) for item in tree.expressions)
         having = tree.args.get("having")
-        order, limit = tree.args.get("order"), tree.args.get("limit")
+        held = None if having is None else self.condition(having.this)
+        outputs = tuple((title(item), self.output(item.unalias())) for item in tree.expressions)
+        last = self.last_steps(tree, outputs)
         query = Query(
             rows=relation.rows,
             keys=keys,
             outputs=outputs,
-            having=self._condition(having.this) if having is not None else None,
-            order=tuple(self._ordered(item, outputs) for item in order.expressions) if order is not None else (),
-            limit=self._limit(limit) if limit is not None else None,
-            aggregates=tuple(self.calls.aggregates),
+            steps=(*(() if held is None else (Keep(held),)), *last),
+            aggregates=tuple(self._calls.aggregates),
             limits=_limits(relation),
-            target=target,
-            possible=possible_groups(relation.rows, [(k.scalar, k.values) for k in keys], self.catalog.public),
+            possible=possible_groups(relation.rows, [(k.scalar, k.values) for k in keys], catalog.public),
         )
         if not query.aggregates:
             raise self.refuse(tree, "The query has no aggregate.", "Use COUNT(*), SUM(column), AVG(column), ...")
@@ -144,11 +155,6 @@ class _Builder:
                 "Group by fewer or coarser keys.",
             )
         return query
-
-    def _title(self, item: Any) -> str:
-        if item.alias:
-            return str(item.alias)
-        return str(item.name) if isinstance(item, exp.Column) else str(item.sql(dialect="duckdb"))[:80]
 
     def _keys(self, tree: Any) -> tuple[GroupKey, ...]:
         group = tree.args.get("group")
@@ -167,10 +173,11 @@ class _Builder:
                     "GROUP BY cannot use the privacy unit: each group would be one person.",
                     "Use a column that many people share.",
                 )
-            if scalar.node in {known.node for known in self.grouped}:
+            if scalar.node in {known.node for known in self._grouped}:
                 continue  # the same key twice makes the same groups
-            self.grouped.append(scalar)
+            self._grouped.append(scalar)
             keys.append(GroupKey(scalar=scalar, values=_sorted(scalar.keys())))
+        self.families = [key.scalar.family for key in keys]
         return tuple(keys)
 
     def _named(self, node: Any, tree: Any) -> Any:
@@ -179,86 +186,83 @@ class _Builder:
             if node.this.isdigit() and 1 <= int(node.this) <= len(tree.expressions):
                 return tree.expressions[int(node.this) - 1].unalias()
             raise self.refuse(node, "SELECT has no column with this number.")
-        if isinstance(node, exp.Column) and not node.table and not self.relation.columns.find("", node.name):
+        if isinstance(node, exp.Column) and not node.table and not self._relation.columns.find("", node.name):
             return self.aliases.get(node.name.lower(), node)
         return node
 
-    def _limit(self, node: Any) -> int:
-        inner = node.expression
-        if not isinstance(inner, exp.Literal) or inner.is_string or not inner.this.isdigit() or node.args.get("offset"):
-            raise self.refuse(node, "LIMIT must be a whole number constant.")
-        return int(inner.this)
 
-    def _ordered(self, node: Any, outputs: tuple[tuple[str, Output], ...]) -> tuple[Output, bool]:
-        inner = node.this
-        if isinstance(inner, exp.Literal) and not inner.is_string:
-            if inner.this.isdigit() and 1 <= int(inner.this) <= len(outputs):
-                return outputs[int(inner.this) - 1][1], bool(node.args.get("desc"))
-            raise self.refuse(node, "SELECT has no column with this number.")
-        return self.output(inner), bool(node.args.get("desc"))
+class _Builder:
+    """Builds a query from nested SELECTs: the innermost reads private rows, the others its noisy rows."""
 
-    def output(self, node: Any) -> Output:
-        self.nodes += 1
-        if self.nodes > _MAX_OUTPUT_NODES:
-            raise self.refuse(
-                node, "The output expressions are too large.", "An alias counts as the expression it stands for."
+    def __init__(self, catalog: Catalog, text: str) -> None:
+        self._catalog = catalog
+        self._text = text
+
+    def query(self, tree: Any, views: Mapping[str, Any]) -> Query:
+        if not isinstance(tree, exp.Select):
+            raise refuse(
+                tree, self._text, f"Only SELECT is answered, not {tree.key.upper()}.", "Use SELECT ... FROM table."
             )
-        if isinstance(node, exp.Paren):
-            return self.output(node.this)
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in self.aliases:
-            inner = self.aliases[node.name.lower()]
-            if inner is not node and not (isinstance(inner, exp.Column) and inner.name.lower() == node.name.lower()):
-                return self.output(inner)
-        aggregate = self.calls.compile(node)
-        if aggregate is not None:
-            return aggregate
-        if isinstance(node, exp.Literal | exp.Boolean):
-            constant = self.reader.read(node).constant
-            if isinstance(constant, Fraction):
-                constant = int(constant) if constant.denominator == 1 and abs(constant) < 1 << 53 else float(constant)
-            return Value(constant)
-        key = self._as_key(node)
-        if key is not None:
-            return key
-        rule = POST_RULES.get(type(node))
-        if rule is None:
-            if isinstance(node, exp.Column):
-                self.reader.read(node)
-                raise self.refuse(
-                    node,
-                    f"`{node.name}` is neither an aggregate nor in GROUP BY.",
-                    "Use an aggregate, or add it to GROUP BY.",
-                )
-            if any(AggregateCompiler.is_aggregate(child) for child in node.walk()):
-                raise self.refuse(
-                    node,
-                    f"`{called(node, self.text)}` cannot be applied to aggregates.",
-                    "Supported: + - * /, comparisons, AND, OR, NOT, IN, ABS, ROUND, FLOOR, CEIL, SQRT, EXP, LN, LOG, "
-                    "COALESCE, NULLIF, CASE.",
-                )
-            raise self.refuse(node, f"`{called(node, self.text)}` is neither a supported aggregate nor in GROUP BY.")
-        output = rule(self, node)
-        try:
-            output.family([key.family for key in self.grouped])
-        except TypeError as clash:
-            raise self.refuse(node, f"Values of different kinds are combined here: {clash}.") from None
-        return output
+        inner = self._aggregates_in_from(tree, views)
+        if inner is None:
+            return self._measured(tree, views)
+        node, outer, alias = inner
+        query = self.query(node, outer)
+        families = [key.scalar.family for key in query.keys]
+        rows = ReleasedRows(query.outputs, query.steps, families, sum(isinstance(s, Compute) for s in query.steps))
+        made = bind_released(tree, rows, alias, ExpressionCompiler(ColumnScope(), self._text))
+        return replace(query, outputs=made.outputs, steps=made.steps)
 
-    def _condition(self, node: Any) -> Output:
-        condition = self.output(node)
-        if condition.family([key.family for key in self.grouped]) not in ("boolean", ""):
-            raise self.refuse(node, "A condition is required here.")
-        return condition
+    def _measured(self, tree: Any, views: Mapping[str, Any]) -> Query:
+        for item in tree.expressions:
+            if isinstance(item, exp.Star | exp.Column) and item.is_star:
+                raise refuse(
+                    item,
+                    self._text,
+                    "SELECT * returns rows, and each row is about one person.",
+                    "Use aggregates: SELECT COUNT(*), AVG(column) FROM ... GROUP BY ...",
+                )
+        sources = Binder(self._catalog, self._text)
+        relation = sources.select_rows(tree, views, last=True)
+        return _Measured(self._text, relation, sources.reader(relation)).query(tree, self._catalog)
 
-    def _as_key(self, node: Any) -> Output | None:
-        try:
-            scalar = self.reader.read(node)
-        except QueryRefused:
+    def _aggregates_in_from(self, tree: Any, views: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any], str] | None:
+        """The query of aggregates in FROM with its views and its alias; None where FROM has private rows."""
+        from_ = tree.args.get("from_")
+        if from_ is None:
             return None
-        for i, key in enumerate(self.grouped):
-            if key.node == scalar.node:
-                return Key(i)
-        return None
+        views = Binder(self._catalog, self._text).views(tree, views)
+        item = from_.this
+        if isinstance(item, exp.Subquery):
+            node, outer = item.this, views
+        elif isinstance(item, exp.Table) and item.name.lower() in views:
+            node, outer = views[item.name.lower()]
+        else:
+            return None
+        while isinstance(node, exp.Subquery) and not node.alias:
+            node = node.this
+        if not isinstance(node, exp.Select) or not self._is_aggregate(node, outer):
+            return None
+        extra = [name for name, value in item.args.items() if value and name not in ("this", "alias")]
+        if extra:
+            raise refuse(item, self._text, "A subquery in FROM accepts an alias and nothing else.")
+        return node, outer, item.alias_or_name
+
+    def _is_aggregate(self, node: Any, views: Mapping[str, Any]) -> bool:
+        """Whether the rows of a subquery are noisy: it has aggregates and does not group by the privacy unit."""
+        if self._aggregates_in_from(node, views) is not None:
+            return True
+        group = node.args.get("group")
+        if group is None:
+            return any(has_aggregate(item) for item in node.expressions)
+        binder = Binder(self._catalog, self._text)
+        relation = binder.select_rows(node, views, last=True)
+        return not any(
+            scalar.unit
+            for item in group.expressions
+            if isinstance(item, exp.Column)
+            for scalar in relation.columns.find(item.table, item.name)
+        )
 
 
 def _sorted(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:

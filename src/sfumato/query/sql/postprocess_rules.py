@@ -13,7 +13,9 @@ from sfumato.query.plan.outputs import (
     Applied,
     Choice,
     Clipped,
+    Extremum,
     First,
+    Joined,
     Logic,
     Minus,
     Missing,
@@ -21,8 +23,11 @@ from sfumato.query.plan.outputs import (
     Operation,
     Output,
     OutputComparison,
+    Power,
+    Remainder,
     Rounded,
     Value,
+    Written,
 )
 from sfumato.query.sql.expressions import ExpressionCompiler
 
@@ -126,6 +131,40 @@ def _case(context: OutputContext, node: Any) -> Output:
     return result
 
 
+def _if(context: OutputContext, node: Any) -> Output:
+    other = node.args.get("false")
+    no = Value(None) if other is None else context.output(other)
+    return Choice((context.output(node.this), context.output(node.args["true"]), no))
+
+
+def _extremum(*, least: bool) -> Rule:
+    def rule(context: OutputContext, node: Any) -> Output:
+        return Extremum(tuple(context.output(item) for item in [node.this, *node.expressions]), least)
+
+    return rule
+
+
+def _concat(context: OutputContext, node: Any) -> Output:
+    """CONCAT reads missing texts as empty."""
+    return Joined(tuple(First((_text(context.output(item)), Value(""))) for item in node.expressions))
+
+
+def _text(output: Output) -> Output:
+    return output if isinstance(output, Value) and isinstance(output.value, str) else Written((output,))
+
+
+_CASTS = {"INT": "rint", "BIGINT": "rint", "SMALLINT": "rint", "FLOAT": "float", "DOUBLE": "float", "DECIMAL": "float"}
+
+
+def _cast(context: OutputContext, node: Any) -> Output:
+    to = node.args["to"].this.name
+    if to in ("VARCHAR", "TEXT"):
+        return Written((context.output(node.this),))
+    if to not in _CASTS:
+        raise context.refuse(node, "A noisy value can be cast to INTEGER, DOUBLE and VARCHAR.")
+    return Applied((context.output(node.this),), _CASTS[to])
+
+
 def _clip(context: OutputContext, node: Any) -> Output:
     if str(node.this).upper() != "CLIP" or len(node.expressions) != 3:
         raise context.refuse(node, f"`{str(node.this).upper()}` is not a supported function.")
@@ -165,4 +204,15 @@ POST_RULES: dict[type[exp.Expression], Rule] = {
     exp.In: _in,
     exp.Case: _case,
     exp.Anonymous: _clip,
+    exp.If: _if,
+    exp.Least: _extremum(least=True),
+    exp.Greatest: _extremum(least=False),
+    exp.Pow: _pair(Power),
+    exp.Mod: _pair(Remainder),
+    exp.Sign: _function("sign"),
+    exp.Trunc: _function("trunc"),
+    exp.DPipe: _pair(lambda args: Joined(tuple(map(_text, args)))),
+    exp.Concat: _concat,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
 }
