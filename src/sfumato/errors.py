@@ -11,10 +11,13 @@ from difflib import get_close_matches
 from typing import ClassVar
 
 __all__ = [
+    "AccessDenied",
     "AnswerDenied",
     "AnswerFailed",
     "BadParameter",
+    "Cancelled",
     "ColumnsDiffer",
+    "Conflict",
     "DatabaseFailed",
     "DuplicateColumns",
     "EmptyTable",
@@ -24,10 +27,13 @@ __all__ = [
     "HierarchyNotNested",
     "InvalidRecipe",
     "LedgerBroken",
+    "LedgerRolledBack",
     "MetadataMissing",
     "NoReceipt",
+    "NoSuchItem",
     "NotApplicable",
     "NotComparable",
+    "NotSignedIn",
     "NotThatFormat",
     "OldVersionKey",
     "OutOfTime",
@@ -42,6 +48,7 @@ __all__ = [
     "SfumatoError",
     "SingularData",
     "TooFewRows",
+    "TooManyRequests",
     "UndecidedColumns",
     "UnknownBudget",
     "UnknownColumn",
@@ -419,6 +426,53 @@ class AnswerDenied(SfumatoError):
     """The answering policy of the data set refuses this question. Nothing was answered and nothing was charged."""
 
     code = "SFU-708"
+    status = 1
+
+
+# --- server: SFU-8xx ----------------------------------------------------------------------------------------------
+
+
+class NotSignedIn(SfumatoError):
+    """The request has no valid credential: none, an unknown, expired or revoked one, all with the same message."""
+
+    code = "SFU-801"
+
+
+class AccessDenied(SfumatoError):
+    """The role or the scope of the token does not allow this. Depends on the account alone, never on what exists."""
+
+    code = "SFU-802"
+
+
+class NoSuchItem(SfumatoError):
+    """There is no such thing, or the account may not know of it; the two cannot be told apart."""
+
+    code = "SFU-803"
+
+
+class TooManyRequests(SfumatoError):
+    """Too many requests or failed sign-ins in a short time."""
+
+    code = "SFU-804"
+
+
+class Conflict(SfumatoError):
+    """The request contradicts an earlier one: a name is taken, or an idempotency key was used for something else."""
+
+    code = "SFU-805"
+
+
+class LedgerRolledBack(SfumatoError):
+    """The ledger is older than one that was seen before: a backup was restored, and budget would be given back."""
+
+    code = "SFU-806"
+    status = 3
+
+
+class Cancelled(SfumatoError):
+    """The question was cancelled. What was charged before stays charged."""
+
+    code = "SFU-807"
     status = 1
 
 

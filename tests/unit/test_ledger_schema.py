@@ -191,7 +191,7 @@ def test_the_revision_is_that_of_the_newest_script() -> None:
 
     import sfumato.dp.stores.schema as schema
 
-    assert ScriptDirectory(str(schema._SCRIPTS)).get_heads() == [REVISION]
+    assert ScriptDirectory(str(schema.LEDGER.scripts)).get_heads() == [REVISION]
 
 
 def test_a_current_ledger_is_opened_without_sqlalchemy(tmp_path: Path) -> None:

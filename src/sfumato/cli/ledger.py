@@ -69,7 +69,8 @@ def show(ledger: str, as_json: bool) -> None:
     accounting = Ledger.open(_existing(ledger))
     accounts: dict[tuple[str, str], None] = {}
     for entry in accounting.entries():
-        accounts[(entry.dataset, entry.analyst)] = None
+        if entry.kind in ("cap", "spend"):
+            accounts[(entry.dataset, entry.analyst)] = None
         if entry.kind == "spend":
             accounts[(entry.dataset, "")] = None
     rows = [

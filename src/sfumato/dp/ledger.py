@@ -2,20 +2,21 @@
 
 A cost is written *before* the data is read and is never refunded, so a crash, a timeout or an error costs budget and
 never privacy. Three caps hold at once: that of the data set (all analysts together, so that colluding analysts gain
-nothing), that of the analyst on the data set, and that of the analyst over all data sets. A data set without a cap of
-its own cannot be charged.
+nothing), that of the analyst on the data set, and that of the analyst over all data sets; the caps of the analyst's
+groups, of calendar months and years and of single questions hold as well where they are set
+(:mod:`sfumato.dp.ledger_accounts`). A data set without a cap of its own cannot be charged.
 
-The entries form one hash chain: each has the SHA-256 of itself and its predecessor, and the running totals of its three
-accounts, so that a charge reads three rows whatever the length of the ledger. The chain reveals tampering unless the
-whole file is rewritten: restrict write access to it, or keep the last hash elsewhere (``sfumato ledger verify`` prints
-it).
+The entries form one hash chain: each has the SHA-256 of itself and its predecessor, and the running totals of its
+accounts, so that a charge reads one row per account whatever the length of the ledger. The chain reveals tampering
+unless the whole file is rewritten: restrict write access to it, or keep the last hash elsewhere (``sfumato ledger
+verify`` prints it).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,21 +24,27 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.dp.fixed_point_budget import Grains, cap_in_grains, cost_in_grains, loss_of
+from sfumato.dp.ledger_accounts import (
+    Account,
+    Period,
+    Transaction,
+    accounts_of,
+    check_caps,
+    last_cap,
+    measure_of,
+    running_total,
+    totals_json,
+)
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.dp.receipt import Receipt, issue
-from sfumato.errors import BadParameter, LedgerBroken, OverBudget, UnknownBudget
+from sfumato.dp.stores.schema import SchemaVersion
+from sfumato.errors import BadParameter, LedgerBroken, UnknownBudget
 
 __all__ = ["Balance", "Entry", "Ledger", "Store", "Transaction"]
 
 _START = "0" * 64
-
-
-class Transaction(Protocol):
-    """A transaction of a store."""
-
-    def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Run one statement, with ``?`` for each value, and return its rows."""
-        ...
+_REPEAT = "repeat:"
+"""Before the fingerprint of a query whose answer was released before: the data set is not charged again."""
 
 
 class Store(Protocol):
@@ -51,6 +58,10 @@ class Store(Protocol):
         """A consistent read transaction."""
         ...
 
+    def upgrade(self, schema: SchemaVersion) -> None:
+        """Create or upgrade the tables of a schema."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
@@ -59,7 +70,7 @@ class Entry:
     number: int
     at: str
     kind: str
-    """"cap" or "spend"."""
+    """"spend", "cap" (lifetime), "month", "year" or "question" (other caps), or "event"."""
     dataset: str
     """Empty for an analyst's cap over all data sets."""
     analyst: str
@@ -68,9 +79,9 @@ class Entry:
     size: int
     delta: int
     about: str
-    """The query's fingerprint, or who set the cap."""
+    """The query's fingerprint, after ``repeat:`` if its answer had been released before; or who set the cap and why."""
     totals: str
-    """Running totals after this entry of the data set, the analyst on it, and the analyst, as JSON."""
+    """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON."""
     previous: str
     hash: str
 
@@ -123,56 +134,136 @@ class Ledger:
 
         return cls(SqliteStore(where))
 
-    def set_cap(self, cap: PrivacyLoss, *, dataset: str = "", analyst: str = "", by: str = "owner") -> Entry:
-        """Set the cap of a data set, of an analyst on a data set, or of an analyst. Earlier charges still count."""
+    def set_cap(
+        self,
+        cap: PrivacyLoss,
+        *,
+        dataset: str = "",
+        analyst: str = "",
+        by: str = "owner",
+        why: str = "",
+        period: Period = Period.LIFETIME,
+    ) -> Entry:
+        """Set a cap of a data set, of an analyst on a data set, or of an analyst. Earlier charges still count.
+
+        ``analyst`` may be a group, as ``@name``. A cap for a month or a year needs a lifetime cap of the same account.
+        """
         if not dataset and not analyst:
             raise BadParameter("a cap needs a data set, an analyst, or both.")
-        grains = cap_in_grains(cap)
+        grains, account = cap_in_grains(cap), Account(dataset, analyst)
         with self._store.write() as transaction:
             if dataset and analyst:
-                own = _cap(transaction, dataset, "")
+                own = last_cap(transaction, Account(dataset, ""))
                 if own is not None and own.measure is not grains.measure:
                     raise BadParameter(
                         f"the data set's budget is in {own.measure}; use the same measure for the analyst."
                     )
-            totals = [_total(transaction, dataset, analyst, which, grains.measure) for which in range(3)]
-            _same_measure(totals, grains.measure)
-            return _append(transaction, "cap", dataset, analyst, grains, by, totals)
+            if period in (Period.MONTH, Period.YEAR) and last_cap(transaction, account) is None:
+                raise BadParameter(
+                    f"a cap per {period} needs a lifetime cap of the same account.",
+                    fix="Set the lifetime cap first: a budget that is only ever renewed does not bound the loss.",
+                )
+            accounts = accounts_of(dataset, analyst)
+            totals = [running_total(transaction, one, grains.measure) for one in (*accounts[:3], account)][:3]
+            about = f"{by}: {why}" if why else by
+            return _append(transaction, str(period), dataset, analyst, grains, about, totals_json(totals))
 
-    def reserve(self, cost: PrivacyLoss, *, dataset: str, analyst: str, query: str, text: str = "") -> Receipt:
-        """Charge ``cost`` to all three accounts or to none, and return a receipt once the charge is on disk.
+    def reserve(
+        self,
+        cost: PrivacyLoss,
+        *,
+        dataset: str,
+        analyst: str,
+        query: str,
+        text: str = "",
+        groups: Sequence[str] = (),
+        released: bool = False,
+        once: bool = False,
+    ) -> Receipt:
+        """Charge ``cost`` to all accounts or to none, and return a receipt once the charge is on disk.
 
-        ``query`` is the query's fingerprint, ``text`` what the analyst wrote; the owner can read it later.
+        ``query`` is the query's fingerprint, ``text`` what the analyst wrote; the owner can read it later. ``groups``
+        are those of the analyst, each as ``@name``. ``released`` says that the answer to this query is stored already
+        and that the stored one will be returned: the data set is then not charged again. With ``once``, an analyst who
+        was charged for this query before is not charged again unless that run failed: the run was interrupted before
+        its answer was stored, or is going on. One charge still releases one answer, because :meth:`remember` keeps the
+        first that is stored and every run must return that one.
         """
-        if not dataset or not analyst:
-            raise BadParameter("a charge needs a data set and an analyst.")
+        if not dataset or not analyst or analyst.startswith("@") or not all(name.startswith("@") for name in groups):
+            raise BadParameter("a charge needs a data set and an analyst; only names of groups start with @.")
         with self._store.write() as transaction:
-            own = _cap(transaction, dataset, "")
+            if once and (earlier := _paid(transaction, dataset, analyst, query)) is not None:
+                return issue(cost, entry=earlier)
+            own = last_cap(transaction, Account(dataset, ""))
             if own is None:
                 raise UnknownBudget(
                     f"No budget is set for data set `{dataset}`.", fix="Its owner sets one with `sfumato ledger cap`."
                 )
             charge = cost_in_grains(cost, own.measure)
-            totals = []
-            for which, cap in enumerate((own, _cap(transaction, dataset, analyst), _cap(transaction, "", analyst))):
-                before = _total(transaction, dataset, analyst, which, charge.measure)
-                after = before + charge
-                if cap is not None and not after.fits(cap):
-                    raise _over(cost, before, cap, which)
-                totals.append(after)
-            entry = _append(transaction, "spend", dataset, analyst, charge, query, totals)
+            accounts = accounts_of(dataset, analyst, groups)
+            charges = [Grains(measure=charge.measure, size=0, delta=0) if released else charge]
+            charges += [charge] * (len(accounts) - 1)
+            totals = check_caps(transaction, accounts, charges, cost=cost, now=datetime.now(UTC))
+            about = f"{_REPEAT}{query}" if released else query
+            entry = _append(transaction, "spend", dataset, analyst, charge, about, totals_json(totals, groups))
+            for name in groups:
+                transaction.query("INSERT INTO sfumato_ledger_groups (name, number) VALUES (?, ?)", name, entry.number)
             if text:
                 insert = "INSERT INTO sfumato_queries (number, text) VALUES (?, ?)"
                 transaction.query(insert, entry.number, text.replace("\x00", "\\0"))
         return issue(cost, entry=entry.number)
 
-    def balance(self, *, dataset: str = "", analyst: str = "") -> Balance:
-        """Cap, spent and remaining loss of one account. A query must fit all three accounts that it is charged to."""
+    def carry_over(self, loss: PrivacyLoss, *, dataset: str, analyst: str, about: str) -> Entry:
+        """Charge a loss that happened outside this ledger. Caps are not checked, because it cannot be undone."""
+        with self._store.write() as transaction:
+            own = last_cap(transaction, Account(dataset, ""))
+            charge = cost_in_grains(loss, loss.measure if own is None else own.measure)
+            totals = [running_total(transaction, one, charge.measure) + charge for one in accounts_of(dataset, analyst)]
+            return _append(transaction, "spend", dataset, analyst, charge, about, totals_json(totals))
+
+    def record_event(self, about: str, *, dataset: str = "", analyst: str = "") -> Entry:
+        """Add an entry that charges nothing: who did what, and why."""
+        nothing = Grains(measure=PrivacyMeasure.EPSILON, size=0, delta=0)
+        with self._store.write() as transaction:
+            return _append(transaction, "event", dataset, analyst, nothing, about, "[]")
+
+    def paid(self, *, dataset: str, analyst: str, query: str) -> int | None:
+        """Number of the newest entry in which an analyst was charged for a query, except for runs that failed."""
         with self._store.read() as transaction:
-            cap = _cap(transaction, dataset, analyst)
-            measure = cap.measure if cap is not None else _measure(transaction, dataset, analyst)
-            which = 0 if not analyst else 1 if dataset else 2
-            spent = _total(transaction, dataset, analyst, which, measure)
+            return _paid(transaction, dataset, analyst, query)
+
+    def note_failure(self, entry: int) -> None:
+        """Note that the run of a charge failed. Its cost stays, and asking again is charged again."""
+        with self._store.write() as transaction:
+            known = transaction.query("SELECT 1 FROM sfumato_ledger_failures WHERE number = ?", entry)
+            if not known:
+                transaction.query("INSERT INTO sfumato_ledger_failures (number) VALUES (?)", entry)
+
+    def head(self) -> tuple[int, str]:
+        """Number and hash of the last entry."""
+        with self._store.read() as transaction:
+            rows = transaction.query("SELECT number, hash FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
+        return (int(rows[0][0]), str(rows[0][1])) if rows else (0, _START)
+
+    def holds(self, number: int, digest: str) -> bool:
+        """Whether the entry of this number has this hash."""
+        if number == 0:
+            return digest == _START
+        with self._store.read() as transaction:
+            rows = transaction.query("SELECT hash FROM sfumato_ledger WHERE number = ?", number)
+        return bool(rows) and str(rows[0][0]) == digest
+
+    def balance(self, *, dataset: str = "", analyst: str = "", period: Period = Period.LIFETIME) -> Balance:
+        """Cap, spent and remaining loss of one account. A query must fit all accounts that it is charged to."""
+        account = Account(dataset, analyst)
+        with self._store.read() as transaction:
+            cap = last_cap(transaction, account, period)
+            measure = cap.measure if cap is not None else measure_of(transaction, account)
+            spent = running_total(transaction, account, measure)
+            if period in (Period.MONTH, Period.YEAR):
+                start = period.start(datetime.now(UTC).isoformat())
+                before = running_total(transaction, account, measure, before=start)
+                spent = Grains(measure=measure, size=spent.size - before.size, delta=spent.delta - before.delta)
         if cap is None:
             return Balance(cap=None, spent=loss_of(spent), left=None)
         left = Grains(measure=measure, size=max(0, cap.size - spent.size), delta=max(0, cap.delta - spent.delta))
@@ -207,7 +298,8 @@ class Ledger:
     def verify(self, *, last: str | None = None) -> str:
         """Check every hash, number and running total, and return the last hash. ``last`` is a hash returned earlier."""
         previous, seen = _START, last is None or last == _START
-        totals: dict[tuple[int, str, str], Grains] = {}
+        totals: dict[Account, Grains] = {}
+        named: set[tuple[str, int]] = set()
         for number, entry in enumerate(self.entries(), start=1):
             if entry.number != number or entry.previous != previous or entry.digest() != entry.hash:
                 raise LedgerBroken(
@@ -216,77 +308,36 @@ class Ledger:
                     number=entry.number,
                 )
             if entry.kind == "spend":
+                groups = [item[0] for item in json.loads(entry.totals)[3:]]
                 charge = Grains(measure=PrivacyMeasure(entry.measure), size=entry.size, delta=entry.delta)
+                nothing = Grains(measure=charge.measure, size=0, delta=0)
                 expected = []
-                for which, key in enumerate(_accounts(entry.dataset, entry.analyst)):
-                    before = totals.get((which, *key), Grains(measure=charge.measure, size=0, delta=0))
-                    totals[(which, *key)] = before + charge
-                    expected.append(before + charge)
-                if _totals_json(expected) != entry.totals:
+                for account in accounts_of(entry.dataset, entry.analyst, groups):
+                    free = not account.analyst and entry.about.startswith(_REPEAT)
+                    totals[account] = totals.get(account, nothing) + (nothing if free else charge)
+                    expected.append(totals[account])
+                if totals_json(expected, groups) != entry.totals:
                     raise LedgerBroken(f"Entry {entry.number} has a wrong running total.", number=entry.number)
+                named |= {(name, entry.number) for name in groups}
             previous = entry.hash
             seen = seen or previous == last
         if not seen:
             raise LedgerBroken("The earlier hash is not in the chain: entries were removed or replaced.")
+        with self._store.read() as transaction:
+            if named != set(transaction.query("SELECT name, number FROM sfumato_ledger_groups")):
+                raise LedgerBroken("The index of groups does not fit the entries of the ledger.")
         return previous
 
 
-def _accounts(dataset: str, analyst: str) -> tuple[tuple[str, str], ...]:
-    return (dataset, ""), (dataset, analyst), ("", analyst)
-
-
-def _totals_json(totals: list[Grains]) -> str:
-    return json.dumps([[total.size, total.delta] for total in totals], separators=(",", ":"))
-
-
-def _cap(transaction: Transaction, dataset: str, analyst: str) -> Grains | None:
-    rows = transaction.query(
-        "SELECT measure, size, delta FROM sfumato_ledger WHERE kind = 'cap' AND dataset = ? AND analyst = ? "
-        "ORDER BY number DESC LIMIT 1",
-        dataset,
-        analyst,
-    )
-    return Grains(measure=PrivacyMeasure(rows[0][0]), size=rows[0][1], delta=rows[0][2]) if rows else None
-
-
-def _last_spend(transaction: Transaction, dataset: str, analyst: str, which: int) -> list[tuple[Any, ...]]:
-    where = ("dataset = ?", "dataset = ? AND analyst = ?", "analyst = ?")[which]
-    values = ((dataset,), (dataset, analyst), (analyst,))[which]
-    return transaction.query(
-        f"SELECT measure, totals FROM sfumato_ledger WHERE kind = 'spend' AND {where} ORDER BY number DESC LIMIT 1",
-        *values,
-    )
-
-
-def _total(transaction: Transaction, dataset: str, analyst: str, which: int, measure: PrivacyMeasure) -> Grains:
-    rows = _last_spend(transaction, dataset, analyst, which)
-    if not rows:
-        return Grains(measure=measure, size=0, delta=0)
-    size, delta = json.loads(rows[0][1])[which]
-    if PrivacyMeasure(rows[0][0]) is not measure:
-        raise BadParameter(f"this account is charged in {rows[0][0]} and cannot change to {measure}.")
-    return Grains(measure=measure, size=size, delta=delta)
-
-
-def _measure(transaction: Transaction, dataset: str, analyst: str) -> PrivacyMeasure:
-    rows = _last_spend(transaction, dataset, analyst, 0 if not analyst else 1 if dataset else 2)
-    return PrivacyMeasure(rows[0][0]) if rows else PrivacyMeasure.EPSILON
-
-
-def _same_measure(totals: list[Grains], measure: PrivacyMeasure) -> None:
-    if any(total.measure is not measure for total in totals):
-        raise BadParameter("the measure of an account cannot be changed.")
-
-
 def _append(
-    transaction: Transaction, kind: str, dataset: str, analyst: str, grains: Grains, about: str, totals: list[Grains]
+    transaction: Transaction, kind: str, dataset: str, analyst: str, grains: Grains, about: str, totals: str
 ) -> Entry:
-    last = transaction.query("SELECT number, hash FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
-    number, previous = (last[0][0] + 1, last[0][1]) if last else (1, _START)
+    last = transaction.query("SELECT number, hash, at FROM sfumato_ledger ORDER BY number DESC LIMIT 1")
+    number, previous, earliest = (last[0][0] + 1, *last[0][1:]) if last else (1, _START, "")
+    at = max(datetime.now(UTC).isoformat(timespec="milliseconds"), earliest)  # a clock that is set back changes nothing
     draft = Entry(
-        number=number, at=datetime.now(UTC).isoformat(timespec="milliseconds"), kind=kind, dataset=dataset,
-        analyst=analyst, measure=str(grains.measure), size=grains.size, delta=grains.delta, about=about,
-        totals=_totals_json(totals), previous=previous, hash="",
+        number=number, at=at, kind=kind, dataset=dataset, analyst=analyst, measure=str(grains.measure),
+        size=grains.size, delta=grains.delta, about=about, totals=totals, previous=previous, hash="",
     )  # fmt: skip
     entry = replace(draft, hash=draft.digest())
     marks = ", ".join("?" * len(_COLUMNS))
@@ -295,18 +346,17 @@ def _append(
     return entry
 
 
+def _paid(transaction: Transaction, dataset: str, analyst: str, query: str) -> int | None:
+    rows = transaction.query(
+        "SELECT number FROM sfumato_ledger WHERE about IN (?, ?) AND analyst = ? AND dataset = ? AND kind = 'spend' "
+        "AND number NOT IN (SELECT number FROM sfumato_ledger_failures) ORDER BY number DESC LIMIT 1",
+        query,
+        f"{_REPEAT}{query}",
+        analyst,
+        dataset,
+    )
+    return int(rows[0][0]) if rows else None
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(**dict(zip(_COLUMNS, row, strict=True)))
-
-
-def _over(cost: PrivacyLoss, spent: Grains, cap: Grains, which: int) -> OverBudget:
-    account = ("the data set's budget", "your budget on this data set", "your budget over all data sets")[which]
-    size, delta = max(0, cap.size - spent.size), max(0, cap.delta - spent.delta)
-    left = loss_of(Grains(measure=cap.measure, size=size, delta=delta))
-    return OverBudget(
-        f"This costs {cost}, and {account} has {left} left of {loss_of(cap)}.",
-        fix="Ask with a smaller epsilon (a larger error), or ask the owner for more budget.",
-        requested=cost,
-        remaining=left,
-        account=account,
-    )

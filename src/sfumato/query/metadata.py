@@ -44,7 +44,7 @@ from sfumato.schema import Column, Kind, Role, Schema
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Metadata", "load", "propose"]
+__all__ = ["Metadata", "load", "parse_metadata", "propose"]
 
 
 class _Declared(BaseModel):
@@ -174,15 +174,20 @@ class Metadata(_Declared):
 def load(path: Path) -> Metadata:
     """Read and check the file; every problem is told with its line."""
     text = read_text_file(path, kind="metadata file", fix="`sfumato init FILE --query` writes one.")
-    document = parse_yaml(text, source=path.name)
+    return parse_metadata(text, source=path.name, base=path.parent)
+
+
+def parse_metadata(text: str, *, source: str, base: Path) -> Metadata:
+    """Check the text of a metadata file; ``base`` is the folder that paths in it start from."""
+    document = parse_yaml(text, source=source)
     try:
-        return Metadata.model_validate(document.value, context={"base": path.parent})
+        return Metadata.model_validate(document.value, context={"base": base})
     except ValidationError as failure:
         problems = [
             document.problem(e["loc"], plain_message(e, Metadata if len(e["loc"]) == 1 else None))
             for e in failure.errors()
         ]
-        raise InvalidRecipe(problems, source=path.name) from None
+        raise InvalidRecipe(problems, source=source) from None
 
 
 def _frame(path: Path) -> Any:

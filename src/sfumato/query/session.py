@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -131,6 +132,12 @@ class Session:
         opened = {name: _arrow(source) for name, source in (sources | public).items()}
         self._engine: Running = choose_engine(engine, sources.values()).start(opened)
         self._check_columns()
+
+    def for_analyst(self, analyst: str, ledger: Ledger) -> Session:
+        """The same open tables for another analyst, who is charged in ``ledger``. It must have the same database."""
+        session = copy(self)
+        session.analyst, session.ledger = analyst, ledger
+        return session
 
     @property
     def _policy_name(self) -> str:
@@ -333,9 +340,8 @@ class Session:
 
     def remaining(self) -> PrivacyLoss | None:
         """The smallest remaining budget: of the data set, of this analyst on it, and of this analyst."""
-        accounts = ({"dataset": self.catalog.dataset}, {"dataset": self.catalog.dataset, "analyst": self.analyst},
-                    {"analyst": self.analyst})  # fmt: skip
-        left = [self.ledger.balance(**account).left for account in accounts]
+        accounts = (self.catalog.dataset, ""), (self.catalog.dataset, self.analyst), ("", self.analyst)
+        left = [self.ledger.balance(dataset=dataset, analyst=analyst).left for dataset, analyst in accounts]
         known = [loss for loss in left if loss is not None]
         return min(known, key=lambda loss: loss.size, default=None)
 

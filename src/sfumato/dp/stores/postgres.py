@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sfumato.dp.stores.schema import REVISION, VERSION_TABLE, migrate
+from sfumato.dp.stores.schema import LEDGER, SchemaVersion, migrate
 from sfumato.errors import FileMissing, WriteFailed, missing_extra
 
 __all__ = ["PostgresStore"]
@@ -36,19 +36,23 @@ class PostgresStore:
         self._url = url
         try:
             self._connection = _connect(url)
-            if self._revision() != REVISION:
-                _migrate(url)
+            self.upgrade(LEDGER)
         except psycopg.Error:
             raise FileMissing(
                 "The PostgreSQL ledger cannot be opened.", fix="Check the address and the right to create tables."
             ) from None
 
-    def _revision(self) -> str | None:
+    def upgrade(self, schema: SchemaVersion) -> None:
+        """Create or upgrade the tables of a schema."""
+        if self._revision(schema) != schema.revision:
+            _migrate(self._url, schema)
+
+    def _revision(self, schema: SchemaVersion) -> str | None:
         """The schema's revision; None for a new database or one made before revisions were kept."""
         with self.read() as transaction:
-            if transaction.query("SELECT to_regclass(?)", VERSION_TABLE) == [(None,)]:
+            if transaction.query("SELECT to_regclass(?)", schema.table) == [(None,)]:
                 return None
-            rows = transaction.query(f"SELECT version_num FROM {VERSION_TABLE}")
+            rows = transaction.query(f"SELECT version_num FROM {schema.table}")
         return str(rows[0][0]) if rows else None
 
     @contextmanager
@@ -91,11 +95,10 @@ def _connect(url: str) -> Any:
     return connection
 
 
-def _migrate(url: str) -> None:
+def _migrate(url: str, schema: SchemaVersion) -> None:
     import psycopg
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
-    migrate(
-        create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool), lock=_LOCK
-    )
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
+    migrate(engine, schema, lock=_LOCK)

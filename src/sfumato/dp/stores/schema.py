@@ -7,6 +7,7 @@ only where a database is not at the current revision, which takes about 0.2 s on
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,18 +16,29 @@ from sfumato.errors import LedgerBroken
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-__all__ = ["REVISION", "VERSION_TABLE", "migrate"]
+__all__ = ["LEDGER", "REVISION", "VERSION_TABLE", "SchemaVersion", "migrate"]
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest script in ``migrations/versions``."""
 VERSION_TABLE = "sfumato_schema"
-_SCRIPTS = Path(__file__).parent / "migrations"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaVersion:
+    """The tables of one part of the system: its Alembic scripts, the newest of them, and where that is noted."""
+
+    scripts: Path
+    revision: str
+    table: str
+
+
+LEDGER = SchemaVersion(scripts=Path(__file__).parent / "migrations", revision=REVISION, table=VERSION_TABLE)
 _ONE_AT_A_TIME = threading.Lock()
 """Alembic keeps the running migration in module variables."""
 
 
-def migrate(engine: Engine, *, lock: str) -> None:
-    """Bring the database to :data:`REVISION` in one transaction, which starts with the statement ``lock``.
+def migrate(engine: Engine, schema: SchemaVersion, *, lock: str) -> None:
+    """Bring the database to the newest revision of a schema in one transaction, which starts with ``lock``.
 
     The lock makes processes that open the same database at once wait for each other. Errors of the driver are raised
     as such.
@@ -37,15 +49,15 @@ def migrate(engine: Engine, *, lock: str) -> None:
     from sqlalchemy.exc import DBAPIError
 
     config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS).replace("%", "%%"))
+    config.set_main_option("script_location", str(schema.scripts).replace("%", "%%"))
     try:
         with _ONE_AT_A_TIME, engine.begin() as connection:
             connection.exec_driver_sql(lock)
-            config.attributes |= {"connection": connection, "version_table": VERSION_TABLE}
+            config.attributes |= {"connection": connection, "version_table": schema.table}
             command.upgrade(config, "head")
     except DBAPIError as failure:
         raise failure.orig or failure from None
     except CommandError:
         raise LedgerBroken(
-            "The ledger was written by a later version of sfumato.", fix="Use that version, or a newer one."
+            "The database was written by a later version of sfumato.", fix="Use that version, or a newer one."
         ) from None

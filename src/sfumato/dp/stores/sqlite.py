@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sfumato.dp.stores.schema import REVISION, VERSION_TABLE, migrate
+from sfumato.dp.stores.schema import LEDGER, SchemaVersion, migrate
 from sfumato.errors import FileMissing, WriteFailed
 
 __all__ = ["SqliteStore"]
@@ -39,12 +39,18 @@ class SqliteStore:
             self._connection = _connect(path, timeout)
             if str(path) == _MEMORY:
                 _empty().backup(self._connection)
-            elif _revision(self._connection) != REVISION:
-                _migrate(self._connection)
+            else:
+                self.upgrade(LEDGER)
         except sqlite3.Error:
             raise FileMissing(
                 f"`{path}` cannot be opened as a ledger.", fix="Name a file in a folder you can write to."
             ) from None
+
+    def upgrade(self, schema: SchemaVersion) -> None:
+        """Create or upgrade the tables of a schema."""
+        with self._lock:
+            if _revision(self._connection, schema) != schema.revision:
+                _migrate(self._connection, schema)
 
     @contextmanager
     def write(self) -> Iterator[_Transaction]:
@@ -86,24 +92,25 @@ def _connect(path: str | Path, timeout: float = 60.0) -> sqlite3.Connection:
     return connection
 
 
-def _revision(connection: sqlite3.Connection) -> str | None:
+def _revision(connection: sqlite3.Connection, schema: SchemaVersion) -> str | None:
     """The schema's revision; None for a new database or one made before revisions were kept."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (VERSION_TABLE,)).fetchone():
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (schema.table,)).fetchone():
         return None
-    row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
+    row = connection.execute(f"SELECT version_num FROM {schema.table}").fetchone()
     return None if row is None else str(row[0])
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: sqlite3.Connection, schema: SchemaVersion) -> None:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
-    migrate(create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool), lock="BEGIN IMMEDIATE")
+    engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+    migrate(engine, schema, lock="BEGIN IMMEDIATE")
 
 
 @cache
 def _empty() -> sqlite3.Connection:
     """An empty ledger in memory; others are copied from it."""
     connection = _connect(_MEMORY)
-    _migrate(connection)
+    _migrate(connection, LEDGER)
     return connection

@@ -1,0 +1,113 @@
+"""The ledger as one analyst sees it while one question is answered.
+
+- An answer is free only for an analyst who was charged for the same question before. Another analyst's answer is
+  charged, computed anew and replaced by the stored one: neither cost nor time tells what others have asked. The data
+  set is not charged twice for the same answer.
+- Nothing about budgets that are shared with others is told, except that one of them does not cover the question.
+- A question that was charged and interrupted, by a crash for example, is not charged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfumato.dp.ledger import Balance, Ledger
+from sfumato.dp.ledger_accounts import Period
+from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure, pure
+from sfumato.dp.receipt import Receipt
+from sfumato.errors import Conflict, NotComparable, OverBudget, UnknownBudget
+from sfumato.rationals import Number
+from sfumato.server.roles import Principal
+
+__all__ = ["AnalystLedger"]
+
+
+class AnalystLedger(Ledger):
+    """Charges one analyst and their groups for one question."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        principal: Principal,
+        *,
+        dataset: str,
+        max_epsilon: Number | None = None,
+        only_stored: bool = False,
+    ) -> None:
+        super().__init__(ledger.store)
+        self._analyst, self._dataset = principal.name, dataset
+        self._groups = tuple(f"@{name}" for name in principal.groups)
+        self._most = None if max_epsilon is None else pure(max_epsilon)
+        self._only_stored = only_stored
+        self._spent = NOTHING
+        self.charged: list[int] = []
+        """Numbers of the entries that were charged."""
+
+    def recall(self, key: str) -> str | None:
+        if self.paid(dataset=self._dataset, analyst=self._analyst, query=key) is None:
+            return None
+        return super().recall(key)
+
+    def reserve(
+        self,
+        cost: PrivacyLoss,
+        *,
+        dataset: str,
+        analyst: str,
+        query: str,
+        text: str = "",
+        groups: Sequence[str] = (),
+        released: bool = False,
+        once: bool = False,
+    ) -> Receipt:
+        if self._only_stored:
+            raise Conflict(
+                "No new question is answered here.", fix="Questions that you asked before can be read again as asked."
+            )
+        self._check_limit(cost)
+        self._check_own_budget()
+        try:
+            receipt = super().reserve(
+                cost, dataset=self._dataset, analyst=self._analyst, query=query, text=text, groups=self._groups,
+                released=super().recall(query) is not None, once=True,
+            )  # fmt: skip
+        except OverBudget as refusal:
+            if not refusal.facts["shared"]:
+                raise
+            raise OverBudget(
+                f"This costs {cost}, and a budget that you share with other analysts does not cover it.",
+                fix="Ask with a smaller epsilon (a larger error), or ask the owner for more budget.",
+                requested=cost, remaining=None, account="shared", shared=True,
+            ) from None  # fmt: skip
+        self.charged.append(receipt.entry)
+        return receipt
+
+    def balance(self, *, dataset: str = "", analyst: str = "", period: Period = Period.LIFETIME) -> Balance:
+        """The balance of the analyst's own accounts; that of others is not told."""
+        if analyst != self._analyst:
+            return Balance(cap=None, spent=NOTHING, left=None)
+        return super().balance(dataset=dataset, analyst=analyst, period=period)
+
+    def _check_limit(self, cost: PrivacyLoss) -> None:
+        if self._most is None:
+            return
+        try:
+            total = self._spent + cost.to(PrivacyMeasure.EPSILON)
+        except NotComparable:
+            raise OverBudget(
+                "A limit in epsilon cannot be compared with a cost in rho.", fix="Ask with epsilon.",
+                requested=cost, remaining=None, account="limit", shared=False,
+            ) from None  # fmt: skip
+        if total.size > self._most.size:
+            raise OverBudget(
+                f"This costs {cost}, and the limit of this request is {self._most}.", fix="Raise max_epsilon.",
+                requested=cost, remaining=self._most, account="limit", shared=False,
+            )  # fmt: skip
+        self._spent = total
+
+    def _check_own_budget(self) -> None:
+        """An analyst without a cap of their own or of a group is not answered: budgets have no default."""
+        own = [(self._dataset, self._analyst), ("", self._analyst)]
+        own += [(where, group) for group in self._groups for where in (self._dataset, "")]
+        if all(Ledger.balance(self, dataset=where, analyst=who).cap is None for where, who in own):
+            raise UnknownBudget("No budget is set for you on this data set.", fix="Its owner sets one.")

@@ -1,0 +1,271 @@
+"""Registered data sets: metadata in versions, states, grants, and the open tables.
+
+The text of the metadata is stored when it is registered, so that editing the file changes nothing until a new version
+is registered. Budgets live in the server's ledger; what was charged in the ledger that the file names is carried over.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from sfumato.data.yaml_documents import read_text_file
+from sfumato.dp.ledger import Ledger
+from sfumato.engines.choice import is_address
+from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
+from sfumato.query.metadata import Metadata, parse_metadata
+from sfumato.query.session import Session
+from sfumato.server.accounts.users import check_name, find_user
+from sfumato.server.roles import Action, Principal, require
+from sfumato.server.state import State, now
+
+__all__ = ["Dataset", "DatasetState", "Datasets"]
+
+
+class DatasetState(StrEnum):
+    """Whether questions are answered."""
+
+    ACTIVE = "active"
+    FROZEN = "frozen"
+    """No new question is answered; answers that an analyst paid for can be read again."""
+    RETIRED = "retired"
+    """For analysts it does not exist. Its name and its charges stay."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """One registered data set."""
+
+    name: str
+    state: DatasetState
+    owner: str
+    version: int
+    policy: str
+    """Name of the policy that answers."""
+
+    def to_dict(self) -> dict[str, object]:
+        return {"name": self.name, "state": str(self.state), "owner": self.owner, "version": self.version,
+                "policy": self.policy}  # fmt: skip
+
+
+class Datasets:
+    """The data sets of a server."""
+
+    def __init__(self, state: State, *, pace: float | None = None, engine: str | None = None) -> None:
+        self._state, self._pace, self._engine = state, pace, engine
+        self._open: dict[tuple[str, int], Session] = {}
+        self._lock = threading.Lock()
+
+    def register_file(self, path: Path, *, by: str) -> Dataset:
+        """Register a metadata file, or a new version of its data set. For those with access to the machine."""
+        text = read_text_file(path, kind="metadata file", fix="`sfumato init FILE --query` writes one.")
+        return self.register(text, base=path.resolve().parent, by=by, source=path.name)
+
+    def register(self, text: str, *, base: Path, by: str, source: str = "metadata", confined: bool = False) -> Dataset:
+        """Register metadata, or a new version of its data set.
+
+        ``confined`` is for requests over the network: only files below ``base`` can then be named, and no database.
+        """
+        metadata = parse_metadata(text, source=source, base=base)
+        name = check_name(metadata.dataset, what="a data set")
+        if confined:
+            _check_confined(metadata, base)
+        session = self._start(metadata, base)  # refuses what could not be answered
+        with self._state.store.write() as transaction:
+            rows = transaction.query("SELECT state, owner, version FROM sfumato_server_datasets WHERE name = ?", name)
+            if rows and (rows[0][0] != DatasetState.ACTIVE or (confined and rows[0][1] != by)):
+                raise Conflict(
+                    f"The data set `{name}` is {rows[0][0]} and of another owner, or does not take new versions.",
+                    fix="Use another name.",
+                )
+            latest = transaction.query(
+                "SELECT metadata, base FROM sfumato_server_dataset_versions WHERE dataset = ? "
+                "ORDER BY number DESC LIMIT 1",
+                name,
+            )
+            same = latest == [(text, str(base))]
+            version = rows[0][2] if same else (rows[0][2] if rows else 0) + 1
+            if not rows:
+                transaction.query(
+                    "INSERT INTO sfumato_server_datasets (name, state, owner, version, created) "
+                    "VALUES (?, 'active', ?, ?, ?)",
+                    name, by, version, now(),
+                )  # fmt: skip
+            if not same:
+                transaction.query(
+                    "INSERT INTO sfumato_server_dataset_versions (dataset, number, metadata, base, by_name, at) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    name, version, text, str(base), by, now(),
+                )  # fmt: skip
+                transaction.query("UPDATE sfumato_server_datasets SET version = ? WHERE name = ?", version, name)
+        if not same:
+            self._record("register data set", by, name, version=version)
+        if not rows:
+            self._carry_over(metadata, base)
+        with self._lock:
+            self._open[name, version] = session
+        return self.get(name)
+
+    def get(self, name: str) -> Dataset:
+        """A data set by name."""
+        with self._state.store.read() as transaction:
+            rows = transaction.query(
+                "SELECT name, state, owner, version FROM sfumato_server_datasets WHERE name = ?", name
+            )
+        if not rows:
+            raise _unknown()
+        return self._described(rows[0])
+
+    def all(self) -> tuple[Dataset, ...]:
+        """All data sets, by name."""
+        with self._state.store.read() as transaction:
+            rows = transaction.query("SELECT name, state, owner, version FROM sfumato_server_datasets ORDER BY name")
+        return tuple(self._described(row) for row in rows)
+
+    def granted(self, principal: Principal) -> tuple[Dataset, ...]:
+        """The data sets that an analyst may ask."""
+        marks = ", ".join("?" * len(principal.accounts))
+        with self._state.store.read() as transaction:
+            names = transaction.query(
+                f"SELECT DISTINCT dataset FROM sfumato_server_grants WHERE holder IN ({marks})", *principal.accounts
+            )
+        found = [self.get(name) for (name,) in sorted(names)]
+        return tuple(dataset for dataset in found if dataset.state is not DatasetState.RETIRED)
+
+    def visible(self, principal: Principal) -> tuple[Dataset, ...]:
+        """The data sets that exist for a principal."""
+        return self.all() if principal.may(Action.READ_DATASETS) else self.granted(principal)
+
+    def for_question(self, principal: Principal, name: str) -> Dataset:
+        """The data set, if the principal may ask it; otherwise it does not exist for them."""
+        require(principal, Action.ASK)
+        marks = ", ".join("?" * len(principal.accounts))
+        with self._state.store.read() as transaction:
+            rows = transaction.query(
+                "SELECT name, state, owner, version FROM sfumato_server_datasets WHERE name = ? AND state <> 'retired' "
+                f"AND EXISTS (SELECT 1 FROM sfumato_server_grants WHERE dataset = ? AND holder IN ({marks}))",
+                name,
+                name,
+                *principal.accounts,
+            )
+        if not rows:
+            raise _unknown()
+        return self._described(rows[0])
+
+    def for_schema(self, principal: Principal, name: str) -> Dataset:
+        """The data set, if the principal may read its public schema."""
+        require(principal, Action.SCHEMA)
+        if principal.may(Action.READ_DATASETS):
+            return self.get(name)
+        return self.for_question(principal, name)
+
+    def set_state(self, name: str, state: DatasetState, *, by: str, why: str) -> Dataset:
+        """Freeze, reactivate or retire a data set. A retired one stays retired."""
+        if self.get(name).state is DatasetState.RETIRED:
+            raise Conflict(f"The data set `{name}` is retired.", fix="Register the data under a new name.")
+        with self._state.store.write() as transaction:
+            transaction.query("UPDATE sfumato_server_datasets SET state = ? WHERE name = ?", str(state), name)
+        self._record(f"set state {state}", by, name, why=why)
+        return self.get(name)
+
+    def set_grant(self, name: str, holder: str, allowed: bool, *, by: str) -> None:
+        """Let a user, or a group given as ``@name``, ask a data set, or no longer."""
+        self.get(name)
+        with self._state.store.write() as transaction:
+            if holder.startswith("@"):
+                known = transaction.query("SELECT 1 FROM sfumato_server_groups WHERE name = ?", holder[1:])
+            else:
+                known = [(1,)] if find_user(transaction, holder) else []
+            if not known:
+                raise NoSuchItem(f"There is no user or group `{holder}`.")
+            transaction.query("DELETE FROM sfumato_server_grants WHERE dataset = ? AND holder = ?", name, holder)
+            if allowed:
+                transaction.query(
+                    "INSERT INTO sfumato_server_grants (dataset, holder, by_name, at) VALUES (?, ?, ?, ?)",
+                    name, holder, by, now(),
+                )  # fmt: skip
+        self._record("grant" if allowed else "revoke grant", by, name, holder=holder)
+
+    def grants(self, name: str) -> tuple[str, ...]:
+        """Users and groups that may ask a data set."""
+        with self._state.store.read() as transaction:
+            rows = transaction.query("SELECT holder FROM sfumato_server_grants WHERE dataset = ? ORDER BY holder", name)
+        return tuple(row[0] for row in rows)
+
+    def session(self, dataset: Dataset) -> Session:
+        """The open tables of the present version, shared by all analysts."""
+        key = dataset.name, dataset.version
+        with self._lock:
+            if key not in self._open:
+                metadata, base = self.metadata(dataset)
+                self._open = {known: session for known, session in self._open.items() if known[0] != dataset.name}
+                self._open[key] = self._start(metadata, base)
+            return self._open[key]
+
+    def close(self, dataset: Dataset) -> None:
+        """Forget the open tables; the next question opens them again."""
+        with self._lock:
+            self._open.pop((dataset.name, dataset.version), None)
+
+    def metadata(self, dataset: Dataset) -> tuple[Metadata, Path]:
+        """The registered metadata of the present version, and the folder that its paths start from."""
+        with self._state.store.read() as transaction:
+            [(text, base)] = transaction.query(
+                "SELECT metadata, base FROM sfumato_server_dataset_versions WHERE dataset = ? AND number = ?",
+                dataset.name,
+                dataset.version,
+            )
+        return parse_metadata(text, source=dataset.name, base=Path(base)), Path(base)
+
+    def _start(self, metadata: Metadata, base: Path) -> Session:
+        return Session(
+            metadata.catalog(base), metadata.sources(base), ledger=self._state.ledger, analyst="server",
+            policy=metadata.policy, engine=None if metadata.policy is not None else self._engine, pace=self._pace,
+            version=metadata.version,
+        )  # fmt: skip
+
+    def _described(self, row: tuple[Any, ...]) -> Dataset:
+        name, state, owner, version = row
+        dataset = Dataset(name=name, state=DatasetState(state), owner=owner, version=version, policy="")
+        with self._lock:
+            session = self._open.get((name, version))
+        policy = session.policy if session is not None else self.metadata(dataset)[0].policy
+        title = "differential-privacy" if policy is None else policy.part_name()
+        return Dataset(name=name, state=dataset.state, owner=owner, version=version, policy=title)
+
+    def _carry_over(self, metadata: Metadata, base: Path) -> None:
+        """Charge what the ledger of the file has charged, and take its cap over where the server has none."""
+        place = metadata.ledger_place(base)
+        if metadata.policy is not None or (isinstance(place, Path) and not place.is_file()):
+            return
+        earlier, ledger = Ledger.open(place), self._state.ledger
+        balance = earlier.balance(dataset=metadata.dataset)
+        if balance.cap is not None and ledger.balance(dataset=metadata.dataset).cap is None:
+            ledger.set_cap(balance.cap, dataset=metadata.dataset, by="server", why="cap of the earlier ledger")
+        if balance.spent.size or balance.spent.delta:
+            ledger.carry_over(
+                balance.spent, dataset=metadata.dataset, analyst="earlier", about=f"earlier ledger {earlier.head()[1]}"
+            )
+
+    def _record(self, what: str, by: str, dataset: str, **facts: object) -> None:
+        about = json.dumps({"event": what, "by": by, **facts}, ensure_ascii=False)
+        self._state.ledger.record_event(about, dataset=dataset)
+
+
+def _unknown() -> NoSuchItem:
+    return NoSuchItem("There is no such data set.", fix="List the data sets that you may ask.")
+
+
+def _check_confined(metadata: Metadata, base: Path) -> None:
+    """Refuse files outside of a folder, and databases: an owner must not reach the rest of the server's machine."""
+    named = [table.data for table in metadata.tables.values()] + [table.data for table in metadata.public.values()]
+    named += [str(value) for name, value in (metadata.policy or ()) if name == "file"]
+    if any(is_address(place) or "://" in place for place in [*named, metadata.ledger]):
+        raise AccessDenied("A database can be registered on the server's machine only.")
+    for place in named:
+        if not (base / place).resolve().is_relative_to(base.resolve()):
+            raise BadParameter("a file of the data set lies outside of the server's data folder.")

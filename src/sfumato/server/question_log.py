@@ -1,0 +1,125 @@
+"""Log of questions: who asked what, at what cost, and what became of it. The only place that keeps SQL texts.
+
+A row is written before a question is answered. An idempotency key belongs to one analyst and one question: a retry
+finds the row of the first request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.errors import Conflict, NoSuchItem
+from sfumato.server.state import State, now
+
+__all__ = ["Question", "QuestionLog"]
+
+_COLUMNS = "id, analyst, dataset, sql, options, state, error, entries, at, finished, request"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question in the log."""
+
+    id: str
+    analyst: str
+    dataset: str
+    sql: str
+    options: Mapping[str, Any]
+    state: str
+    """running, done, refused (nothing charged), failed (charged) or cancelled."""
+    error: Mapping[str, Any] | None
+    """The error as analysts saw it."""
+    entries: tuple[int, ...]
+    """Ledger entries that were charged."""
+    at: str
+    finished: str
+    request: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"id": self.id, "analyst": self.analyst, "dataset": self.dataset, "sql": self.sql,
+                "options": dict(self.options), "state": self.state, "error": self.error,
+                "entries": list(self.entries), "at": self.at, "finished": self.finished}  # fmt: skip
+
+
+class QuestionLog:
+    """The questions of a server."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def begin(
+        self, *, analyst: str, dataset: str, sql: str, options: Mapping[str, Any], idempotency_key: str | None
+    ) -> tuple[Question, bool]:
+        """The row of a question, and whether it is new; the row of the first request for a known idempotency key."""
+        body = json.dumps(options, sort_keys=True)
+        request = hashlib.sha256(json.dumps([dataset, sql, body]).encode("utf-8", "surrogatepass")).hexdigest()
+        identifier = secrets.token_hex(12)
+        with self._state.store.write() as transaction:
+            if idempotency_key is not None:
+                known = transaction.query(
+                    f"SELECT {_COLUMNS} FROM sfumato_server_questions WHERE analyst = ? AND idempotency_key = ?",
+                    analyst,
+                    idempotency_key,
+                )
+                if known:
+                    question = _question(known[0])
+                    if question.request != request:
+                        raise Conflict(
+                            "This idempotency key was used for another question.",
+                            fix="Use a new key for each.",
+                        )
+                    return question, False
+            transaction.query(
+                "INSERT INTO sfumato_server_questions "
+                "(id, analyst, dataset, sql, options, request, idempotency_key, state, at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, 'running', ?)",
+                identifier, analyst, dataset, _storable(sql), body, request, idempotency_key, now(),
+            )  # fmt: skip
+        return self.get(identifier), True
+
+    def finish(
+        self, identifier: str, state: str, *, error: Mapping[str, Any] | None = None, entries: Sequence[int] = ()
+    ) -> None:
+        """Note what became of a question. A cancelled one stays cancelled."""
+        with self._state.store.write() as transaction:
+            transaction.query(
+                "UPDATE sfumato_server_questions SET state = ?, error = ?, entries = ?, finished = ? "
+                "WHERE id = ? AND state <> 'cancelled'",
+                state, "" if error is None else json.dumps(error), json.dumps(list(entries)), now(), identifier,
+            )  # fmt: skip
+
+    def get(self, identifier: str) -> Question:
+        """A question by its identifier."""
+        with self._state.store.read() as transaction:
+            rows = transaction.query(f"SELECT {_COLUMNS} FROM sfumato_server_questions WHERE id = ?", identifier)
+        if not rows:
+            raise NoSuchItem("There is no such question.")
+        return _question(rows[0])
+
+    def latest(self, *, analyst: str | None = None, most: int = 100) -> tuple[Question, ...]:
+        """The newest questions, of one analyst or of all."""
+        where, values = ("", ()) if analyst is None else ("WHERE analyst = ? ", (analyst,))
+        with self._state.store.read() as transaction:
+            rows = transaction.query(
+                f"SELECT {_COLUMNS} FROM sfumato_server_questions {where}ORDER BY at DESC, id LIMIT ?", *values, most
+            )
+        return tuple(_question(row) for row in rows)
+
+
+def _storable(sql: str) -> str:
+    """A text that both databases can store."""
+    return sql.replace("\x00", "\\0").encode("utf-8", "replace").decode()
+
+
+def _question(row: tuple[Any, ...]) -> Question:
+    identifier, analyst, dataset, sql, options, state, error, entries, at, finished, request = row
+    return Question(
+        id=identifier, analyst=analyst, dataset=dataset, sql=sql, options=json.loads(options), state=state,
+        error=json.loads(error) if error else None, entries=tuple(json.loads(entries or "[]")), at=at,
+        finished=finished, request=request,
+    )  # fmt: skip

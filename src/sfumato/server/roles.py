@@ -1,0 +1,92 @@
+"""Roles, scopes and permissions: who may do what. What is not listed is denied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sfumato.errors import AccessDenied
+
+__all__ = ["Action", "Principal", "Role", "Scope", "require"]
+
+
+class Role(StrEnum):
+    """What an account is for. An account may have several roles."""
+
+    ADMINISTRATOR = "administrator"
+    """Runs the server: users, groups, tokens."""
+    OWNER = "owner"
+    """Registers data sets, grants access, sets budgets."""
+    ANALYST = "analyst"
+    """Asks questions."""
+    AUDITOR = "auditor"
+    """Reads everything except data, changes nothing."""
+
+
+class Scope(StrEnum):
+    """What a token may be used for, within the roles of its holder."""
+
+    ASK = "ask"
+    """Explain and ask questions, read the schema and the holder's own budget."""
+    READ = "read"
+    """Read accounts, data sets, budgets, questions and the ledger."""
+    MANAGE = "manage"
+    """Change accounts, data sets and budgets."""
+
+
+class Action(StrEnum):
+    """Something that a request does, with the roles that may do it and the scope that a token needs."""
+
+    roles: frozenset[Role]
+    scope: Scope
+
+    def __new__(cls, name: str, scope: Scope, *roles: Role) -> Action:
+        action = str.__new__(cls, name)
+        action._value_ = name
+        action.scope, action.roles = scope, frozenset(roles)
+        return action
+
+    ASK = "ask", Scope.ASK, Role.ANALYST
+    OWN_BUDGET = "read own budget", Scope.ASK, Role.ANALYST
+    REQUEST_BUDGET = "request budget", Scope.ASK, Role.ANALYST
+    SCHEMA = "read a schema", Scope.ASK, Role.ANALYST, Role.OWNER, Role.AUDITOR
+    READ_DATASETS = "read data sets", Scope.READ, Role.OWNER, Role.AUDITOR, Role.ADMINISTRATOR
+    READ_USERS = "read users", Scope.READ, Role.ADMINISTRATOR, Role.OWNER, Role.AUDITOR
+    READ_LEDGER = "read the ledger", Scope.READ, Role.OWNER, Role.AUDITOR
+    READ_QUESTIONS = "read all questions", Scope.READ, Role.OWNER, Role.AUDITOR
+    MANAGE_USERS = "manage users", Scope.MANAGE, Role.ADMINISTRATOR
+    MANAGE_DATASETS = "manage data sets", Scope.MANAGE, Role.OWNER
+    MANAGE_BUDGETS = "manage budgets", Scope.MANAGE, Role.OWNER
+    APPROVE_BUDGET = "approve budget requests", Scope.MANAGE, Role.OWNER, Role.ADMINISTRATOR
+    OWN_TOKENS = "manage own tokens", Scope.MANAGE, *Role
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal:
+    """Who makes a request: an account that was authenticated."""
+
+    name: str
+    roles: frozenset[Role]
+    scopes: frozenset[Scope] = frozenset(Scope)
+    groups: tuple[str, ...] = ()
+    """Names of the groups, sorted."""
+    token: str = ""
+    """The identifier of the token that was used; empty for a browser session."""
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """Names in the ledger whose grants apply: the account and its groups."""
+        return self.name, *(f"@{group}" for group in self.groups)
+
+    def may(self, action: Action) -> bool:
+        """Whether the roles and the scopes allow an action."""
+        return bool(self.roles & action.roles) and action.scope in self.scopes
+
+
+def require(principal: Principal, action: Action) -> None:
+    """Refuse an action that the principal's roles or scopes do not allow."""
+    if not principal.may(action):
+        raise AccessDenied(
+            f"This account or token may not {action}.",
+            fix="Ask an administrator for the role.",
+        )

@@ -1,0 +1,248 @@
+"""The query service: the one place that authorizes, charges, runs and logs a question.
+
+REST, the PostgreSQL endpoint and the command line call it with a :class:`~sfumato.server.roles.Principal` that was
+authenticated, and hold no rights of their own. What a principal may not do is denied; a data set without a grant does
+not exist for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from sfumato.errors import (
+    AnswerFailed,
+    BadParameter,
+    Cancelled,
+    LedgerBroken,
+    NoSuchItem,
+    QueryRefused,
+    SfumatoError,
+    WriteFailed,
+)
+from sfumato.query.catalog import Catalog
+from sfumato.query.results.answer import Answer
+from sfumato.query.results.explain import Explanation
+from sfumato.query.session import QueryOptions
+from sfumato.rationals import Number
+from sfumato.server.accounts import Tokens, Users
+from sfumato.server.analyst_ledger import AnalystLedger
+from sfumato.server.budgets import AccountBalance, Budgets
+from sfumato.server.datasets import Dataset, Datasets, DatasetState
+from sfumato.server.heads import refuse_rolled_back
+from sfumato.server.question_log import Question, QuestionLog
+from sfumato.server.roles import Action, Principal, require
+from sfumato.server.state import State
+
+__all__ = ["Asked", "QueryService"]
+
+MOST_SQL = 100_000
+"""Characters of one query."""
+_MOST_DEPTH = 200
+"""Nested parentheses of one query; parsers recurse."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A question with its answer."""
+
+    question: str
+    """Identifier in the log."""
+    answer: Answer
+
+
+class QueryService:
+    """Answers questions of authenticated principals about registered data sets."""
+
+    def __init__(self, state: State, *, pace: float | None = None, engine: str | None = None) -> None:
+        self.state = state
+        self.users, self.tokens, self.budgets = Users(state), Tokens(state), Budgets(state)
+        self.registered = Datasets(state, pace=pace, engine=engine)
+        self.log = QuestionLog(state)
+        self._one_at_a_time: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    @classmethod
+    def open(cls, where: str | Path, **options: Any) -> QueryService:
+        """The service on the state in a folder or in a PostgreSQL database."""
+        return cls(State.open(where), **options)
+
+    def datasets(self, principal: Principal) -> tuple[Dataset, ...]:
+        """The data sets that exist for a principal."""
+        require(principal, Action.SCHEMA)
+        return self.registered.visible(principal)
+
+    def schema(self, principal: Principal, dataset: str) -> Catalog:
+        """The public schema: tables, columns and declared domains."""
+        return self.registered.session(self.registered.for_schema(principal, dataset)).catalog
+
+    def explain(self, principal: Principal, dataset: str, sql: str, **options: Any) -> Explanation:
+        """Cost and expected error of a question. Reads no data, costs nothing and is not logged."""
+        session = self.registered.session(self.registered.for_question(principal, dataset))
+        _check_text(sql)
+        try:
+            return session.explain(sql, **_options(options))
+        except RecursionError:
+            raise _too_deep() from None
+
+    def ask(
+        self,
+        principal: Principal,
+        dataset: str,
+        sql: str,
+        *,
+        max_epsilon: Number | None = None,
+        idempotency_key: str | None = None,
+        **options: Any,
+    ) -> Answer:
+        """The answer to a question; ``options`` are those of :meth:`sfumato.query.session.Session.ask`.
+
+        ``max_epsilon`` is the most that this question may cost. A retry with the same ``idempotency_key`` never pays
+        twice. A question that the analyst asked before is free.
+        """
+        begun = self.begin(principal, dataset, sql, idempotency_key=idempotency_key, **options)
+        return self.run(principal, begun, max_epsilon=max_epsilon).answer
+
+    def begin(
+        self, principal: Principal, dataset: str, sql: str, *, idempotency_key: str | None = None, **options: Any
+    ) -> Question:
+        """Authorize and log a question without running it; :meth:`run` answers it."""
+        self.registered.for_question(principal, dataset)
+        refuse_rolled_back(self.state)
+        _check_text(sql)
+        given = {name: str(value) for name, value in options.items() if value is not None}
+        question, _ = self.log.begin(
+            analyst=principal.name, dataset=dataset, sql=sql, options=given, idempotency_key=idempotency_key
+        )
+        return question
+
+    def run(self, principal: Principal, question: Question, *, max_epsilon: Number | None = None) -> Asked:
+        """Answer a question that was begun. One that was answered before is read again; nothing is charged for it."""
+        if question.analyst != principal.name:
+            raise NoSuchItem("There is no such question.")
+        dataset = self.registered.for_question(principal, question.dataset)
+        if question.state == "cancelled":
+            raise _cancelled()
+        if question.state == "failed":
+            error = question.error or {}
+            raise AnswerFailed(str(error.get("message", "")), fix=str(error.get("fix", "")))
+        stored = question.state == "done" or dataset.state is DatasetState.FROZEN
+        ledger = AnalystLedger(
+            self.state.ledger, principal, dataset=dataset.name, max_epsilon=max_epsilon, only_stored=stored
+        )
+        try:
+            answer = self._answered(dataset, ledger, question)
+        except SfumatoError as refusal:
+            self._note(question, refusal, ledger)
+            raise
+        if self.log.get(question.id).state == "cancelled":
+            raise _cancelled()
+        if question.state != "done":
+            with suppress(WriteFailed):  # the answer is paid and stored; only the log is behind
+                self.log.finish(question.id, "done", entries=ledger.charged)
+        return Asked(question=question.id, answer=answer)
+
+    def result(self, principal: Principal, identifier: str) -> Asked:
+        """The answer to an earlier question of the principal."""
+        question = self.question(principal, identifier)
+        if question.state not in ("done", "failed", "cancelled"):
+            raise BadParameter(f"the question is {question.state}; it has no answer.", fix="Ask for its status.")
+        return self.run(principal, question)
+
+    def question(self, principal: Principal, identifier: str) -> Question:
+        """A question of the principal; with the right to read all questions, of anybody."""
+        question = self.log.get(identifier)
+        if question.analyst != principal.name and not principal.may(Action.READ_QUESTIONS):
+            raise NoSuchItem("There is no such question.")
+        return question
+
+    def questions(self, principal: Principal, *, most: int = 100) -> tuple[Question, ...]:
+        """The newest questions of the principal."""
+        require(principal, Action.ASK)
+        return self.log.latest(analyst=principal.name, most=most)
+
+    def cancel(self, principal: Principal, identifier: str) -> Question:
+        """Cancel a question of the principal. What was charged stays charged; no answer is returned."""
+        require(principal, Action.ASK)
+        question = self.log.get(identifier)
+        if question.analyst != principal.name:
+            raise NoSuchItem("There is no such question.")
+        if question.state == "running":
+            self.log.finish(identifier, "cancelled")
+        return self.log.get(identifier)
+
+    def budget(self, principal: Principal) -> tuple[AccountBalance, ...]:
+        """The principal's own budgets, over all data sets and on each; shared budgets are not told."""
+        require(principal, Action.OWN_BUDGET)
+        found = list(self.budgets.balances(holder=principal.name))
+        for dataset in self.registered.granted(principal):
+            found += self.budgets.balances(dataset=dataset.name, holder=principal.name)
+        return tuple(balance for balance in found if balance.cap is not None or balance.spent.size)
+
+    def _answered(self, dataset: Dataset, ledger: AnalystLedger, question: Question) -> Answer:
+        session = self.registered.session(dataset).for_analyst(question.analyst, ledger)
+        lock = nullcontext() if session.policy is None else self._one_at_a_time[dataset.name]
+        try:
+            with lock:
+                return session.ask(question.sql, **_options(question.options))
+        except RecursionError:
+            raise _too_deep() from None
+        except LedgerBroken:
+            self.registered.close(dataset)  # an interrupted auditor goes on from what is on disk
+            raise
+        except SfumatoError:
+            raise
+        except Exception:
+            # The reason may depend on the data.
+            raise AnswerFailed(
+                "The question could not be computed. A cost that was charged stays charged.",
+                fix="Ask the data's owner.",
+            ) from None
+
+    def _note(self, question: Question, refusal: SfumatoError, ledger: AnalystLedger) -> None:
+        if question.state == "done":
+            return
+        failed = isinstance(refusal, AnswerFailed)
+        with suppress(WriteFailed):
+            if failed and ledger.charged:
+                self.state.ledger.note_failure(ledger.charged[-1])
+            if not isinstance(refusal, WriteFailed):
+                error = refusal.to_dict()["error"]
+                assert isinstance(error, Mapping)
+                self.log.finish(question.id, "failed" if failed else "refused", error=error, entries=ledger.charged)
+
+
+def _options(options: Mapping[str, Any]) -> QueryOptions:
+    """Options as a session takes them; unknown ones are refused."""
+    given = {name: value for name, value in options.items() if value is not None}
+    unknown = sorted(given.keys() - QueryOptions.__annotations__.keys())
+    if unknown:
+        raise BadParameter(f"there is no option `{unknown[0]}`.")
+    for name in ("rows", "groups"):
+        if name in given:
+            given[name] = int(given[name])
+    return cast(QueryOptions, given)
+
+
+def _check_text(sql: str) -> None:
+    """Refuse a text that is too long or nested too deeply, before a parser reads it."""
+    if len(sql) > MOST_SQL:
+        raise QueryRefused(f"The query has more than {MOST_SQL:,} characters.", fix="Ask a shorter query.")
+    depth = deepest = 0
+    for character in sql:
+        depth += (character in "([") - (character in ")]")
+        deepest = max(deepest, depth)
+    if deepest > _MOST_DEPTH:
+        raise _too_deep()
+
+
+def _too_deep() -> QueryRefused:
+    return QueryRefused("The query is nested too deeply.", fix=f"Nest at most {_MOST_DEPTH} parentheses.")
+
+
+def _cancelled() -> Cancelled:
+    return Cancelled("The question was cancelled. What was charged before stays charged.")

@@ -1,0 +1,63 @@
+"""A small registered hospital with accounts, for the tests of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from sfumato.dp.loss import pure
+from sfumato.server.roles import Principal, Role, Scope
+from sfumato.server.service import QueryService
+
+METADATA = """sfumato: 1
+dataset: hospital
+ledger: unused.db
+tables:
+  patients:
+    data: patients.csv
+    unit: row
+    columns:
+      ward: {kind: category, domain: {values: [east, west]}}
+      age: {kind: integer, domain: {low: 0, high: 99}}
+"""
+COUNT = "SELECT COUNT(*) AS n FROM patients"
+REASON = "trial"
+
+
+def write_hospital(folder: Path, *, dataset: str = "hospital", people: int = 400) -> Path:
+    """Write 400 patients and their metadata."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frame = pl.DataFrame({"ward": ["east", "west"] * (people // 2), "age": [i % 90 for i in range(people)]})
+    frame.write_csv(folder / "patients.csv")
+    path = folder / f"{dataset}.yaml"
+    path.write_text(METADATA.replace("dataset: hospital", f"dataset: {dataset}"))
+    return path
+
+
+def analyst(service: QueryService, name: str, *, epsilon: object = 1, dataset: str = "hospital") -> Principal:
+    """A new analyst with a grant and a cap on a data set."""
+    service.users.add(name, roles=[Role.ANALYST], by="test")
+    service.registered.set_grant(dataset, name, True, by="test")
+    service.budgets.set_cap(pure(epsilon), dataset=dataset, holder=name, by="test", why=REASON)  # type: ignore[arg-type]
+    return service.users.get(name).principal()
+
+
+def staff(service: QueryService, name: str, *roles: Role) -> Principal:
+    """A new user with other roles."""
+    service.users.add(name, roles=roles, by="test")
+    return service.users.get(name).principal()
+
+
+def token(service: QueryService, name: str, scopes: Iterable[Scope] = tuple(Scope)) -> str:
+    """The secret of a new token."""
+    return service.tokens.create(name, scopes=scopes, days=1).secret
+
+
+def hospital_service(folder: Path, *, epsilon: object = 10, where: str | Path | None = None) -> QueryService:
+    """A service with the hospital registered and a budget for it."""
+    service = QueryService.open(where or folder / "state")
+    service.registered.register_file(write_hospital(folder / "data"), by="owner")
+    service.budgets.set_cap(pure(epsilon), dataset="hospital", holder="", by="owner", why=REASON)  # type: ignore[arg-type]
+    return service
