@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from sfumato.dp.loss import pure
-from sfumato.server.roles import Principal, Role, Scope
+from sfumato.server.roles import AccountRole, Principal, Scope
 from sfumato.server.service import QueryService
 
 METADATA = """sfumato: 1
@@ -38,13 +38,13 @@ def write_hospital(folder: Path, *, dataset: str = "hospital", people: int = 400
 
 def analyst(service: QueryService, name: str, *, epsilon: object = 1, dataset: str = "hospital") -> Principal:
     """A new analyst with a grant and a cap on a data set."""
-    service.users.add(name, roles=[Role.ANALYST], by="test")
+    service.users.add(name, roles=[AccountRole.ANALYST], by="test")
     service.registered.set_grant(dataset, name, True, by="test")
     service.budgets.set_cap(pure(epsilon), dataset=dataset, holder=name, by="test", why=REASON)  # type: ignore[arg-type]
     return service.users.get(name).principal()
 
 
-def staff(service: QueryService, name: str, *roles: Role) -> Principal:
+def staff(service: QueryService, name: str, *roles: AccountRole) -> Principal:
     """A new user with other roles."""
     service.users.add(name, roles=roles, by="test")
     return service.users.get(name).principal()

@@ -31,9 +31,9 @@ from sfumato.errors import (
 from sfumato.server.accounts.tokens import PREFIX
 from sfumato.server.datasets import DatasetState
 from sfumato.server.heads import check_head, signed_head
-from sfumato.server.roles import Role, Scope
+from sfumato.server.roles import AccountRole, Scope
 from sfumato.server.service import QueryService
-from sfumato.server.state import State
+from sfumato.server.state import ServerState
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_a_data_set_without_a_grant_does_not_exist(service: QueryService, tmp_pa
     assert service.datasets(ada) == ()
 
 
-@pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.OWNER, Role.AUDITOR])
-def test_only_analysts_ask(service: QueryService, role: Role) -> None:
+@pytest.mark.parametrize("role", [AccountRole.ADMINISTRATOR, AccountRole.OWNER, AccountRole.AUDITOR])
+def test_only_analysts_ask(service: QueryService, role: AccountRole) -> None:
     other = staff(service, "someone", role)
     service.registered.set_grant("hospital", "someone", True, by="owner")
     with pytest.raises(AccessDenied):
@@ -98,7 +98,7 @@ def test_only_analysts_ask(service: QueryService, role: Role) -> None:
 
 
 def test_an_analyst_without_a_budget_is_not_answered(service: QueryService) -> None:
-    service.users.add("ada", roles=[Role.ANALYST], by="owner")
+    service.users.add("ada", roles=[AccountRole.ANALYST], by="owner")
     service.registered.set_grant("hospital", "ada", True, by="owner")
     with pytest.raises(UnknownBudget):
         service.ask(service.users.get("ada").principal(), "hospital", COUNT, epsilon="0.1")
@@ -123,7 +123,7 @@ def test_groups_share_a_cap(service: QueryService) -> None:
     service.budgets.set_cap(pure("0.6"), dataset="hospital", holder="@icu", by="owner", why=REASON)
     principals = []
     for name in ("ada", "bob"):
-        service.users.add(name, roles=[Role.ANALYST], by="owner")
+        service.users.add(name, roles=[AccountRole.ANALYST], by="owner")
         service.users.set_member("icu", name, True, by="owner")
         principals.append(service.users.get(name).principal())
     service.ask(principals[0], "hospital", COUNT, epsilon="0.4")
@@ -303,7 +303,7 @@ def test_tokens_are_stored_as_hashes_expire_and_are_revoked(service: QueryServic
     service.tokens.revoke(made.token.id)
     refusals = set()
     old = service.tokens.create("ada", scopes=[Scope.ASK], days=1e-9).secret
-    service.users.add("bob", roles=[Role.ANALYST], by="o")
+    service.users.add("bob", roles=[AccountRole.ANALYST], by="o")
     inactive = service.tokens.create("bob", scopes=[Scope.ASK], days=1).secret
     service.users.set_active("bob", False, by="o")
     for secret in (made.secret, old, inactive, "sfu_unknown", "", "\ud800"):
@@ -389,7 +389,7 @@ def test_a_restored_ledger_is_noticed_by_the_head_of_a_client(tmp_path: Path) ->
     restored.mkdir()
     backup.backup(copy := sqlite3.connect(restored / "server.db"))
     copy.close()
-    old = QueryService(State.open(restored))
+    old = QueryService(ServerState.open(restored))
     check_head(old.state, head)
     with pytest.raises(LedgerRolledBack):
         old.ask(ada, "hospital", COUNT, epsilon="0.5")

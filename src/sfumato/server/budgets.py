@@ -16,7 +16,7 @@ from sfumato.dp.ledger import Balance, Entry
 from sfumato.dp.ledger_accounts import Period
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import AccessDenied, BadParameter, Conflict, NoSuchItem
-from sfumato.server.state import State, now
+from sfumato.server.state import ServerState, now
 
 __all__ = ["AccountBalance", "BudgetRequest", "Budgets"]
 
@@ -79,7 +79,7 @@ def period_name(period: Period) -> str:
 class Budgets:
     """The budgets of a server."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def set_cap(

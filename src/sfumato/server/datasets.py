@@ -21,9 +21,9 @@ from sfumato.query.metadata import Metadata, parse_metadata
 from sfumato.query.session import Session
 from sfumato.server.accounts.users import check_name, find_user
 from sfumato.server.roles import Action, Principal, require
-from sfumato.server.state import State, now
+from sfumato.server.state import ServerState, now
 
-__all__ = ["Dataset", "DatasetState", "Datasets"]
+__all__ = ["DatasetState", "Datasets", "RegisteredDataset"]
 
 
 class DatasetState(StrEnum):
@@ -37,7 +37,7 @@ class DatasetState(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset:
+class RegisteredDataset:
     """One registered data set."""
 
     name: str
@@ -55,17 +55,19 @@ class Dataset:
 class Datasets:
     """The data sets of a server."""
 
-    def __init__(self, state: State, *, pace: float | None = None, engine: str | None = None) -> None:
+    def __init__(self, state: ServerState, *, pace: float | None = None, engine: str | None = None) -> None:
         self._state, self._pace, self._engine = state, pace, engine
         self._open: dict[tuple[str, int], Session] = {}
         self._lock = threading.Lock()
 
-    def register_file(self, path: Path, *, by: str) -> Dataset:
+    def register_file(self, path: Path, *, by: str) -> RegisteredDataset:
         """Register a metadata file, or a new version of its data set. For those with access to the machine."""
         text = read_text_file(path, kind="metadata file", fix="`sfumato init FILE --query` writes one.")
         return self.register(text, base=path.resolve().parent, by=by, source=path.name)
 
-    def register(self, text: str, *, base: Path, by: str, source: str = "metadata", confined: bool = False) -> Dataset:
+    def register(
+        self, text: str, *, base: Path, by: str, source: str = "metadata", confined: bool = False
+    ) -> RegisteredDataset:
         """Register metadata, or a new version of its data set.
 
         ``confined`` is for requests over the network: only files below ``base`` can then be named, and no database.
@@ -110,7 +112,7 @@ class Datasets:
             self._open[name, version] = session
         return self.get(name)
 
-    def get(self, name: str) -> Dataset:
+    def get(self, name: str) -> RegisteredDataset:
         """A data set by name."""
         with self._state.store.read() as transaction:
             rows = transaction.query(
@@ -120,13 +122,13 @@ class Datasets:
             raise _unknown()
         return self._described(rows[0])
 
-    def all(self) -> tuple[Dataset, ...]:
+    def all(self) -> tuple[RegisteredDataset, ...]:
         """All data sets, by name."""
         with self._state.store.read() as transaction:
             rows = transaction.query("SELECT name, state, owner, version FROM sfumato_server_datasets ORDER BY name")
         return tuple(self._described(row) for row in rows)
 
-    def granted(self, principal: Principal) -> tuple[Dataset, ...]:
+    def granted(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
         """The data sets that an analyst may ask."""
         marks = ", ".join("?" * len(principal.accounts))
         with self._state.store.read() as transaction:
@@ -136,11 +138,11 @@ class Datasets:
         found = [self.get(name) for (name,) in sorted(names)]
         return tuple(dataset for dataset in found if dataset.state is not DatasetState.RETIRED)
 
-    def visible(self, principal: Principal) -> tuple[Dataset, ...]:
+    def visible(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
         """The data sets that exist for a principal."""
         return self.all() if principal.may(Action.READ_DATASETS) else self.granted(principal)
 
-    def for_question(self, principal: Principal, name: str) -> Dataset:
+    def for_question(self, principal: Principal, name: str) -> RegisteredDataset:
         """The data set, if the principal may ask it; otherwise it does not exist for them."""
         require(principal, Action.ASK)
         marks = ", ".join("?" * len(principal.accounts))
@@ -156,14 +158,14 @@ class Datasets:
             raise _unknown()
         return self._described(rows[0])
 
-    def for_schema(self, principal: Principal, name: str) -> Dataset:
+    def for_schema(self, principal: Principal, name: str) -> RegisteredDataset:
         """The data set, if the principal may read its public schema."""
         require(principal, Action.SCHEMA)
         if principal.may(Action.READ_DATASETS):
             return self.get(name)
         return self.for_question(principal, name)
 
-    def set_state(self, name: str, state: DatasetState, *, by: str, why: str) -> Dataset:
+    def set_state(self, name: str, state: DatasetState, *, by: str, why: str) -> RegisteredDataset:
         """Freeze, reactivate or retire a data set. A retired one stays retired."""
         if self.get(name).state is DatasetState.RETIRED:
             raise Conflict(f"The data set `{name}` is retired.", fix="Register the data under a new name.")
@@ -196,7 +198,7 @@ class Datasets:
             rows = transaction.query("SELECT holder FROM sfumato_server_grants WHERE dataset = ? ORDER BY holder", name)
         return tuple(row[0] for row in rows)
 
-    def session(self, dataset: Dataset) -> Session:
+    def session(self, dataset: RegisteredDataset) -> Session:
         """The open tables of the present version, shared by all analysts."""
         key = dataset.name, dataset.version
         with self._lock:
@@ -206,12 +208,12 @@ class Datasets:
                 self._open[key] = self._start(metadata, base)
             return self._open[key]
 
-    def close(self, dataset: Dataset) -> None:
+    def close(self, dataset: RegisteredDataset) -> None:
         """Forget the open tables; the next question opens them again."""
         with self._lock:
             self._open.pop((dataset.name, dataset.version), None)
 
-    def metadata(self, dataset: Dataset) -> tuple[Metadata, Path]:
+    def metadata(self, dataset: RegisteredDataset) -> tuple[Metadata, Path]:
         """The registered metadata of the present version, and the folder that its paths start from."""
         with self._state.store.read() as transaction:
             [(text, base)] = transaction.query(
@@ -228,14 +230,14 @@ class Datasets:
             version=metadata.version,
         )  # fmt: skip
 
-    def _described(self, row: tuple[Any, ...]) -> Dataset:
+    def _described(self, row: tuple[Any, ...]) -> RegisteredDataset:
         name, state, owner, version = row
-        dataset = Dataset(name=name, state=DatasetState(state), owner=owner, version=version, policy="")
+        dataset = RegisteredDataset(name=name, state=DatasetState(state), owner=owner, version=version, policy="")
         with self._lock:
             session = self._open.get((name, version))
         policy = session.policy if session is not None else self.metadata(dataset)[0].policy
         title = "differential-privacy" if policy is None else policy.part_name()
-        return Dataset(name=name, state=dataset.state, owner=owner, version=version, policy=title)
+        return RegisteredDataset(name=name, state=dataset.state, owner=owner, version=version, policy=title)
 
     def _carry_over(self, metadata: Metadata, base: Path) -> None:
         """Charge what the ledger of the file has charged, and take its cap over where the server has none."""

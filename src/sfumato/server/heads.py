@@ -11,7 +11,7 @@ import hmac
 import re
 
 from sfumato.errors import LedgerRolledBack
-from sfumato.server.state import State, now, set_setting, setting
+from sfumato.server.state import ServerState, now, set_setting, setting
 
 __all__ = ["HEADER", "check_head", "refuse_rolled_back", "signed_head"]
 
@@ -20,13 +20,13 @@ _FORM = re.compile(r"(\d{1,18})-([0-9a-f]{64})-([0-9a-f]{64})")
 _SETTING = "rolled_back"
 
 
-def signed_head(state: State) -> str:
+def signed_head(state: ServerState) -> str:
     """The ledger's head, signed."""
     number, digest = state.ledger.head()
     return f"{number}-{digest}-{_mac(state, number, digest)}"
 
 
-def check_head(state: State, head: str) -> None:
+def check_head(state: ServerState, head: str) -> None:
     """Note a rollback if a head was signed here and the ledger does not contain it. Other heads are ignored."""
     parts = _FORM.fullmatch(head)
     if parts is None:
@@ -38,7 +38,7 @@ def check_head(state: State, head: str) -> None:
                 set_setting(transaction, _SETTING, f"{now()} entry {number}")
 
 
-def refuse_rolled_back(state: State) -> None:
+def refuse_rolled_back(state: ServerState) -> None:
     """Refuse to go on if a rollback was noted."""
     with state.store.read() as transaction:
         noted = setting(transaction, _SETTING)
@@ -49,11 +49,11 @@ def refuse_rolled_back(state: State) -> None:
         )
 
 
-def clear_rolled_back(state: State) -> None:
+def clear_rolled_back(state: ServerState) -> None:
     """Forget a noted rollback, after the lost charges were entered again."""
     with state.store.write() as transaction:
         transaction.query("DELETE FROM sfumato_server_settings WHERE name = ?", _SETTING)
 
 
-def _mac(state: State, number: int, digest: str) -> str:
+def _mac(state: ServerState, number: int, digest: str) -> str:
     return hmac.digest(state.secret, f"head {number} {digest}".encode(), "sha256").hex()

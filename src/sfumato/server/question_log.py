@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import Conflict, NoSuchItem
-from sfumato.server.state import State, now
+from sfumato.server.state import ServerState, now
 
 __all__ = ["Question", "QuestionLog"]
 
@@ -49,7 +49,7 @@ class Question:
 class QuestionLog:
     """The questions of a server."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def begin(

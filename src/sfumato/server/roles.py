@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from sfumato.errors import AccessDenied
 
-__all__ = ["Action", "Principal", "Role", "Scope", "require"]
+__all__ = ["AccountRole", "Action", "Principal", "Scope", "require"]
 
 
-class Role(StrEnum):
+class AccountRole(StrEnum):
     """What an account is for. An account may have several roles."""
 
     ADMINISTRATOR = "administrator"
@@ -37,28 +37,28 @@ class Scope(StrEnum):
 class Action(StrEnum):
     """Something that a request does, with the roles that may do it and the scope that a token needs."""
 
-    roles: frozenset[Role]
+    roles: frozenset[AccountRole]
     scope: Scope
 
-    def __new__(cls, name: str, scope: Scope, *roles: Role) -> Action:
+    def __new__(cls, name: str, scope: Scope, *roles: AccountRole) -> Action:
         action = str.__new__(cls, name)
         action._value_ = name
         action.scope, action.roles = scope, frozenset(roles)
         return action
 
-    ASK = "ask", Scope.ASK, Role.ANALYST
-    OWN_BUDGET = "read own budget", Scope.ASK, Role.ANALYST
-    REQUEST_BUDGET = "request budget", Scope.ASK, Role.ANALYST
-    SCHEMA = "read a schema", Scope.ASK, Role.ANALYST, Role.OWNER, Role.AUDITOR
-    READ_DATASETS = "read data sets", Scope.READ, Role.OWNER, Role.AUDITOR, Role.ADMINISTRATOR
-    READ_USERS = "read users", Scope.READ, Role.ADMINISTRATOR, Role.OWNER, Role.AUDITOR
-    READ_LEDGER = "read the ledger", Scope.READ, Role.OWNER, Role.AUDITOR
-    READ_QUESTIONS = "read all questions", Scope.READ, Role.OWNER, Role.AUDITOR
-    MANAGE_USERS = "manage users", Scope.MANAGE, Role.ADMINISTRATOR
-    MANAGE_DATASETS = "manage data sets", Scope.MANAGE, Role.OWNER
-    MANAGE_BUDGETS = "manage budgets", Scope.MANAGE, Role.OWNER
-    APPROVE_BUDGET = "approve budget requests", Scope.MANAGE, Role.OWNER, Role.ADMINISTRATOR
-    OWN_TOKENS = "manage own tokens", Scope.MANAGE, *Role
+    ASK = "ask", Scope.ASK, AccountRole.ANALYST
+    OWN_BUDGET = "read own budget", Scope.ASK, AccountRole.ANALYST
+    REQUEST_BUDGET = "request budget", Scope.ASK, AccountRole.ANALYST
+    SCHEMA = "read a schema", Scope.ASK, AccountRole.ANALYST, AccountRole.OWNER, AccountRole.AUDITOR
+    READ_DATASETS = "read data sets", Scope.READ, AccountRole.OWNER, AccountRole.AUDITOR, AccountRole.ADMINISTRATOR
+    READ_USERS = "read users", Scope.READ, AccountRole.ADMINISTRATOR, AccountRole.OWNER, AccountRole.AUDITOR
+    READ_LEDGER = "read the ledger", Scope.READ, AccountRole.OWNER, AccountRole.AUDITOR
+    READ_QUESTIONS = "read all questions", Scope.READ, AccountRole.OWNER, AccountRole.AUDITOR
+    MANAGE_USERS = "manage users", Scope.MANAGE, AccountRole.ADMINISTRATOR
+    MANAGE_DATASETS = "manage data sets", Scope.MANAGE, AccountRole.OWNER
+    MANAGE_BUDGETS = "manage budgets", Scope.MANAGE, AccountRole.OWNER
+    APPROVE_BUDGET = "approve budget requests", Scope.MANAGE, AccountRole.OWNER, AccountRole.ADMINISTRATOR
+    OWN_TOKENS = "manage own tokens", Scope.MANAGE, *AccountRole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Principal:
     """Who makes a request: an account that was authenticated."""
 
     name: str
-    roles: frozenset[Role]
+    roles: frozenset[AccountRole]
     scopes: frozenset[Scope] = frozenset(Scope)
     groups: tuple[str, ...] = ()
     """Names of the groups, sorted."""

@@ -33,11 +33,11 @@ from sfumato.rationals import Number
 from sfumato.server.accounts import Tokens, Users
 from sfumato.server.analyst_ledger import AnalystLedger
 from sfumato.server.budgets import AccountBalance, Budgets
-from sfumato.server.datasets import Dataset, Datasets, DatasetState
+from sfumato.server.datasets import Datasets, DatasetState, RegisteredDataset
 from sfumato.server.heads import refuse_rolled_back
 from sfumato.server.question_log import Question, QuestionLog
 from sfumato.server.roles import Action, Principal, require
-from sfumato.server.state import State
+from sfumato.server.state import ServerState
 
 __all__ = ["Asked", "QueryService"]
 
@@ -59,7 +59,7 @@ class Asked:
 class QueryService:
     """Answers questions of authenticated principals about registered data sets."""
 
-    def __init__(self, state: State, *, pace: float | None = None, engine: str | None = None) -> None:
+    def __init__(self, state: ServerState, *, pace: float | None = None, engine: str | None = None) -> None:
         self.state = state
         self.users, self.tokens, self.budgets = Users(state), Tokens(state), Budgets(state)
         self.registered = Datasets(state, pace=pace, engine=engine)
@@ -69,9 +69,9 @@ class QueryService:
     @classmethod
     def open(cls, where: str | Path, **options: Any) -> QueryService:
         """The service on the state in a folder or in a PostgreSQL database."""
-        return cls(State.open(where), **options)
+        return cls(ServerState.open(where), **options)
 
-    def datasets(self, principal: Principal) -> tuple[Dataset, ...]:
+    def datasets(self, principal: Principal) -> tuple[RegisteredDataset, ...]:
         """The data sets that exist for a principal."""
         require(principal, Action.SCHEMA)
         return self.registered.visible(principal)
@@ -183,7 +183,7 @@ class QueryService:
             found += self.budgets.balances(dataset=dataset.name, holder=principal.name)
         return tuple(balance for balance in found if balance.cap is not None or balance.spent.size)
 
-    def _answered(self, dataset: Dataset, ledger: AnalystLedger, question: Question) -> Answer:
+    def _answered(self, dataset: RegisteredDataset, ledger: AnalystLedger, question: Question) -> Answer:
         session = self.registered.session(dataset).for_analyst(question.analyst, ledger)
         lock = nullcontext() if session.policy is None else self._one_at_a_time[dataset.name]
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from sfumato.dp.ledger import Ledger, Store, Transaction
 from sfumato.dp.stores.schema import SchemaVersion
 
-__all__ = ["SERVER", "State", "later", "now"]
+__all__ = ["SERVER", "ServerState", "later", "now"]
 
 SERVER = SchemaVersion(scripts=Path(__file__).parent / "migrations", revision="0001", table="sfumato_server_schema")
 FILE = "server.db"
@@ -25,7 +25,7 @@ def later(**duration: float) -> str:
     return (datetime.now(UTC) + timedelta(**duration)).isoformat(timespec="milliseconds")
 
 
-class State:
+class ServerState:
     """The database of a server, opened or created. Several processes may share it."""
 
     def __init__(self, ledger: Ledger, *, where: str | Path) -> None:
@@ -37,7 +37,7 @@ class State:
         """Signs ledger heads and derives the salts of unknown users. It never leaves the server."""
 
     @classmethod
-    def open(cls, where: str | Path) -> State:
+    def open(cls, where: str | Path) -> ServerState:
         """A folder (made if there is none) or a ``postgresql://`` address."""
         if "://" in str(where):
             return cls(Ledger.open(str(where)), where=str(where))

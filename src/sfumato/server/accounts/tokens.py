@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sfumato.errors import BadParameter, NoSuchItem, NotSignedIn
 from sfumato.server.accounts.users import find_user
 from sfumato.server.roles import Principal, Scope
-from sfumato.server.state import State, later, now
+from sfumato.server.state import ServerState, later, now
 
 __all__ = ["ITERATIONS", "PREFIX", "NewToken", "ScramKey", "ScramLogin", "Token", "Tokens", "scram_keys", "signed_out"]
 
@@ -85,7 +85,7 @@ class ScramLogin:
 class Tokens:
     """The API tokens of a server."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
     def create(self, user: str, *, scopes: Iterable[Scope], days: float, label: str = "") -> NewToken:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sfumato.dp.ledger import Transaction
 from sfumato.errors import BadParameter, Conflict, NoSuchItem
-from sfumato.server.roles import Principal, Role, Scope
-from sfumato.server.state import State, now
+from sfumato.server.roles import AccountRole, Principal, Scope
+from sfumato.server.state import ServerState, now
 
 __all__ = ["User", "Users", "check_name"]
 
@@ -33,7 +33,7 @@ class User:
     """One account."""
 
     name: str
-    roles: frozenset[Role]
+    roles: frozenset[AccountRole]
     active: bool
     groups: tuple[str, ...]
     created: str
@@ -50,15 +50,15 @@ class User:
 class Users:
     """The users and groups of a server. Changes are entered in the ledger with who made them."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
 
-    def add(self, name: str, *, roles: Iterable[Role], by: str) -> User:
+    def add(self, name: str, *, roles: Iterable[AccountRole], by: str) -> User:
         """Add a user without a password and without tokens."""
         check_name(name, what="a user")
         given = frozenset(roles)
         if not given:
-            raise BadParameter("a user needs at least one role.", fix=f"Roles: {', '.join(Role)}.")
+            raise BadParameter("a user needs at least one role.", fix=f"Roles: {', '.join(AccountRole)}.")
         with self._state.store.write() as transaction:
             if transaction.query("SELECT 1 FROM sfumato_server_users WHERE name = ?", name):
                 raise Conflict(f"There is a user `{name}` already.")
@@ -83,7 +83,7 @@ class Users:
             names = [row[0] for row in transaction.query("SELECT name FROM sfumato_server_users ORDER BY name")]
             return tuple(user for name in names if (user := find_user(transaction, name)) is not None)
 
-    def set_roles(self, name: str, roles: Iterable[Role], *, by: str) -> User:
+    def set_roles(self, name: str, roles: Iterable[AccountRole], *, by: str) -> User:
         """Replace the roles of a user."""
         given = sorted(frozenset(roles))
         if not given:
@@ -148,6 +148,6 @@ def find_user(transaction: Transaction, name: str) -> User | None:
     )
     roles, active, created = rows[0]
     return User(
-        name=name, roles=frozenset(map(Role, roles.split(","))), active=bool(active),
+        name=name, roles=frozenset(map(AccountRole, roles.split(","))), active=bool(active),
         groups=tuple(row[0] for row in groups), created=created,
     )  # fmt: skip
