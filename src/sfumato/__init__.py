@@ -15,6 +15,7 @@ Everything below is loaded on first use, so that ``import sfumato`` stays fast. 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than the rest of this module
     from sfumato.api.attack import attack as attack
+    from sfumato.api.attack_queries import attack_queries as attack_queries
     from sfumato.api.check import check as check
     from sfumato.api.decide import decide as decide
     from sfumato.api.link import LinkResult as LinkResult
@@ -47,7 +48,19 @@ __version__ = "0.2.0.dev0"
 _HOME = {
     "api": (
         *("AttackResults", "CheckResults", "LinkResult", "MeasureResults", "Protection"),
-        *("attack", "check", "decide", "link", "measure", "propose", "protect", "report", "session", "study"),
+        *(
+            "attack",
+            "attack_queries",
+            "check",
+            "decide",
+            "link",
+            "measure",
+            "propose",
+            "protect",
+            "report",
+            "session",
+            "study",
+        ),
     ),
     "data": ("read", "write"),
     "errors": ("SfumatoError",),

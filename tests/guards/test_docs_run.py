@@ -132,6 +132,10 @@ def prepare(page: str, folder: Path) -> None:
             assert main(["ledger", "cap", str(folder / "ledger.db"), "--dataset", "hospital", "--epsilon", "9"]) == 0
         case "audit":
             (folder / "ward.yaml").write_text(shown[0])
+        case "reconstruction":
+            ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
+            (folder / "ward.yaml").write_text(ward)
+            (folder / "private.yaml").write_text(re.sub("policy:.*", "policy: differential-privacy", ward))
         case "how-to/researcher":
             (folder / "study.yaml").write_text(shown[0])
         case "utility":

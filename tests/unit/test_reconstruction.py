@@ -28,7 +28,7 @@ SECRETS = (np.random.default_rng(1).random(300) < 0.4).astype(int)
 
 def run(attack: str, policy: str, *, people: int = 300, **parameters: Any) -> QueryOutcome:
     chosen, stand = registry("query-attack").get(attack), registry("policy").get(policy)
-    options = {"targets": 60} if attack != "reconstruction" else {}
+    options = {"targets": 30} if attack != "reconstruction" else {}
     options |= {name: parameters.pop(name) for name in list(parameters) if name in chosen.model_fields}
     built, answering = chosen.build(options), stand.build(parameters)
     assert isinstance(built, QueryAttack)

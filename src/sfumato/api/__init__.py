@@ -1,6 +1,7 @@
 """What Python and the command line share: one typed function per verb."""
 
 from sfumato.api.attack import attack
+from sfumato.api.attack_queries import attack_queries
 from sfumato.api.check import check
 from sfumato.api.decide import decide
 from sfumato.api.link import LinkResult, link
@@ -20,6 +21,7 @@ __all__ = [
     "MeasureResults",
     "Protection",
     "attack",
+    "attack_queries",
     "check",
     "decide",
     "link",

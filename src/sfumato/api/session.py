@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sfumato.query.metadata import Metadata
     from sfumato.rationals import Number
 
-__all__ = ["session"]
+__all__ = ["load_metadata", "session"]
 
 _MEMORY = ":memory:"
 
@@ -68,7 +68,7 @@ def session(
     from sfumato.query import Session
 
     frames = dict(tables or {})
-    loaded, base = _load_metadata(metadata, frames)
+    loaded, base = load_metadata(metadata, frames)
     unknown = [name for name in frames if name not in loaded.tables]
     if unknown:
         raise BadParameter(f"The metadata have no table `{unknown[0]}`.", fix=f"Known: {', '.join(loaded.tables)}.")
@@ -96,7 +96,8 @@ def session(
     )
 
 
-def _load_metadata(metadata: str | Path | Mapping[str, Any], frames: Mapping[str, Any]) -> tuple[Metadata, Path]:
+def load_metadata(metadata: str | Path | Mapping[str, Any], frames: Mapping[str, Any]) -> tuple[Metadata, Path]:
+    """The metadata from a file or a mapping, and the folder that its paths are relative to."""
     from pydantic import ValidationError
 
     from sfumato.params import plain_message

@@ -13,6 +13,7 @@ from sfumato.attacks.query.differencing import Differencing as Differencing
 from sfumato.attacks.base import Discloses as Discloses
 from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage as DistanceLinkage
 from sfumato.attacks.transparency.downcoding import Downcoding as Downcoding
+from sfumato.attacks.query.expressions import Expressions as Expressions
 from sfumato.attacks.base import Guesses as Guesses
 from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage as HouseholdLinkage
 from sfumato.attacks.base import Inference as Inference
@@ -27,6 +28,7 @@ from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage import ProbabilisticLinkage as ProbabilisticLinkage
 from sfumato.attacks.transparency.rank_window import RankWindow as RankWindow
 from sfumato.attacks.query.reconstruction import Reconstruction as Reconstruction
+from sfumato.attacks.query.refusals import Refusals as Refusals
 from sfumato.attacks.evaluation.outcome import Risk as Risk
 from sfumato.attacks.transparency.simulation import Simulation as Simulation
 from sfumato.attacks.inference.simulation_inference import SimulationInference as SimulationInference

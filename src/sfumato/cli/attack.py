@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli._console import emit_json, json_option, listed, note, progress, seed_option, typed_path
+from sfumato.cli._console import NUMBER, emit_json, json_option, listed, note, progress, seed_option, typed_path
 
 
 @click.command("attack")
@@ -48,6 +48,8 @@ from sfumato.cli._console import emit_json, json_option, listed, note, progress,
 @click.option(
     "--candidates", type=typed_path, default=None, help="Without --original: write the candidates to this CSV file."
 )
+@click.option("--epsilon", type=NUMBER, default=None, help="Query service with differential privacy: cost of a query.")
+@click.option("--budget", type=NUMBER, default=None, help="Query service with differential privacy: budget in all.")
 @click.option("--html", type=typed_path, default=None, help="Without --original: write a report to this HTML file.")
 @seed_option
 @json_option
@@ -70,11 +72,17 @@ def command(
     seconds: float | None,
     population: int | None,
     candidates: Path | None,
+    epsilon: str | None,
+    budget: str | None,
     html: Path | None,
     seed: int | None,
     as_json: bool,
 ) -> int:
     """Attack RELEASE, a folder that `sfumato protect` wrote or any data file, and report the risk of each attack.
+
+    RELEASE may also be the metadata file of a query service (`ward.yaml`, see `sfumato query`). Query attacks then send
+    SQL to it under its policy and guess the sensitive columns; --attack, --knows, --secret, --limit, --tries, --seconds
+    and --seed apply, and the ledger of the service is not touched.
 
     A data file has no roles: name the columns the attacker knows with --knows and the sensitive ones with --secret, or
     pass a recipe (`sfumato init ORIGINAL` writes one). Identity risk needs the row correspondence: a row map, --key or
@@ -89,6 +97,23 @@ def command(
     rows fit each person, certain matches, the expected number of right matches, and what the rows would tell. The files
     that --candidates and --html write are private and never replace existing ones.
     """
+    if release.suffix.lower() in (".yaml", ".yml"):
+        outside: dict[str, Any] = {
+            "--original": original,
+            "--auxiliary": auxiliary,
+            "--control": control,
+            "--recipe": recipe,
+        }
+        outside |= {"--lineage": lineage, "--key": key, "--row": people, "--aligned": aligned}
+        outside |= {"--rename": rename, "--population": population, "--candidates": candidates, "--html": html}
+        needless = [name for name, value in outside.items() if value not in (None, (), False)]
+        if needless:
+            raise click.UsageError(f"{needless[0]} is for releases, and {release} is the metadata of a query service.")
+        options: dict[str, Any] = {"epsilon": epsilon, "budget": budget, "seed": seed, "seconds": seconds}
+        options |= {"attacks": names, "knows": listed(knows) or None, "secrets": listed(secrets), "limit": limit}
+        return _attack_queries(release, n_targets=min(tries, 40), as_json=as_json, **options)
+    if epsilon is not None or budget is not None:
+        raise click.UsageError("--epsilon and --budget are for the metadata of a query service.")
     if original is None:
         given: dict[str, object] = {"--control": control, "--recipe": recipe, "--attack": names, "--lineage": lineage}
         given |= {"--key": key, "--row": people, "--aligned": aligned, "--limit": limit}
@@ -145,6 +170,21 @@ def command(
 
         derived = [str(found) for found in results.derived]
         print_attacks(document["attacks"], document["limits"], changes=document.get("advice", ()), derived=derived)
+    return 0 if all(entry.met for entry in results.limits) else 1
+
+
+def _attack_queries(metadata: Path, *, as_json: bool, **options: Any) -> int:
+    """Attack a query service."""
+    from sfumato.api import attack_queries
+
+    results = attack_queries(metadata, progress=progress(quiet=as_json), **options)
+    document = results.to_dict()
+    if as_json:
+        emit_json(document)
+    else:
+        from sfumato.reports.terminal import print_attacks
+
+        print_attacks(document["attacks"], document["limits"])
     return 0 if all(entry.met for entry in results.limits) else 1
 
 

@@ -1,4 +1,4 @@
-"""Attacks on query answers: reconstruction, differencing, trackers and averaging.
+"""Attacks on query answers: reconstruction, differencing, trackers, averaging, expressions and refusals.
 
 Modules without a leading underscore are attacks.
 """
@@ -8,7 +8,14 @@ from sfumato.attacks.query._base import (
     QueryOutcome,
     RecoveredBits,
     TargetedQueryAttack,
-    evaluate_query_attack,
 )
+from sfumato.attacks.query._evaluate import evaluate_query_attack, evaluate_sql_attack
 
-__all__ = ["QueryAttack", "QueryOutcome", "RecoveredBits", "TargetedQueryAttack", "evaluate_query_attack"]
+__all__ = [
+    "QueryAttack",
+    "QueryOutcome",
+    "RecoveredBits",
+    "TargetedQueryAttack",
+    "evaluate_query_attack",
+    "evaluate_sql_attack",
+]

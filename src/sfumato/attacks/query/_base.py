@@ -1,24 +1,24 @@
 """Base class and evaluation of attacks on query answers.
 
 An attack is one class in one file of ``attacks/query``. It receives a responder that answers subset sum queries and
-guesses secret bits. It never learns whether a guess was correct: :func:`evaluate_query_attack` compares the guesses
-with the truth and with the best constant guess.
+guesses secret bits. It never learns whether a guess was correct:
+:func:`~sfumato.attacks.query.evaluate_query_attack` compares the guesses with the truth and with the best constant
+guess.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.attacks.evaluation.intervals import wilson
-from sfumato.errors import BadParameter
 from sfumato.params import Part
-from sfumato.query.policy import Policy, Responder
+from sfumato.query.policy import Responder
 from sfumato.query.policy.subsets import Bits, pack
 from sfumato.rng import Rng
 
@@ -29,7 +29,6 @@ __all__ = [
     "RecoveredBits",
     "TargetedQueryAttack",
     "bits_from_scores",
-    "evaluate_query_attack",
     "majority_value",
 ]
 
@@ -67,12 +66,28 @@ class CountingResponder:
         self.refused += int(np.isnan(answers).sum())
         return answers
 
+    def random_subsets(self, count: int, rng: np.random.Generator) -> Bits:
+        return self._responder.random_subsets(count, rng)
+
 
 class QueryAttack(Part):
     """Base class of attacks on query answers.
 
     The docstring of a subclass is its threat model: who the attacker is, what they ask and what they want to learn.
     """
+
+    needs_sql: ClassVar[bool] = False
+    """Whether the attack writes SQL of its own, so that it runs against SQL sessions only."""
+
+    @property
+    def setting(self) -> str:
+        """A few words that distinguish these parameters from others of the same attack."""
+        return ""
+
+    @classmethod
+    def sql_settings(cls, targets: int) -> tuple[dict[str, Any], ...]:
+        """Parameters with which the attack runs by default against a query service, where each answer takes time."""
+        return ({"targets": targets} if "targets" in cls.model_fields else {},)
 
     @abstractmethod
     def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
@@ -136,20 +151,3 @@ class QueryOutcome:
             "baseline": self.baseline, "tried": self.tried, "hits": self.hits, "guesses": self.made,
             "people": self.people, "asked": self.asked, "refused": self.refused, "level": level, "threat": self.threat,
         }  # fmt: skip
-
-
-def evaluate_query_attack(attack: QueryAttack, policy: Policy, secrets: npt.ArrayLike, rng: Rng) -> QueryOutcome:
-    """Run an attack against a policy over these secret bits and count the correct guesses."""
-    truth = np.asarray(secrets)
-    if truth.ndim != 1 or not truth.size or not np.isin(truth, (0, 1)).all():
-        raise BadParameter("Query attacks need a secret column of 0 and 1.")
-    truth = truth.astype(np.int8)
-    responder = CountingResponder(policy.open(truth, rng.child("policy")))
-    recovered = attack.run(responder, rng.child("attack"))
-    true_bits = truth[recovered.targets]
-    ones = float(true_bits.mean())
-    return QueryOutcome(
-        attack=attack.part_name(), policy=policy.part_name(), people=len(truth), tried=len(true_bits),
-        hits=int((recovered.bits == true_bits).sum()), made=int(recovered.made.sum()), asked=responder.asked,
-        refused=responder.refused, baseline=max(ones, 1 - ones), threat=attack.summary(),
-    )  # fmt: skip

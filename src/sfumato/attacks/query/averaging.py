@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
 from sfumato.query.policy import Responder
-from sfumato.query.policy.subsets import pack
+from sfumato.query.policy.subsets import pack, unpack
 from sfumato.rng import Rng
 
 __all__ = ["Averaging"]
@@ -31,13 +31,22 @@ class Averaging(TargetedQueryAttack):
     vary: Literal["nothing", "company"] = "nothing"
     """Whether the query stays the same, or the other people in it change."""
 
+    @property
+    def setting(self) -> str:
+        return "other people each time" if self.vary == "company" else "the same query again"
+
+    @classmethod
+    def sql_settings(cls, targets: int) -> tuple[dict[str, Any], ...]:
+        few = {"targets": min(targets, 20), "repeats": 60}
+        return few, {**few, "vary": "company"}
+
     def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
         targets = self.draw_targets(responder.people, rng)
         generator = rng.child("company").generator
         score = np.empty(len(targets))
         for place, target in enumerate(targets):
             draws = self.repeats if self.vary == "company" else 1
-            without = generator.random((draws, responder.people)) < 0.5
+            without = unpack(responder.random_subsets(draws, generator), responder.people)
             without[:, target] = False
             with_target = without.copy()
             with_target[:, target] = True

@@ -11,7 +11,7 @@ from sfumato.attacks.query._base import QueryAttack, RecoveredBits, bits_from_sc
 from sfumato.attacks.query._solvers import exhaustive, hadamard, hadamard_subsets, least_squares, linear_program
 from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
-from sfumato.query.policy.subsets import random_subsets, unpack
+from sfumato.query.policy.subsets import unpack
 from sfumato.rng import Rng
 
 __all__ = ["Reconstruction"]
@@ -55,7 +55,7 @@ class Reconstruction(QueryAttack):
             width = -(-count // 8)
             subsets = np.arange(1 << count, dtype="<u4").view(np.uint8).reshape(-1, 4)[:, :width].copy()
         else:
-            subsets = random_subsets(max(1, int(self.questions * count)), count, rng.child("subsets").generator)
+            subsets = responder.random_subsets(max(1, int(self.questions * count)), rng.child("subsets").generator)
         answers = responder.ask_all(subsets)
         answered = ~np.isnan(answers)
         subsets, answers = subsets[answered], answers[answered]

@@ -6,7 +6,7 @@ import numpy as np
 
 from sfumato.attacks.query._base import RecoveredBits, TargetedQueryAttack, bits_from_scores, majority_value
 from sfumato.query.policy import Responder
-from sfumato.query.policy.subsets import pack
+from sfumato.query.policy.subsets import pack, unpack
 from sfumato.rng import Rng
 
 __all__ = ["Tracker"]
@@ -24,8 +24,7 @@ class Tracker(TargetedQueryAttack):
 
     def run(self, responder: Responder, rng: Rng) -> RecoveredBits:
         targets = self.draw_targets(responder.people, rng)
-        tracker = np.zeros(responder.people, np.bool_)
-        tracker[rng.child("tracker").generator.permutation(responder.people)[: responder.people // 2]] = True
+        tracker = unpack(responder.random_subsets(1, rng.child("tracker").generator), responder.people)[0]
         base = responder.ask_all(pack(np.stack([tracker, ~tracker])))
         padded = np.stack([tracker, ~tracker]).repeat(len(targets), axis=0)
         padded[np.arange(2 * len(targets)), np.tile(targets, 2)] = True

@@ -33,7 +33,7 @@ class Audit(AuditRules, Policy):
     examples = ({"k": 2}, {"k": 2, "effort": 5})
     reference = "Chin, Ozsoyoglu (1982), doi:10.1109/TSE.1982.236161; Kleinberg, Papadimitriou, Raghavan (2003), doi:10.1016/S0022-0000(03)00036-3"  # noqa: E501
     promise = "Answers are exact or refused: everyone keeps at least {k} possible values."
-    broken_by = ("reconstruction",)
+    broken_by = ("reconstruction", "refusals")
 
     @property
     def needs_sensitive(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.params import Part
-from sfumato.query.policy.subsets import Bits
+from sfumato.query.policy.subsets import Bits, random_subsets
 from sfumato.rng import Rng
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Responder(Protocol):
         """The same for many subsets, in order; NaN for a refusal."""
         ...
 
+    def random_subsets(self, count: int, rng: np.random.Generator) -> Bits:
+        """Random subsets with about half of the people, which an analyst can describe easily."""
+        ...
+
 
 class SubsetResponder:
     """Base of responders: implement :meth:`ask` or :meth:`ask_all`; each is defined by the other."""
@@ -57,6 +61,9 @@ class SubsetResponder:
     def ask_all(self, queries: Bits) -> npt.NDArray[np.float64]:
         answers = [self.ask(query) for query in queries]
         return np.array([np.nan if answer is None else answer for answer in answers], np.float64)
+
+    def random_subsets(self, count: int, rng: np.random.Generator) -> Bits:
+        return random_subsets(count, self.people, rng)
 
 
 class Policy(Part):

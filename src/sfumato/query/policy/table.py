@@ -34,7 +34,7 @@ from sfumato.rng import Rng
 from sfumato.schema import Kind, Role
 from sfumato.secret import Permit
 
-__all__ = ["PolicyTable", "SubsetTableResponder", "TableAnswer", "TableResponder", "policy_notes"]
+__all__ = ["PolicyTable", "SubsetTableResponder", "TableAnswer", "TableResponder", "policy_notes", "read_declared"]
 
 _SEEDS = (
     "CREATE TABLE IF NOT EXISTS sfumato_policies (dataset TEXT NOT NULL, policy TEXT NOT NULL, secret TEXT NOT NULL, "
@@ -77,7 +77,7 @@ class PolicyTable:
         self.catalog, self.policy, self.store = catalog, policy, store
         columns = self.table.schema.columns
         self.sensitive = tuple(name for name, column in columns.items() if column.role is Role.SENSITIVE)
-        frame = _read(policy.source(source), self.table)
+        frame = read_declared(policy.source(source), self.table)
         self.frame = policy.mask_table(frame, self.sensitive, self.rng()) if policy.masks_table else frame
 
     @cached_property
@@ -163,7 +163,7 @@ def policy_notes(policy: Policy) -> tuple[str, ...]:
     return (f"Policy `{policy.part_name()}`{with_} does not provide differential privacy.", policy.promise_text())
 
 
-def _read(source: Any, table: PrivateTable) -> pl.DataFrame:
+def read_declared(source: Any, table: PrivateTable) -> pl.DataFrame:
     """The declared columns, each value cast to its declared kind, as private queries read them."""
     kinds: Mapping[str, Kind] = {name: column.kind for name, column in table.schema.columns.items() if column.kind}
     items = tuple((f"c{i}", Read((table.name, name), TYPES[kind])) for i, (name, kind) in enumerate(kinds.items()))

@@ -1,0 +1,209 @@
+"""``sfumato.attack_queries``: attack the answers of a query service through SQL and report the risk of each attack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from sfumato.api.results import AttackResults
+from sfumato.api.session import load_metadata
+from sfumato.attacks.base import Discloses
+from sfumato.attacks.evaluation.outcome import Arm, Outcome
+from sfumato.attacks.query import QueryAttack, QueryOutcome, evaluate_sql_attack
+from sfumato.attacks.query._sql import SecretBit, SqlResponder, secret_bit
+from sfumato.attacks.query._subset_sql import PeopleConditions
+from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.errors import BadParameter, NotApplicable, OutOfTime
+from sfumato.evaluation import judge_limits, same_limit
+from sfumato.progress import AUTO, Progress
+from sfumato.query import Session
+from sfumato.query.policy.table import read_declared
+from sfumato.registry import registry
+from sfumato.rng import Rng
+from sfumato.schema import Role
+
+if TYPE_CHECKING:
+    from sfumato.query.metadata import Metadata
+    from sfumato.rationals import Number
+
+__all__ = ["attack_queries"]
+
+
+def attack_queries(
+    metadata: str | Path | Mapping[str, Any],
+    tables: Mapping[str, Any] | None = None,
+    *,
+    attacks: Sequence[QueryAttack | str] = (),
+    knows: Sequence[str] | None = None,
+    secrets: Sequence[str] = (),
+    epsilon: Number | None = None,
+    budget: Number | None = None,
+    seed: int | None = None,
+    n_targets: int = 40,
+    seconds: float | None = None,
+    limit: float | None = None,
+    progress: Progress = AUTO,
+    clock: Callable[[], float] = time.monotonic,
+) -> AttackResults:
+    """Attack the answers of a query service through SQL and report the risk of each attack with its interval.
+
+    The attacker knows some columns of everybody, asks SQL queries, and guesses one secret bit of each person: whether a
+    number is above the median, or whether a category is the most frequent one. Each attack starts with a new ledger in
+    memory, so neither the budget nor the stored decisions of the service change.
+
+    Parameters
+    ----------
+    metadata, tables
+        The metadata of the service and its tables, as for :func:`session`. One private table with ``unit: row``.
+    attacks
+        Names or parts of query attacks, for example ``["tracker"]``. All of them if left out.
+    knows
+        Columns that the attacker knows. All columns that are not sensitive if left out.
+    secrets
+        Columns that the attacker wants to know. The sensitive columns if left out.
+    epsilon, budget
+        Under differential privacy: the cost of each of the attacker's queries, and the budget. The budget of the
+        service's ledger if left out.
+    n_targets
+        The number of targets of attacks on one person at a time.
+    seconds
+        Stop after this time. An attack that was not finished is returned as :class:`~sfumato.errors.OutOfTime`.
+    limit
+        The largest acceptable risk beyond the baseline, as a share of what was left to learn. The result then has
+        ``limits``.
+
+    Returns
+    -------
+    AttackResults
+        One entry per attack and secret column.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"id": range(60), "ill": ["no", "no", "yes"] * 20})
+    >>> columns = {"id": {"kind": "integer"}, "ill": {"kind": "category", "role": "sensitive"}}
+    >>> ward = {"dataset": "ward", "policy": "exact", "tables": {"people": {"unit": "row", "columns": columns}}}
+    >>> results = attack_queries(ward, {"people": people}, attacks=["differencing"], seed=1)
+    >>> results.to_frame().select("attack", "secret", "risk").row(0)
+    ('differencing', 'ill', 1.0)
+    """
+    frames = dict(tables or {})
+    loaded, base = load_metadata(metadata, frames)
+    frame, table = _table(loaded, base, frames)
+    roles = {name: column.role for name, column in loaded.tables[table].columns.items()}
+    chosen_secrets = tuple(secrets) or tuple(name for name, role in roles.items() if role is Role.SENSITIVE)
+    known = tuple(knows) if knows else tuple(name for name in roles if name not in chosen_secrets)
+    unknown = [name for name in (*chosen_secrets, *known) if name not in roles]
+    if unknown or not chosen_secrets:
+        raise BadParameter(
+            f"the metadata have no column `{unknown[0]}`." if unknown else "no secret column is named.",
+            fix="Name declared columns with `knows` and `secrets`, or give a column the role `sensitive`.",
+        )
+    cap, cost = _budget(loaded, base, epsilon, budget)
+    rng, until = Rng(seed), None if seconds is None else clock() + seconds
+    jobs = [(column, attack) for column in chosen_secrets for attack in _parts(attacks, n_targets)]
+    outcomes: list[Outcome | NotApplicable] = []
+    with progress.task("attacking", len(jobs)) as tick:
+        for number, (column, attack) in enumerate(jobs):
+            own = rng.child("query-attacks", number)
+            left = None if until is None else max(0.0, until - clock()) / min(3, len(jobs) - number)
+            try:
+                bit = _bit(loaded, table, frame[column], sums=loaded.policy is not None)
+                people = PeopleConditions(frame, known, own.child("people").generator, most=max(n_targets, 200))
+                ledger = Ledger.open(":memory:")
+                if cap is not None:
+                    ledger.set_cap(cap, dataset=loaded.dataset)
+                session = Session(
+                    loaded.catalog(base), {table: frames.get(table, loaded.sources(base)[table])}, ledger=ledger,
+                    analyst="attacker", policy=loaded.policy,
+                )  # fmt: skip
+                ask = session.ask if cost is None else partial(session.ask, epsilon=cost)
+                responder = SqlResponder(ask, table=table, people=people, secret=bit, seconds=left, clock=clock)
+                truth = bit.bits(frame[column])[people.rows]
+                policy = "differential-privacy" if loaded.policy is None else loaded.policy.part_name()
+                result = evaluate_sql_attack(attack, responder, truth, policy, own)
+                if responder.stopped:
+                    raise OutOfTime("Stopped: the time allowed was used up before all queries were asked.")
+                outcomes.append(_outcome(attack, result, column, known))
+            except NotApplicable as refusal:
+                refusal.facts |= {
+                    "attack": attack.part_name(), "discloses": str(Discloses.ATTRIBUTE), "setting": attack.setting,
+                }  # fmt: skip
+                outcomes.append(refusal)
+            tick(1)
+    limits = () if limit is None else judge_limits(same_limit(limit, outcomes), outcomes)
+    return AttackResults(outcomes=tuple(outcomes), limits=limits)
+
+
+def _outcome(attack: QueryAttack, result: QueryOutcome, column: str, known: Sequence[str]) -> Outcome:
+    return Outcome(
+        attack=result.attack, discloses=Discloses.ATTRIBUTE, main=Arm(hits=result.hits, trials=result.tried),
+        baseline=Arm(hits=result.baseline * result.tried, trials=result.tried), claims=result.made, knows=tuple(known),
+        secret=column, parameters=attack.to_dict(), threat=result.threat, setting=attack.setting, truth="data",
+        detail={
+            "policy": result.policy, "queries": result.asked, "refused": result.refused, "people": result.people,
+        },
+    )  # fmt: skip
+
+
+def _bit(loaded: Metadata, table: str, series: pl.Series, *, sums: bool) -> SecretBit:
+    domain = loaded.tables[table].columns[series.name].domain
+    bounded = domain is not None and domain.low is not None and domain.high is not None
+    if bounded:
+        assert domain is not None
+        return secret_bit(series, low=domain.low, high=domain.high)
+    return secret_bit(series, sums=sums)
+
+
+def _table(loaded: Metadata, base: Path, frames: Mapping[str, Any]) -> tuple[pl.DataFrame, str]:
+    """The true data of the one private table, cast as the service reads them, and its name."""
+    from sfumato.engines.choice import is_address
+
+    [table, *others] = loaded.tables
+    if others or loaded.tables[table].unit != "row":
+        raise BadParameter("query attacks need a metadata file with one table and `unit: row`.")
+    source = frames.get(table, loaded.sources(base)[table])
+    if isinstance(source, str) and is_address(source):
+        raise BadParameter("query attacks need the table in a file or a frame, not in a database.")
+    return read_declared(source, loaded.catalog(base).private[table]), table
+
+
+def _budget(
+    loaded: Metadata, base: Path, epsilon: Number | None, budget: Number | None
+) -> tuple[PrivacyLoss | None, Number | None]:
+    """Budget and cost of a query under differential privacy."""
+    if loaded.policy is not None:
+        if epsilon is not None or budget is not None:
+            raise BadParameter(
+                f"policy `{loaded.policy.part_name()}` has no budget.", fix="Leave out epsilon and budget."
+            )
+        return None, None
+    if epsilon is None:
+        raise BadParameter("under differential privacy, `epsilon` is required: the cost of each of the queries.")
+    if budget is not None:
+        return pure(budget), epsilon
+    place = loaded.ledger_place(base)
+    kept = Ledger.open(place) if "://" in str(place) or Path(place).is_file() else None
+    balance = kept.balance(dataset=loaded.dataset) if kept is not None else None
+    if balance is None or balance.cap is None:
+        raise BadParameter("there is no budget.", fix="Pass `budget`, or set one with `sfumato ledger cap`.")
+    return balance.cap, epsilon
+
+
+def _parts(attacks: Sequence[QueryAttack | str], n_targets: int) -> list[QueryAttack]:
+    """The attacks by name or part; each example of every attack if none is named, with fewer repetitions."""
+    chosen: list[QueryAttack] = []
+    for item in attacks or registry("query-attack").names():
+        if isinstance(item, QueryAttack):
+            chosen.append(item)
+            continue
+        kind = registry("query-attack").get(item)
+        assert issubclass(kind, QueryAttack)
+        chosen += [kind.build(parameters) for parameters in kind.sql_settings(n_targets)]
+    return chosen
