@@ -10,7 +10,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -32,6 +32,8 @@ def value(node: Any, row: Mapping[str, Any]) -> Any:
     kind = type(node).__name__
     if kind in _SIGNS:
         return _compared(_SIGNS[kind], value(node.this, row), value(node.expression, row))
+    if kind in ("Add", "Sub") and type(node.expression).__name__ == "Interval":
+        return _moved(node, row, 1 if kind == "Add" else -1)
     if kind in _ARITHMETIC:
         return _calculated(kind, value(node.this, row), value(node.expression, row))
     return _RULES[kind](node, row)
@@ -317,11 +319,122 @@ def _part(node: Any, row: Mapping[str, Any]) -> int | None:
             return int(a.day)
         case "quarter":
             return int(a.month + 2) // 3
+        case "isodow" | "dayofweekiso" | "dayofweek_iso":
+            return int(a.isoweekday())
+        case "doy" | "dayofyear" | "day_of_year":
+            return int(a.timetuple().tm_yday)
         case "dow" | "dayofweek":
             return int(a.isoweekday()) % 7
         case "week" | "weekofyear":
             return int(a.isocalendar().week)
     raise AssertionError(part)
+
+
+def _truncated(node: Any, row: Mapping[str, Any]) -> Any:
+    a, unit = value(node.this, row), node.args["unit"].name
+    if a is None or not isinstance(a, datetime):
+        return a if a is None or unit in ("HOUR", "MINUTE", "DAY") else _begun(a, unit)
+    moment = a.replace(second=0, microsecond=0)
+    if unit == "MINUTE":
+        return moment
+    moment = moment.replace(minute=0)
+    return moment if unit == "HOUR" else _begun(moment.replace(hour=0), unit)
+
+
+def _begun(day: Any, unit: str) -> Any:
+    match unit:
+        case "WEEK":
+            return day - timedelta(days=day.isoweekday() - 1)
+        case "MONTH":
+            return day.replace(day=1)
+        case "QUARTER":
+            return day.replace(month={1: 1, 2: 4, 3: 7, 4: 10}[(day.month + 2) // 3], day=1)
+        case "YEAR":
+            return day.replace(month=1, day=1)
+    return day
+
+
+def _last_day(day: Any) -> date:
+    following = date(day.year + day.month // 12, day.month % 12 + 1, 1) if day.year < 9999 or day.month < 12 else None
+    return date(9999, 12, 31) if following is None else following - timedelta(days=1)
+
+
+def _moved(node: Any, row: Mapping[str, Any], sign: int) -> Any:
+    a, size, unit = value(node.this, row), sign * int(node.expression.this.this), node.expression.args["unit"].name
+    if a is None:
+        return None
+    if unit in ("HOUR", "MINUTE") and not isinstance(a, datetime):
+        a = datetime(a.year, a.month, a.day)
+    try:
+        if unit in ("MONTH", "QUARTER", "YEAR"):
+            months = a.month - 1 + size * {"MONTH": 1, "QUARTER": 3, "YEAR": 12}[unit]
+            year, month = a.year + months // 12, months % 12 + 1
+            last = 29 if month == 2 and (year % 4 == 0 and (year % 100 or year % 400 == 0)) else (
+                31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)[month - 1]  # fmt: skip
+            return a.replace(year=year, month=month, day=min(a.day, last))
+        return a + timedelta(**{f"{unit.lower()}s": size})
+    except (ValueError, OverflowError):
+        return None
+
+
+def _between_dates(node: Any, row: Mapping[str, Any]) -> int | None:
+    late, early, unit = value(node.this, row), value(node.expression, row), node.args["unit"].name
+    if late is None or early is None:
+        return None
+
+    if unit == "WEEK":
+        return int((late.toordinal() - early.toordinal()) / 7)
+
+    def number(day: Any) -> int:
+        minutes = day.toordinal() * 1440 + (day.hour * 60 + day.minute if isinstance(day, datetime) else 0)
+        return {"YEAR": day.year, "QUARTER": day.year * 4 + (day.month - 1) // 3, "MONTH": day.year * 12 + day.month,
+                "DAY": day.toordinal(), "HOUR": minutes // 60,
+                "MINUTE": minutes}[unit]  # fmt: skip
+
+    return number(late) - number(early)
+
+
+def _formatted(node: Any, row: Mapping[str, Any]) -> str | None:
+    a = value(node.this, row)
+    if a is None:
+        return None
+    form = node.args["format"].this
+    for letter, part, width in (("Y", "year", 4), ("m", "month", 2), ("d", "day", 2), ("H", "hour", 2),
+                                ("M", "minute", 2), ("S", "second", 2)):  # fmt: skip
+        form = form.replace(f"%{letter}", f"{getattr(a, part, 0):0{width}d}")
+    return form
+
+
+def _names(part: str, names: list[str]) -> Callable[[Any, Mapping[str, Any]], Any]:
+    def rule(node: Any, row: Mapping[str, Any]) -> str | None:
+        a = value(node.this, row)
+        return None if a is None else names[a.month - 1 if part == "month" else a.isoweekday() - 1]
+
+    return rule
+
+
+def _concatenated(node: Any, row: Mapping[str, Any]) -> str | None:
+    parts = [value(item, row) for item in node.flatten()]
+    return None if None in parts else "".join(parts)
+
+
+def _bucket(node: Any, row: Mapping[str, Any]) -> int | None:
+    x = value(node.this, row)
+    low, high, count = (float(value(node.args[name], row)) for name in ("min_value", "max_value", "num_buckets"))
+    if x is None:
+        return None
+    if math.isnan(x) or float(x) >= high:
+        return int(count) + 1
+    return 0 if float(x) < low else min(int(count), math.floor((float(x) - low) * count / (high - low)) + 1)
+
+
+def _powered(node: Any, row: Mapping[str, Any]) -> float | None:
+    a = value(node.this, row)
+    if a is None:
+        return None
+    with np.errstate(all="ignore"):
+        square = np.float64(a) * np.float64(a)
+        return float(square if node.expression.this == "2" else square * np.float64(a))
 
 
 def _on_text(function: Callable[[str], Any]) -> Callable[[Any, Mapping[str, Any]], Any]:
@@ -371,6 +484,25 @@ _RULES: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "Trim": _on_text(lambda text: text.strip(" ")),
     "Length": _on_text(len),
     "Substring": _substring,
-    **dict.fromkeys(("Extract", "Year", "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek", "Hour", "Minute", "Week",
+    "TimestampTrunc": _truncated,
+    "DateAdd": lambda node, row: _moved(node, row, 1),
+    "DateDiff": _between_dates,
+    "TimeToStr": _formatted,
+    "LastDay": lambda node, row: None if (a := value(node.this, row)) is None else _last_day(a),
+    "Dayname": _names("day", ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]),
+    "Monthname": _names("month", ["January", "February", "March", "April", "May", "June", "July", "August",
+                                  "September", "October", "November", "December"]),
+    "DPipe": _concatenated,
+    "Concat": lambda node, row: "".join(value(item, row) or "" for item in node.expressions),
+    "Left": lambda node, row: None if (a := value(node.this, row)) is None else a[: int(node.expression.this)],
+    "StartsWith": lambda node, row: _on_text(lambda a: a.startswith(node.expression.this))(node, row),
+    "Contains": lambda node, row: None if (a := value(node.this, row)) is None else node.expression.this in a,
+    "WidthBucket": _bucket,
+    "Sqrt": lambda node, row: None if (a := value(node.this, row)) is None or a < 0 else math.sqrt(a),
+    "Pow": _powered,
+    "Sign": lambda node, row: None if (a := value(node.this, row)) is None or math.isnan(a) else (a > 0) - (a < 0),
+    "Trunc": _whole(math.trunc),
+    **dict.fromkeys(("DayOfWeekIso", "DayOfYear", "Extract", "Year",
+                     "Quarter", "Month", "Day", "DayOfMonth", "DayOfWeek", "Hour", "Minute", "Week",
                      "WeekOfYear"), _part),
 }  # fmt: skip

@@ -220,21 +220,37 @@ LISTED += [
     "big > x", "CAST(big AS DOUBLE)", "x = y", "CAST(round(x, 1) AS INTEGER)", "ceil(x)", "CAST(x AS INTEGER)",
     "round(x)",
 ]  # fmt: skip
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute")
+DATED = [
+    *(f"date_trunc('{unit}', {at})" for unit in UNITS
+      for at in ("day", "at")),
+    *(f"{at} {sign} INTERVAL {size}" for at in ("day", "at") for sign in "+-"
+      for size in ("1 DAY", "1 MONTH", "3 YEAR", "2 WEEK", "26 HOUR", "90 MINUTE", "48000 MONTH")),
+    *(f"date_diff('{unit}', day, CAST(at AS {kind}))" for unit in UNITS
+      for kind in ("DATE", "TIMESTAMP")),
+    *(f"EXTRACT({part} FROM {at})" for part in ("doy", "isodow") for at in ("day", "at")),
+    "strftime(day, '%Y-%m')", "strftime(at, '%d.%m.%Y %H:%M:%S')", "strftime(day, 'all')", "dayname(day)",
+    "monthname(at)", "last_day(day)", "date_trunc('month', day) = DATE '2020-02-01'", "word || '/' || code",
+    "concat(word, 'x', code)", "left(word, 2)", "starts_with(word, 'a')", "contains(word, 'a')",
+    "width_bucket(x, -3, 5, 7)", "width_bucket(n, 0, 40, 4)", "width_bucket(big, 0, 1, 1)", "sqrt(x)", "sqrt(y)",
+    "power(x, 2)", "power(y, 3)", "sign(x)", "sign(n)", "trunc(x)",
+]  # fmt: skip
 
 
 def test_the_list_on_duckdb(duckdb: list[Running]) -> None:
     for running in duckdb:
-        assert not differences(running, LISTED)
+        assert not differences(running, [*LISTED, *DATED])
 
 
 def test_the_list_on_postgresql(postgres: Running) -> None:
-    assert not differences(postgres, LISTED)
+    assert not differences(postgres, [*LISTED, *DATED])
 
 
 @pytest.mark.slow
 def test_the_list_on_spark(spark: Running) -> None:
-    for place in range(0, len(LISTED), 10):
-        assert not differences(spark, LISTED[place : place + 10])
+    every = [*LISTED, *DATED]
+    for place in range(0, len(every), 20):
+        assert not differences(spark, every[place : place + 20])
 
 
 RELAXED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

@@ -86,6 +86,18 @@ class SqlDialect(ABC):
         """A date part as a whole number."""
 
     @abstractmethod
+    def truncate(self, unit: str, a: str, kind: str) -> str:
+        """The beginning of a unit of time, as a value of ``kind`` (date or time)."""
+
+    @abstractmethod
+    def day_number(self, a: str) -> str:
+        """Days since 0001-01-01 as a whole number."""
+
+    @abstractmethod
+    def add_interval(self, a: str, kind: str, months: int, days: int, minutes: int) -> str:
+        """A date or time plus an interval, as a value of ``kind``."""
+
+    @abstractmethod
     def like(self, a: str, pattern: str, *, fold: bool) -> str: ...
 
     @abstractmethod

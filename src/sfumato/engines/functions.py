@@ -6,7 +6,19 @@ from dataclasses import dataclass
 
 from sfumato.engines.expressions import FlagValued, Unary, Variadic
 
-__all__ = ["DatePart", "Function", "Hash", "Like", "RoundTo", "Shaped", "Substring"]
+__all__ = [
+    "AddInterval",
+    "DatePart",
+    "DateTrunc",
+    "DayNumber",
+    "Function",
+    "Hash",
+    "JoinedText",
+    "Like",
+    "RoundTo",
+    "Shaped",
+    "Substring",
+]
 
 
 _RESULTS = {"isnan": "flag", "length": "int", "lower": "text", "upper": "text", "trim": "text"}
@@ -63,6 +75,38 @@ class Substring(Unary):
     @property
     def type(self) -> str:
         return "text"
+
+
+class JoinedText(Variadic):
+    """Concatenated texts; missing where one is."""
+
+    @property
+    def type(self) -> str:
+        return "text"
+
+
+@dataclass(frozen=True)
+class DateTrunc(Unary):
+    """The beginning of the unit of time that a date is in; weeks begin on Monday. For the years 1 to 9999."""
+
+    unit: str
+
+
+@dataclass(frozen=True)
+class AddInterval(Unary):
+    """A date so much later. The 31st of a shorter month is its last day. For the years 1 to 9999."""
+
+    months: int = 0
+    days: int = 0
+    minutes: int = 0
+
+
+class DayNumber(Unary):
+    """Number of days since the first day of the year 1, of a date that is not before."""
+
+    @property
+    def type(self) -> str:
+        return "int"
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,19 @@ from sfumato.engines.expressions import (
     Unit,
     walk,
 )
-from sfumato.engines.functions import DatePart, Function, Hash, Like, RoundTo, Shaped, Substring
+from sfumato.engines.functions import (
+    AddInterval,
+    DatePart,
+    DateTrunc,
+    DayNumber,
+    Function,
+    Hash,
+    JoinedText,
+    Like,
+    RoundTo,
+    Shaped,
+    Substring,
+)
 from sfumato.engines.interval_analysis import fits, size
 from sfumato.engines.statements import (
     Join,
@@ -309,6 +321,10 @@ _RULES: dict[type[Expression], Callable[[SqlGenerator, Any], str]] = {
     Shaped: lambda g, node: g.shaped(g.expression(node.a), f"^(?:{SHAPES[node.shape]})$"),
     Substring: SqlGenerator._substring,
     DatePart: lambda g, node: g.part(node.part, g.expression(node.a)),
+    DateTrunc: lambda g, node: g.truncate(node.unit, g.expression(node.a), node.type),
+    DayNumber: lambda g, node: g.day_number(g.cast(g.expression(node.a), node.a.type, "date")),
+    AddInterval: lambda g, node: g.add_interval(g.expression(node.a), node.type, node.months, node.days, node.minutes),
+    JoinedText: lambda g, node: g.joined([g.expression(item) for item in node.items]),
     Hash: lambda g, node: g.hash(node),
     CountRows: SqlGenerator._count,
     Total: lambda g, node: g.sum(g.expression(node.a), small=_largest(node.a) < 2.0**24),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +12,7 @@ from sfumato.engines.text_patterns import reads_as
 from sfumato.errors import QueryRefused
 from sfumato.schema import Kind
 
-__all__ = ["TYPES", "Scalar", "flag", "literal", "same_family"]
+__all__ = ["MOST_VALUES", "TYPES", "Scalar", "flag", "literal", "same_family"]
 
 TYPES = {
     Kind.INTEGER: "int", Kind.NUMBER: "float", Kind.CATEGORY: "text", Kind.DATE: "date", Kind.DATETIME: "time",
@@ -47,6 +47,9 @@ class Scalar:
     goes by what is stored."""
     constant: Any = None
     """The value, for a literal."""
+    first: Any = None
+    last: Any = None
+    """The public range of a date, where the conditions of the query give one."""
 
     @property
     def same(self) -> Expression | str:
@@ -71,6 +74,10 @@ class Scalar:
             low, high = -(-self.low.numerator // self.low.denominator), self.high.numerator // self.high.denominator
             if high - low < MOST_VALUES:
                 return tuple(range(low, high + 1))
+        if self.kind is Kind.DATE and self.first is not None and self.last is not None:
+            days = self.last.toordinal() - self.first.toordinal()
+            if days < MOST_VALUES:
+                return tuple(self.first + timedelta(days=place) for place in range(days + 1))
         return None
 
     def as_double(self) -> Expression:

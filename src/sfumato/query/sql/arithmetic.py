@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import isqrt
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Arithmetic, Cast, Modulo, Negative, NullIf, constant
+from sfumato.engines.expressions import (
+    NOTHING,
+    Arithmetic,
+    Case,
+    Cast,
+    Compare,
+    Extreme,
+    Modulo,
+    Negative,
+    NullIf,
+    constant,
+    equal,
+    when,
+)
 from sfumato.engines.functions import Function, RoundTo
 from sfumato.query.plan.scalar import Scalar, literal
+from sfumato.query.sql.dates import date_difference, shifted
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -26,8 +41,21 @@ def _corners(a: Scalar, b: Scalar, f: Callable[[Fraction, Fraction], Fraction]) 
     return {"low": min(ends), "high": max(ends)}
 
 
+def _dated(reader: ExpressionCompiler, node: Any, sign: str) -> Scalar | None:
+    """A date ± INTERVAL, or the number of days between two dates; None for numbers."""
+    moved = shifted(reader, node, 1 if sign == "+" else -1)
+    if moved is not None or sign == "+" or not isinstance(node.this, exp.Column | exp.Cast):
+        return moved
+    if reader.read(node.this).kind is not Kind.DATE or reader.read(node.expression).kind is not Kind.DATE:
+        return None
+    return date_difference(reader, node, node.this, node.expression, "DAY")
+
+
 def _arithmetic(sign: str, f: Callable[[Fraction, Fraction], Fraction]) -> Callable[[ExpressionCompiler, Any], Scalar]:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+        dated = _dated(reader, node, sign) if sign in "+-" else None
+        if dated is not None:
+            return dated
         a, b = reader.number(node.this), reader.number(node.expression)
         return Scalar(node=Arithmetic(sign, a.as_double(), b.as_double()), kind=Kind.NUMBER, **_corners(a, b, f))
 
@@ -105,6 +133,53 @@ def _whole(function: str, f: Callable[[Fraction], int]) -> Callable[[ExpressionC
     return rule
 
 
+def _root(reader: ExpressionCompiler, node: Any) -> Scalar:
+    """SQRT, missing below 0."""
+    a = reader.number(node.this)
+    known: dict[str, Any] = {}
+    if a.high is not None:
+        known = {"low": Fraction(0), "high": Fraction(isqrt(max(0, a.high.__ceil__())) + 1)}
+    x = a.as_double()
+    return Scalar(node=when(Compare(">=", x, constant(0.0)), Function(x, "sqrt")), kind=Kind.NUMBER, **known)
+
+
+def _power(reader: ExpressionCompiler, node: Any) -> Scalar:
+    a, power = reader.number(node.this), reader.read(node.expression).constant
+    if power not in (2, 3):
+        raise reader.refuse(node, "POWER supports the constants 2 and 3 here.", "Use x * x * x * x, or SQRT(x).")
+    known: dict[str, Any] = {}
+    if a.low is not None and a.high is not None:
+        ends = [a.low**power, a.high**power, *([Fraction(0)] if a.low <= 0 <= a.high else [])]
+        known = {"low": min(ends), "high": max(ends)}
+    x = a.as_double()
+    square = Arithmetic("*", x, x)
+    return Scalar(node=square if power == 2 else Arithmetic("*", square, x), kind=Kind.NUMBER, **known)
+
+
+def _sign(reader: ExpressionCompiler, node: Any) -> Scalar:
+    x, zero = reader.number(node.this).as_double(), constant(0.0)
+    tests = ((Compare(">", x, zero), constant(1)), (Compare("<", x, zero), constant(-1)), (equal(x, zero), constant(0)))
+    return Scalar(node=Case(tests, NOTHING), kind=Kind.INTEGER, low=Fraction(-1), high=Fraction(1))
+
+
+def _bucket(reader: ExpressionCompiler, node: Any) -> Scalar:
+    """WIDTH_BUCKET(x, low, high, n): 1 to n between the bounds, 0 below and n + 1 from the upper one on."""
+    x = reader.number(node.this).as_double()
+    names = ("min_value", "max_value", "num_buckets")
+    low, high, count = (reader.read(node.args.get(name)).constant for name in names)
+    if not all(isinstance(end, Fraction) for end in (low, high, count)) or low >= high or count not in range(1, 10_000):
+        raise reader.refuse(node, "WIDTH_BUCKET(x, low, high, n) needs constants: low below high, n from 1 to 9999.")
+    above = Arithmetic("-", x, constant(float(low)))
+    share = Arithmetic("/", Arithmetic("*", above, constant(float(count))), constant(float(high - low)))
+    inside = Arithmetic("+", Cast(Function(share, "floor"), "int"), constant(1))
+    tests = (
+        (Compare("<", x, constant(float(low))), constant(0)),
+        (Compare(">=", x, constant(float(high))), constant(int(count) + 1)),
+    )
+    last = when(Compare("<", x, constant(float(high))), Extreme((inside, constant(int(count))), True))
+    return Scalar(node=Case(tests, last), kind=Kind.INTEGER, low=Fraction(0), high=count + 1)
+
+
 ARITHMETIC_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any], Scalar]] = {
     exp.Add: _arithmetic("+", lambda x, y: x + y),
     exp.Sub: _arithmetic("-", lambda x, y: x - y),
@@ -113,6 +188,11 @@ ARITHMETIC_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any],
     exp.Mod: _modulo,
     exp.Neg: _negative,
     exp.Abs: _absolute,
+    exp.Sqrt: _root,
+    exp.Pow: _power,
+    exp.Sign: _sign,
+    exp.WidthBucket: _bucket,
+    exp.Trunc: _whole("trunc", lambda x: x.__trunc__()),
     exp.Floor: _whole("floor", lambda x: x.__floor__()),
     exp.Ceil: _whole("ceil", lambda x: x.__ceil__()),
     exp.Round: _whole("round", lambda x: (x + Fraction(1, 2)).__floor__()),

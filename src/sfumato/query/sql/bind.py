@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from sqlglot import exp
@@ -14,6 +15,7 @@ from sfumato.errors import did_you_mean
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
+from sfumato.query.sql.date_ranges import date_ranges, wider
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
@@ -94,7 +96,8 @@ class Binder:
         where = select.args.get("where")
         if where is not None:
             condition = self.reader(relation).condition(where.this)
-            relation = replace(relation, rows=Filter(child=relation.rows, condition=condition))
+            columns = date_ranges(relation.columns, condition.node)
+            relation = replace(relation, rows=Filter(child=relation.rows, condition=condition), columns=columns)
         return relation
 
     def _item(self, node: Any, views: Mapping[str, Any]) -> BoundRelation | PublicTable:
@@ -210,7 +213,11 @@ class Binder:
             values = None if a.values is None or b.values is None else distinct_values((*a.values, *b.values), kind)
             assert isinstance(a.node, ColumnRef)
             column = ColumnRef(a.node.name, TYPES[kind])
-            known = replace(a, node=column, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit)
+            ends: tuple[date | None, date | None] = (None, None)
+            if a.kind is b.kind:
+                ends = wider(a.first, b.first, least=True), wider(a.last, b.last, least=False)
+            known = replace(a, node=column, low=low, high=high, values=values, kind=kind, unit=a.unit and b.unit,
+                            first=ends[0], last=ends[1])  # fmt: skip
             items.append((alias, name, known))
         limits = wider_limits(first.limits, second.limits)
         rows = UnionAll(first=first.rows, second=second.rows)

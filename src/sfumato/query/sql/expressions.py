@@ -37,6 +37,7 @@ from sfumato.errors import QueryRefused, did_you_mean
 from sfumato.query.plan.aggregates import clipped
 from sfumato.query.plan.scalar import Scalar, flag, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
+from sfumato.query.sql.dates import DATE_RULES, date_part
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import called, refuse
 from sfumato.schema import Kind
@@ -301,6 +302,9 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
         inside = clipped(x, constant(float(low.constant)), constant(float(high.constant)))
         missing = any_of(IsNull(x), Function(x, "isnan"))
         return Scalar(node=Case(((missing, NOTHING),), inside), kind=Kind.NUMBER, low=low.constant, high=high.constant)
+    if str(node.this).upper() == "DATE_PART" and len(node.expressions) == 2:
+        part = reader.read(node.expressions[0]).constant
+        return date_part(reader, node, str(part).upper(), node.expressions[1])
     raise reader.refuse(
         node,
         f"`{str(node.this).upper()}` is not a supported function.",
@@ -344,6 +348,7 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Greatest: _extreme(least=False),
     exp.Nullif: _nullif,
     **FUNCTION_RULES,
+    **DATE_RULES,
     exp.Anonymous: _anonymous,
     **dict.fromkeys(
         (

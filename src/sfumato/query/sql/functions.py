@@ -1,18 +1,19 @@
-"""Casts, date parts and text functions: expressions that raise no error on any data."""
+"""Casts and text functions: expressions that raise no error on any data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from sfumato.engines.expressions import Cast, constant
-from sfumato.engines.functions import DatePart, Function, Shaped, Substring
+from sfumato.engines.expressions import Cast, Coalesce, constant
+from sfumato.engines.functions import Function, JoinedText, Like, Shaped, Substring
 from sfumato.engines.text_patterns import reads_as
-from sfumato.query.plan.scalar import TYPES, Scalar, literal
+from sfumato.query.plan.scalar import MOST_VALUES, TYPES, Scalar, flag, literal
 from sfumato.schema import Kind
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FUNCTION_RULES"]
 
-_PARTS = {"YEAR": None, "QUARTER": (1, 4), "MONTH": (1, 12), "DAY": (1, 31), "DOW": (0, 6), "DAYOFWEEK": (0, 6),
-          "HOUR": (0, 23), "MINUTE": (0, 59), "WEEK": (1, 53)}  # fmt: skip
 _CASTS = {
     "TINYINT": Kind.INTEGER, "SMALLINT": Kind.INTEGER, "INT": Kind.INTEGER, "BIGINT": Kind.INTEGER,
     "FLOAT": Kind.NUMBER, "DOUBLE": Kind.NUMBER, "DECIMAL": Kind.NUMBER, "VARCHAR": Kind.CATEGORY,
@@ -72,30 +71,6 @@ def _written(reader: ExpressionCompiler, node: Any, text: str, kind: Kind) -> Sc
     return literal(whole)
 
 
-def _date_part(reader: ExpressionCompiler, node: Any) -> Scalar:
-    if isinstance(node, exp.Extract):
-        part, inner = node.this.name.upper(), node.expression
-    else:
-        part, inner = node.key.upper(), node.this
-    part = {"DAYOFMONTH": "DAY", "DAY_OF_WEEK": "DOW", "DAYOFWEEK": "DOW", "WEEKOFYEAR": "WEEK"}.get(part, part)
-    if part not in _PARTS:
-        raise reader.refuse(node, f"`{part}` is not a supported date part.", "Known: " + ", ".join(_PARTS) + ".")
-    a = reader.read(_undone(inner))
-    if a.kind not in (Kind.DATE, Kind.DATETIME):
-        raise reader.refuse(node, f"A date is required here, not a {a.family}.")
-    if part == "WEEK" and a.kind is Kind.DATE:
-        # Of the first year of all that a date can be, no week can be told; such a date is no time either.
-        a = Scalar(node=Cast(a.node, "time"), kind=Kind.DATETIME)
-    ends = _PARTS[part]
-    known: dict[str, Any] = {} if ends is None else {"low": Fraction(ends[0]), "high": Fraction(ends[1])}
-    return Scalar(node=DatePart(a.node, part.lower()), kind=Kind.INTEGER, **known)
-
-
-def _undone(node: Any) -> Any:
-    """Some parsers wrap the argument of YEAR(...) in a conversion to a date; what was written is inside."""
-    return node.this if isinstance(node, exp.TsOrDsToDate | exp.TsOrDsToTimestamp) else node
-
-
 def _text_function(function: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
     def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
         if any(value for name, value in node.args.items() if name != "this"):
@@ -118,29 +93,59 @@ def _substring(reader: ExpressionCompiler, node: Any) -> Scalar:
     return Scalar(node=Substring(a.node, start or 1, length), kind=Kind.CATEGORY)
 
 
+def _joined(reader: ExpressionCompiler, items: list[Scalar]) -> Scalar:
+    """Texts one after the other. Where all possible texts are public, so are their combinations."""
+    values: tuple[Any, ...] | None = ("",)
+    for item in items:
+        if values is None or item.values is None or len(values) * len(item.values) > MOST_VALUES:
+            values = None
+            break
+        values = tuple(one + other for one in values for other in item.values)
+    known = None if values is None else tuple(sorted(set(values)))
+    return Scalar(node=JoinedText(tuple(item.node for item in items)), kind=Kind.CATEGORY, values=known)
+
+
+def _pipe(reader: ExpressionCompiler, node: Any) -> Scalar:
+    return _joined(reader, [reader.text_value(item) for item in node.flatten()])
+
+
+def _concat(reader: ExpressionCompiler, node: Any) -> Scalar:
+    """CONCAT reads missing texts as empty."""
+    items = [reader.text_value(item) for item in node.expressions]
+    empty = [item.plain(Coalesce((item.node, constant("")))) for item in items]
+    more = [replace(e, values=None if i.values is None else (*i.values, "")) for e, i in zip(empty, items, strict=True)]
+    return _joined(reader, more)
+
+
+def _left(reader: ExpressionCompiler, node: Any) -> Scalar:
+    a, size = reader.text_value(node.this), reader.read(node.expression).constant
+    if size not in range(1, 10_000):
+        raise reader.refuse(node, "The length of LEFT must be a constant from 1 to 9999.")
+    return Scalar(node=Substring(a.node, 1, int(size)), kind=Kind.CATEGORY)
+
+
+def _contains(form: str) -> Callable[[ExpressionCompiler, Any], Scalar]:
+    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
+        a, part = reader.text_value(node.this), reader.read(node.expression).constant
+        if not isinstance(part, str) or "%" in part or "_" in part:
+            raise reader.refuse(node, "The text that is sought must be a constant without % and _.", "Use LIKE.")
+        return flag(Like(a.node, form.format(part), False))
+
+    return rule
+
+
 FUNCTION_RULES: dict[type[exp.Expression], Callable[[ExpressionCompiler, Any], Scalar]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
-    exp.Extract: _date_part,
-    **dict.fromkeys(
-        (
-            exp.Year,
-            exp.Quarter,
-            exp.Month,
-            exp.Day,
-            exp.DayOfMonth,
-            exp.DayOfWeek,
-            exp.Hour,
-            exp.Minute,
-            exp.Week,
-            exp.WeekOfYear,
-        ),
-        _date_part,
-    ),
     exp.Lower: _text_function("lower"),
     exp.Upper: _text_function("upper"),
     exp.Trim: _text_function("trim"),  # blanks only: other white space differs between engines
     exp.Length: _length,
+    exp.DPipe: _pipe,
+    exp.Concat: _concat,
+    exp.Left: _left,
+    exp.StartsWith: _contains("{}%"),
+    exp.Contains: _contains("%{}%"),
     exp.Substring: _substring,
 }
 """Rule by the class of the syntax node."""

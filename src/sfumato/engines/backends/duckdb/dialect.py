@@ -85,6 +85,16 @@ class DuckdbGenerator(SqlGenerator):
     def part(self, part: str, a: str) -> str:
         return f"CAST(date_part('{part}', {a}) AS BIGINT)"
 
+    def truncate(self, unit: str, a: str, kind: str) -> str:
+        return f"CAST(date_trunc('{unit}', {a}) AS {_NAMES[kind]})"
+
+    def day_number(self, a: str) -> str:
+        return f"date_diff('day', DATE '0001-01-01', {a})"
+
+    def add_interval(self, a: str, kind: str, months: int, days: int, minutes: int) -> str:
+        whole = f"to_months({months}) + to_days({days}) + to_minutes({minutes})"
+        return f"CAST({a} + ({whole}) AS {_NAMES[kind]})"
+
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
         return f"({a} {'ILIKE' if fold else 'LIKE'} {self.text(pattern)})"
 

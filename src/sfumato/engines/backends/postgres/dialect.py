@@ -236,6 +236,16 @@ class PostgresGenerator(SqlGenerator):
     def part(self, part: str, a: str) -> str:
         return f"CAST(date_part('{part}', {a}) AS bigint)"
 
+    def truncate(self, unit: str, a: str, kind: str) -> str:
+        return f"CAST(date_trunc('{unit}', CAST({a} AS timestamp)) AS {_NAMES[kind]})"
+
+    def day_number(self, a: str) -> str:
+        return f"CAST({a} - DATE '0001-01-01' AS bigint)"
+
+    def add_interval(self, a: str, kind: str, months: int, days: int, minutes: int) -> str:
+        whole = f"make_interval(months => {months}, days => {days}, mins => {minutes})"
+        return f"CAST({a} + {whole} AS {_NAMES[kind]})"
+
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
         if fold:
             return self.like(self.function("lower", a), folded(pattern), fold=False)

@@ -167,6 +167,20 @@ class SparkGenerator(SqlGenerator):
         value = f"dayofweek({a}) - 1" if part == "dow" else f"date_part('{part}', {a})"
         return f"CAST({value} AS BIGINT)"
 
+    def truncate(self, unit: str, a: str, kind: str) -> str:
+        if kind == "date":
+            return a if unit == "day" else f"trunc({a}, '{unit}')"
+        return f"CAST(date_trunc('{unit}', {a}) AS TIMESTAMP_NTZ)"
+
+    def day_number(self, a: str) -> str:
+        return f"CAST(datediff({a}, DATE '0001-01-01') AS BIGINT)"
+
+    def add_interval(self, a: str, kind: str, months: int, days: int, minutes: int) -> str:
+        if kind == "date":
+            return f"date_add(add_months({a}, {months}), {days})" if months else f"date_add({a}, {days})"
+        parts = {"MONTH": months, "DAY": days, "MINUTE": minutes}
+        return f"({a}{''.join(f' + INTERVAL {size} {unit}' for unit, size in parts.items() if size)})"
+
     def like(self, a: str, pattern: str, *, fold: bool) -> str:
         if fold:
             return self.like(self.function("lower", a), folded(pattern), fold=False)
