@@ -93,6 +93,10 @@ class Entry:
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
+    def cost(self) -> PrivacyLoss:
+        """The charge of this entry."""
+        return loss_of(Grains(measure=PrivacyMeasure(self.measure), size=self.size, delta=self.delta))
+
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _COLUMNS}
 
@@ -288,6 +292,12 @@ class Ledger:
         """All entries in order."""
         with self._store.read() as transaction:
             rows = transaction.query(f"{_SELECT} ORDER BY number")
+        return (_entry(row) for row in rows)
+
+    def entries_after(self, number: int) -> Iterator[Entry]:
+        """The entries after the one with this number, in order."""
+        with self._store.read() as transaction:
+            rows = transaction.query(f"{_SELECT} WHERE number > ? ORDER BY number", number)
         return (_entry(row) for row in rows)
 
     def queries(self) -> dict[int, str]:

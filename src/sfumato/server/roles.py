@@ -54,6 +54,7 @@ class Action(StrEnum):
     READ_USERS = "read users", Scope.READ, AccountRole.ADMINISTRATOR, AccountRole.OWNER, AccountRole.AUDITOR
     READ_LEDGER = "read the ledger", Scope.READ, AccountRole.OWNER, AccountRole.AUDITOR
     READ_QUESTIONS = "read all questions", Scope.READ, AccountRole.OWNER, AccountRole.AUDITOR
+    READ_METRICS = "read metrics", Scope.READ, AccountRole.ADMINISTRATOR, AccountRole.AUDITOR
     MANAGE_USERS = "manage users", Scope.MANAGE, AccountRole.ADMINISTRATOR
     MANAGE_DATASETS = "manage data sets", Scope.MANAGE, AccountRole.OWNER
     MANAGE_BUDGETS = "manage budgets", Scope.MANAGE, AccountRole.OWNER

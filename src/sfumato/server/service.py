@@ -36,7 +36,7 @@ from sfumato.server.budgets import AccountBalance, Budgets
 from sfumato.server.datasets import Datasets, DatasetState, RegisteredDataset
 from sfumato.server.heads import refuse_rolled_back
 from sfumato.server.question_log import Question, QuestionLog
-from sfumato.server.roles import Action, Principal, require
+from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import ServerState
 
 __all__ = ["Asked", "QueryService"]
@@ -154,11 +154,15 @@ class QueryService:
         return self.run(principal, question)
 
     def question(self, principal: Principal, identifier: str) -> Question:
-        """A question of the principal; with the right to read all questions, of anybody."""
+        """A question of the principal; for auditors of anybody, for owners about their data sets."""
         question = self.log.get(identifier)
-        if question.analyst != principal.name and not principal.may(Action.READ_QUESTIONS):
-            raise NoSuchItem("There is no such question.")
-        return question
+        if question.analyst == principal.name:
+            return question
+        if principal.may(Action.READ_QUESTIONS) and (
+            AccountRole.AUDITOR in principal.roles or self.registered.get(question.dataset).owner == principal.name
+        ):
+            return question
+        raise NoSuchItem("There is no such question.")
 
     def questions(self, principal: Principal, *, most: int = 100) -> tuple[Question, ...]:
         """The newest questions of the principal."""

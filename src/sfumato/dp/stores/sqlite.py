@@ -58,8 +58,11 @@ class SqliteStore:
             self._begin_or_commit("BEGIN IMMEDIATE")
             try:
                 yield _Transaction(self._connection)
+            except sqlite3.OperationalError:
+                self._rollback()
+                raise _not_written() from None
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                self._rollback()
                 raise
             self._begin_or_commit("COMMIT")
 
@@ -68,12 +71,13 @@ class SqliteStore:
         try:
             self._connection.execute(statement)
         except sqlite3.OperationalError:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise WriteFailed(
-                "The ledger is busy or cannot be written, so nothing was charged and nothing is answered.",
-                fix="Try again. If the error persists, check for a full disk or a process that locks the file.",
-            ) from None
+            self._rollback()
+            raise _not_written() from None
+
+    def _rollback(self) -> None:
+        """SQLite has rolled back by itself after some errors, a full disk among them."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
 
     @contextmanager
     def read(self) -> Iterator[_Transaction]:
@@ -83,6 +87,13 @@ class SqliteStore:
                 yield _Transaction(self._connection)
             finally:
                 self._connection.execute("ROLLBACK")
+
+
+def _not_written() -> WriteFailed:
+    return WriteFailed(
+        "The ledger is busy or cannot be written, so nothing was charged and nothing is answered.",
+        fix="Try again. If the error persists, check for a full disk or a process that locks the file.",
+    )
 
 
 def _connect(path: str | Path, timeout: float = 60.0) -> sqlite3.Connection:

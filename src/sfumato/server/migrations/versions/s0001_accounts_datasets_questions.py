@@ -26,8 +26,10 @@ _TABLES: dict[str, list[sa.Column[str] | sa.Column[int]]] = {
     "settings": [_key("name"), _text("value")],
     "users": [
         _key("name"), _text("roles"), _text("password"), _text("salt"), _number("active"), _text("subject"),
-        _text("created"), _number("failures"), _text("locked_until"),
+        _text("created"),
     ],
+    # By the hash of the name, whether or not there is such a user.
+    "lockouts": [_key("hash"), _number("failures"), _text("until")],
     "groups": [_key("name"), _text("created")],
     "members": [_key("group_name"), _key("user_name")],
     "tokens": [

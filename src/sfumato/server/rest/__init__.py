@@ -1,0 +1,1 @@
+"""REST interface of the query service, described by OpenAPI."""

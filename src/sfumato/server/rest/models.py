@@ -1,0 +1,143 @@
+"""Request bodies of the REST interface. Unknown keys are refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from sfumato.dp.ledger_accounts import Period
+from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure
+from sfumato.errors import BadParameter
+from sfumato.rationals import rational
+from sfumato.server.datasets import DatasetState
+from sfumato.server.roles import AccountRole, Scope
+
+__all__ = [
+    "Cap", "Credentials", "ErrorBody", "GroupBody", "NewUser", "Password", "QuestionBody", "Registration",
+    "RequestedCap", "StateChange", "TokenBody", "UserChange",
+]  # fmt: skip
+
+Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f]*$")]
+Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+Holder = Annotated[str, Field(max_length=64, pattern=r"^(@?[a-z0-9][a-z0-9._-]*)?$")]
+Amount = Annotated[str, Field(max_length=60, pattern=r"^[0-9]+(\.[0-9]+)?(/[1-9][0-9]*)?$")]
+"""A decimal or a fraction: ``0.1``, ``1/3``."""
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @field_validator("epsilon", "delta", "rho", "max_epsilon", mode="before", check_fields=False)
+    @classmethod
+    def _as_text(cls, value: object) -> object:
+        """Numbers are taken as they are written, not as binary fractions."""
+        return (
+            format(Decimal(repr(value)), "f")
+            if isinstance(value, float)
+            else str(value)
+            if type(value) is int
+            else value
+        )
+
+
+class ErrorBody(BaseModel):
+    """What is wrong and what to do."""
+
+    code: str
+    message: str
+    fix: str
+
+
+class QuestionBody(_Body):
+    """A question with its cost."""
+
+    sql: Annotated[str, Field(min_length=1, max_length=100_000)]
+    epsilon: Amount | None = None
+    """The cost. With ``ERROR 5%`` in the query: the most it may cost."""
+    delta: Amount | None = None
+    """For Gaussian noise and private group keys."""
+    rho: Amount | None = None
+    """The cost in zero-concentrated differential privacy, instead of epsilon."""
+    rows: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    groups: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    bounding: Literal["sample", "clip"] | None = None
+    max_epsilon: Amount | None = None
+    """The most that this question may cost."""
+
+    def options(self) -> dict[str, str | int]:
+        """The options of the question."""
+        return self.model_dump(exclude={"sql", "max_epsilon"}, exclude_none=True)
+
+
+class Credentials(_Body):
+    user: Annotated[str, Field(max_length=200)]
+    password: Annotated[str, Field(max_length=2000)]
+
+
+class Password(_Body):
+    password: Annotated[str, Field(max_length=2000)]
+
+
+class TokenBody(_Body):
+    scopes: Annotated[tuple[Scope, ...], Field(min_length=1)]
+    days: Annotated[float, Field(gt=0, le=366)]
+    label: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$")] = ""
+
+
+class NewUser(_Body):
+    name: Name
+    roles: Annotated[tuple[AccountRole, ...], Field(min_length=1)]
+
+
+class UserChange(_Body):
+    roles: Annotated[tuple[AccountRole, ...], Field(min_length=1)] | None = None
+    active: bool | None = None
+
+
+class GroupBody(_Body):
+    name: Name
+
+
+class Registration(_Body):
+    metadata: Annotated[str, Field(max_length=500_000)]
+    """Text of the metadata file. Its paths start from the server's data folder."""
+
+
+class StateChange(_Body):
+    state: DatasetState
+    why: Text
+
+
+class Cap(_Body):
+    """A budget: ``epsilon`` (with ``delta``) or ``rho``."""
+
+    dataset: Annotated[str, Field(max_length=63)] = ""
+    """Empty for all data sets."""
+    holder: Holder = ""
+    """An analyst, a group as ``@name``, or empty for the data set itself."""
+    period: Literal["lifetime", "year", "month", "question"] = "lifetime"
+    epsilon: Amount | None = None
+    delta: Amount = "0"
+    rho: Amount | None = None
+    why: Text
+
+    def loss(self) -> PrivacyLoss:
+        """The budget as a loss."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise BadParameter("a budget is given as epsilon or as rho.")
+        if self.rho is not None:
+            return concentrated(self.rho, self.delta)
+        assert self.epsilon is not None
+        return approximate(self.epsilon, self.delta) if rational(self.delta) else pure(self.epsilon)
+
+    def kind(self) -> Period:
+        """The period of the cap."""
+        return Period[self.period.upper()]
+
+
+class RequestedCap(Cap):
+    """A budget that an analyst asks for, for themselves."""
+
+    holder: Literal[""] = ""

@@ -1,0 +1,171 @@
+"""Operations of analysts: data sets, schemas, explain, ask, status, result, cancel, budget."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from sfumato.errors import SfumatoError
+from sfumato.query.catalog import Catalog
+from sfumato.query.results.public_schema import describe_table, list_tables
+from sfumato.server.rest.context import Context, ContextOf, Who
+from sfumato.server.rest.errors import ERRORS
+from sfumato.server.rest.models import QuestionBody, RequestedCap
+from sfumato.server.rest.results import RESPONSES, answer_response
+from sfumato.server.roles import Action, Principal, require
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/api/v1", tags=["questions"], responses=ERRORS)
+Name = Annotated[str, Path(max_length=63)]
+Identifier = Annotated[str, Path(max_length=64)]
+Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+_POLL_SECONDS = 0.2
+_LONGEST_STREAM = 3600
+
+
+@router.get("/datasets", operation_id="list_datasets")
+def list_datasets(who: Who, context: ContextOf) -> dict[str, Any]:
+    """The data sets that exist for the account."""
+    return {"datasets": [_shown(dataset.to_dict(), who) for dataset in context.service.datasets(who)]}
+
+
+def _shown(dataset: dict[str, object], who: Principal) -> dict[str, object]:
+    public = ("name", "state", "version", "policy")
+    return dataset if who.may(Action.READ_DATASETS) else {name: dataset[name] for name in public}
+
+
+@router.get("/datasets/{name}/schema", operation_id="read_schema")
+def read_schema(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Tables, columns and declared domains. They are public to those who may ask."""
+    catalog = context.service.schema(who, name)
+    return {"dataset": catalog.dataset, "tables": [_table(catalog, *row) for row in list_tables(catalog)[1]]}
+
+
+def _table(catalog: Catalog, name: str, access: str, unit: str) -> dict[str, Any]:
+    titles, rows = describe_table(catalog, name)
+    columns = [dict(zip(titles, row, strict=True)) for row in rows]
+    return {"name": name, "access": access, "unit": unit, "columns": columns}
+
+
+@router.post("/datasets/{name}/explain", operation_id="explain")
+def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Cost and expected error of a question. It is free and reads no data."""
+    explanation = context.service.explain(who, name, body.sql, **body.options())
+    return {"explanation": explanation.to_dict(), "text": str(explanation)}
+
+
+@router.post("/datasets/{name}/ask", operation_id="ask", responses={**ERRORS, **RESPONSES})
+async def ask(
+    name: Name,
+    body: QuestionBody,
+    who: Who,
+    context: ContextOf,
+    request: Request,
+    key: Key = None,
+    prefer: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """Ask a question. The answer is JSON, CSV or Arrow, as ``Accept`` says.
+
+    A request that is sent again with the same ``Idempotency-Key`` never pays twice. With ``Prefer: respond-async`` the
+    response has status 202 and the identifier of the question; its status, events and result are read from there.
+    """
+    require(who, Action.ASK)
+    context.limit_asking(who)
+    begin = partial(context.service.begin, who, name, body.sql, idempotency_key=key, **body.options())
+    question = await context.in_asker(begin)
+    run = partial(context.service.run, who, question, max_epsilon=body.max_epsilon)
+    if prefer is not None and "respond-async" in prefer.lower():
+        context.submit(_quietly(run))
+        place = f"/api/v1/questions/{question.id}"
+        return JSONResponse({"question": question.id, "state": question.state}, 202, {"Location": place})
+    asked = await context.in_asker(run)
+    return answer_response(asked, request, context.service.state)
+
+
+def _quietly(run: Any) -> Any:
+    def work() -> None:
+        with suppress(SfumatoError):
+            run()
+
+    return work
+
+
+@router.get("/questions", operation_id="list_questions")
+def list_questions(who: Who, context: ContextOf, most: Annotated[int, Query(ge=1, le=1000)] = 100) -> dict[str, Any]:
+    """The newest questions of the account."""
+    return {"questions": [question.to_dict() for question in context.service.questions(who, most=most)]}
+
+
+@router.get("/questions/{identifier}", operation_id="read_question")
+def read_question(identifier: Identifier, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Status of a question: running, done, refused, failed or cancelled."""
+    return context.service.question(who, identifier).to_dict()
+
+
+@router.get("/questions/{identifier}/result", operation_id="read_result", responses={**ERRORS, **RESPONSES})
+def read_result(identifier: Identifier, who: Who, context: ContextOf, request: Request) -> Response:
+    """The answer to an earlier question, again. It is free."""
+    require(who, Action.ASK)
+    return answer_response(context.service.result(who, identifier), request, context.service.state)
+
+
+@router.post("/questions/{identifier}/cancel", operation_id="cancel")
+def cancel(identifier: Identifier, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Cancel a question. What was charged stays charged."""
+    return context.service.cancel(who, identifier).to_dict()
+
+
+@router.get(
+    "/questions/{identifier}/events",
+    operation_id="read_events",
+    response_class=StreamingResponse,
+    responses={**ERRORS, 200: {"description": "Events `state`.", "content": {"text/event-stream": {}}}},
+)
+async def read_events(identifier: Identifier, who: Who, context: ContextOf) -> StreamingResponse:
+    """Server-Sent Events: one event for each change of state, until the question has ended.
+
+    There is no share of work done: it could depend on the data.
+    """
+    await asyncio.to_thread(context.service.question, who, identifier)
+    return StreamingResponse(_events(context, who, identifier), media_type="text/event-stream")
+
+
+async def _events(context: Context, who: Principal, identifier: str) -> AsyncIterator[str]:
+    told = ""
+    for turn in range(int(_LONGEST_STREAM / _POLL_SECONDS)):
+        question = await asyncio.to_thread(context.service.question, who, identifier)
+        if question.state != told:
+            told = question.state
+            facts = {"question": identifier, "state": told, "error": question.error}
+            yield f"event: state\ndata: {json.dumps(facts)}\n\n"
+        elif turn % 50 == 0:
+            yield ": waiting\n\n"
+        if told != "running":
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+@router.get("/budget", operation_id="read_budget")
+def read_budget(who: Who, context: ContextOf) -> dict[str, Any]:
+    """The account's own budgets, with the loss accumulated since the beginning."""
+    return {"budgets": [balance.to_dict() for balance in context.service.budget(who)]}
+
+
+@router.post("/budget/requests", operation_id="request_budget", status_code=201)
+def request_budget(body: RequestedCap, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Ask for a budget. Two other people must approve it."""
+    require(who, Action.REQUEST_BUDGET)
+    if body.dataset:
+        context.service.registered.for_question(who, body.dataset)
+    request = context.service.budgets.request(
+        body.loss(), dataset=body.dataset, holder=who.name, by=who.name, why=body.why, period=body.kind()
+    )
+    return request.to_dict()

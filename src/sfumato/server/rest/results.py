@@ -1,0 +1,59 @@
+"""Answers in the format that a client accepts: JSON, CSV or an Arrow stream."""
+
+from __future__ import annotations
+
+import io
+from datetime import date, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from sfumato.query.results.answer import Answer
+from sfumato.server.heads import HEADER, signed_head
+from sfumato.server.service import Asked
+from sfumato.server.state import ServerState
+
+__all__ = ["ARROW", "RESPONSES", "answer_body", "answer_response"]
+
+ARROW = "application/vnd.apache.arrow.stream"
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The answer.", "content": {"application/json": {}, "text/csv": {}, ARROW: {}}}
+}
+
+
+def answer_body(asked: Asked) -> dict[str, Any]:
+    """The answer as JSON, with the type of each column that JSON does not have."""
+    return {**asked.answer.to_dict(), "types": _types(asked.answer), "question": asked.question}
+
+
+def _types(answer: Answer) -> list[str]:
+    kinds = []
+    for place in range(len(answer.columns)):
+        values = [row[place].value for row in answer.rows if row[place].value is not None]
+        first = values[0] if values else None
+        kinds.append("datetime" if isinstance(first, datetime) else "date" if isinstance(first, date) else "plain")
+    return kinds
+
+
+def answer_response(asked: Asked, request: Request, state: ServerState) -> Response:
+    """The response in the first format that the client accepts; JSON if it does not say."""
+    headers = {HEADER: signed_head(state), "Sfumato-Question": asked.question, "Vary": "Accept"}
+    accepted = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
+    for kind in accepted:
+        if kind in ("application/json", "*/*", "application/*"):
+            break
+        if kind in ("text/csv", "text/*"):
+            return Response(asked.answer.intervals.write_csv(), media_type="text/csv; charset=utf-8", headers=headers)
+        if kind == ARROW:
+            return Response(_arrow(asked.answer), media_type=ARROW, headers=headers)
+    return JSONResponse(answer_body(asked), headers=headers)
+
+
+def _arrow(answer: Answer) -> bytes:
+    import pyarrow as pa
+
+    table, sink = answer.to_arrow(), io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()

@@ -1,0 +1,114 @@
+"""Operations of sign-in: password, one-time link, sign-out, the account itself and its tokens."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+
+from sfumato.errors import AccessDenied, NoSuchItem
+from sfumato.server.rest.context import Context, ContextOf, Who
+from sfumato.server.rest.errors import ERRORS
+from sfumato.server.rest.models import Credentials, Password, TokenBody
+from sfumato.server.roles import Action, require
+from sfumato.web import session_cookie
+
+__all__ = ["open_session", "router"]
+
+router = APIRouter(tags=["sign-in"], responses=ERRORS)
+
+
+def open_session(context: Context, user: str, response: Response) -> str:
+    """Start a browser session; returns the CSRF token."""
+    identifier, session = context.sessions.open(user)
+    response.set_cookie(context.cookie, identifier, **session_cookie(secure=context.settings.secure))
+    return session.csrf
+
+
+@router.post("/api/v1/sign-in", operation_id="sign_in")
+def sign_in(body: Credentials, request: Request, context: ContextOf) -> Response:
+    """Sign in with a password; sets the session's cookie and returns the CSRF token."""
+    context.limit_sign_in(request)
+    user = context.passwords.authenticate(body.user, body.password)
+    response = JSONResponse({})
+    csrf = open_session(context, user.name, response)
+    response.body = response.render({"user": user.name, "csrf": csrf})
+    response.headers["content-length"] = str(len(response.body))
+    return response
+
+
+@router.post("/api/v1/sign-out", operation_id="sign_out", status_code=204)
+def sign_out(request: Request, who: Who, context: ContextOf) -> Response:
+    """End the browser session."""
+    identifier = request.cookies.get(context.cookie)
+    if identifier:
+        context.sessions.close(identifier)
+    response = Response(status_code=204)
+    response.delete_cookie(context.cookie)
+    return response
+
+
+@router.get("/sign-in/{link}", operation_id="show_link", include_in_schema=False)
+def show_link(link: Annotated[str, Path(max_length=100)]) -> HTMLResponse:
+    """A page with one button. Opening the page does not use the link up, so that a preview cannot."""
+    return HTMLResponse(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Sign in</title>"
+        f'<form method=post action="/sign-in/{escape(link, quote=True)}"><button>Sign in to sfumato</button></form>'
+    )
+
+
+@router.post("/sign-in/{link}", operation_id="use_link", include_in_schema=False)
+async def use_link(link: Annotated[str, Path(max_length=100)], request: Request, context: ContextOf) -> Response:
+    """Use a one-time link up and start a browser session."""
+    context.limit_sign_in(request)
+    user = await asyncio.to_thread(context.sessions.redeem, link)
+    response = RedirectResponse("/", status_code=303)
+    await asyncio.to_thread(open_session, context, user, response)
+    return response
+
+
+@router.get("/api/v1/me", operation_id="read_me")
+def read_me(request: Request, who: Who, context: ContextOf) -> dict[str, Any]:
+    """The account, its roles, groups and scopes; for a browser session also its CSRF token."""
+    session = None if who.token else context.browser(request)
+    return {
+        "name": who.name, "roles": sorted(who.roles), "groups": list(who.groups), "scopes": sorted(who.scopes),
+        "csrf": None if session is None else session.csrf,
+    }  # fmt: skip
+
+
+@router.put("/api/v1/me/password", operation_id="set_password", status_code=204)
+def set_password(body: Password, who: Who, context: ContextOf) -> Response:
+    """Set the account's password. All its browser sessions end."""
+    require(who, Action.OWN_TOKENS)
+    context.passwords.set(who.name, body.password)
+    return Response(status_code=204)
+
+
+@router.get("/api/v1/me/tokens", operation_id="list_my_tokens")
+def list_my_tokens(who: Who, context: ContextOf) -> dict[str, Any]:
+    """The account's tokens, without their secrets."""
+    require(who, Action.OWN_TOKENS)
+    return {"tokens": [token.to_dict() for token in context.service.tokens.of(who.name)]}
+
+
+@router.post("/api/v1/me/tokens", operation_id="create_my_token", status_code=201)
+def create_my_token(body: TokenBody, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Make a token for the account. Its secret is shown once."""
+    require(who, Action.OWN_TOKENS)
+    if not set(body.scopes) <= who.scopes:
+        raise AccessDenied("A token cannot have scopes that its maker's token lacks.")
+    made = context.service.tokens.create(who.name, scopes=body.scopes, days=body.days, label=body.label)
+    return {**made.token.to_dict(), "secret": made.secret}
+
+
+@router.delete("/api/v1/me/tokens/{identifier}", operation_id="revoke_my_token")
+def revoke_my_token(identifier: Annotated[str, Path(max_length=64)], who: Who, context: ContextOf) -> dict[str, Any]:
+    """End a token of the account."""
+    require(who, Action.OWN_TOKENS)
+    if context.service.tokens.get(identifier).user != who.name:
+        raise NoSuchItem("There is no such token.")
+    return context.service.tokens.revoke(identifier).to_dict()

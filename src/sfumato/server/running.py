@@ -1,0 +1,129 @@
+"""Run a server: HTTP and PostgreSQL endpoints in one process, with a witness and a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import BadParameter, missing_extra
+from sfumato.server.service import QueryService
+from sfumato.server.settings import ServerSettings
+from sfumato.server.state import ServerState
+from sfumato.server.witness import Witness
+
+__all__ = ["RunningServer", "default_witness", "run_server"]
+
+_GRACE_SECONDS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningServer:
+    """Where a server listens."""
+
+    service: QueryService
+    web: str
+    """The web address."""
+    port: int
+    postgres_port: int | None
+
+
+def default_witness(state: ServerState) -> Path | None:
+    """Where the witness is kept unless the settings say otherwise: in the user's state folder, beside no backup."""
+    import hashlib
+    import os
+
+    if isinstance(state.where, str):
+        return None
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    name = hashlib.sha256(str(state.where.resolve()).encode()).hexdigest()[:16]
+    return home / "sfumato" / f"witness-{name}.json"
+
+
+def run_server(
+    service: QueryService,
+    settings: ServerSettings,
+    *,
+    ready: Callable[[RunningServer], None],
+    handle_signals: bool = True,
+) -> None:
+    """Serve until the process is told to end; requests that run are finished first."""
+    try:
+        import uvicorn
+
+        from sfumato.server.rest.application import create_application
+        from sfumato.server.slow_clients import timed_protocol
+    except ImportError as failure:
+        raise missing_extra("server", failure.name or "fastapi", needed_by="The server") from None
+    if not settings.local and not settings.secure:
+        raise BadParameter(
+            "the server listens beyond this machine only with TLS.",
+            fix="Give a certificate and its key, or `behind_proxy: true` if a proxy ends TLS.",
+        )
+    listener = _listen(settings.host, settings.port)
+    port = int(listener.getsockname()[1])
+    path = settings.witness or default_witness(service.state)
+    witness = None if path is None else Witness(path, service.state.ledger)
+    if witness is not None:
+        witness.start()
+    endpoint = _postgres(service, settings)
+
+    async def started() -> None:
+        if endpoint is not None:
+            await endpoint.start()
+        scheme = "https" if settings.secure else "http"
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        ready(
+            RunningServer(
+                service=service,
+                web=f"{scheme}://{host}:{port}",
+                port=port,
+                postgres_port=None if endpoint is None else endpoint.port,
+            )
+        )
+
+    async def stopped() -> None:
+        if endpoint is not None:
+            await endpoint.stop()
+        if witness is not None:
+            await asyncio.to_thread(witness.stop)
+
+    app = create_application(service, settings, port=port, started=started, stopped=stopped)
+    config = uvicorn.Config(
+        app, http=timed_protocol(settings.request_seconds), ws="none", lifespan="on", log_config=None, access_log=False,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=30,
+        ssl_certfile=None if settings.certificate is None else str(settings.certificate),
+        ssl_keyfile=None if settings.key is None else str(settings.key),
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    if not handle_signals:
+        from contextlib import nullcontext
+
+        server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
+    server.run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError:
+        raise BadParameter(
+            f"port {port} of {host} is in use or not allowed.", fix="Choose another with --port."
+        ) from None
+    return listener
+
+
+def _postgres(service: QueryService, settings: ServerSettings) -> Any:
+    if settings.postgres_port < 0:
+        return None
+    module = import_module("sfumato.server.postgres.endpoint")
+    return module.PostgresEndpoint(
+        service, host=settings.host, port=settings.postgres_port, certificate=settings.certificate, key=settings.key
+    )
