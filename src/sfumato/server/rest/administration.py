@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from sfumato.errors import AccessDenied, NoSuchItem
 from sfumato.server.datasets import RegisteredDataset
-from sfumato.server.rest.context import Context, ContextOf, Who
+from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import Cap, GroupBody, NewUser, Registration, StateChange, TokenBody, UserChange
 from sfumato.server.roles import AccountRole, Action, Principal, require
@@ -124,7 +124,7 @@ def register_dataset(body: Registration, who: Who, context: ContextOf) -> dict[s
     return context.service.registered.register(body.metadata, base=folder, by=who.name, confined=True).to_dict()
 
 
-def _own(context: Context, who: Principal, name: str) -> RegisteredDataset:
+def _own(context: ServerContext, who: Principal, name: str) -> RegisteredDataset:
     """A data set of the principal."""
     dataset = context.service.registered.get(name)
     if dataset.owner != who.name:
@@ -198,7 +198,7 @@ def request_cap(body: Cap, who: Who, context: ContextOf) -> dict[str, Any]:
     return request.to_dict()
 
 
-def _check_account(context: Context, who: Principal, body: Cap) -> None:
+def _check_account(context: ServerContext, who: Principal, body: Cap) -> None:
     if body.dataset:
         _own(context, who, body.dataset)
     holder = body.holder
@@ -231,7 +231,7 @@ def reject_request(identifier: Name, who: Who, context: ContextOf) -> dict[str, 
     return context.service.budgets.reject(identifier, by=who.name).to_dict()
 
 
-def _sees(context: Context, who: Principal) -> set[str] | None:
+def _sees(context: ServerContext, who: Principal) -> set[str] | None:
     """Names of the data sets whose records a principal reads; None for all."""
     if AccountRole.AUDITOR in who.roles:
         return None

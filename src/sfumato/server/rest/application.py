@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sfumato import __version__
 from sfumato.server.rest import administration, questions, sign_in, status
-from sfumato.server.rest.context import Context
+from sfumato.server.rest.context import ServerContext
 from sfumato.server.rest.errors import add_error_handlers
 from sfumato.server.rest.guard import RequestGuard, RequestTime
 from sfumato.server.service import QueryService
@@ -48,7 +48,7 @@ def create_application(
     stopped: Hook | None = None,
 ) -> FastAPI:
     """The application on a query service. ``started`` and ``stopped`` run with it, in its event loop."""
-    context = Context(service, settings)
+    context = ServerContext(service, settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

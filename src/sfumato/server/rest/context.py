@@ -22,7 +22,7 @@ from sfumato.server.roles import Principal
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
 
-__all__ = ["COOKIE", "Context", "ContextOf", "Who", "cookie_name"]
+__all__ = ["COOKIE", "ContextOf", "ServerContext", "Who", "cookie_name"]
 
 COOKIE = "sfumato-session"
 Result = TypeVar("Result")
@@ -33,7 +33,7 @@ def cookie_name(*, secure: bool) -> str:
     return f"__Host-{COOKIE}" if secure else COOKIE
 
 
-class Context:
+class ServerContext:
     """One server process."""
 
     def __init__(self, service: QueryService, settings: ServerSettings) -> None:
@@ -82,13 +82,13 @@ class Context:
         return self.sessions.get(request.cookies.get(self.cookie))
 
 
-def _context(request: Request) -> Context:
+def _context(request: Request) -> ServerContext:
     context = request.app.state.context
-    assert isinstance(context, Context)
+    assert isinstance(context, ServerContext)
     return context
 
 
-def _who(request: Request, context: Annotated[Context, Depends(_context)]) -> Principal:
+def _who(request: Request, context: Annotated[ServerContext, Depends(_context)]) -> Principal:
     """The holder of the token in the header, or of the session in the cookie. A token in the address is not read."""
     given = request.headers.get("authorization")
     if given is not None:
@@ -108,5 +108,5 @@ def _who(request: Request, context: Annotated[Context, Depends(_context)]) -> Pr
     return principal
 
 
-ContextOf = Annotated[Context, Depends(_context)]
+ContextOf = Annotated[ServerContext, Depends(_context)]
 Who = Annotated[Principal, Depends(_who)]

@@ -22,7 +22,7 @@ from joserfc.jwk import KeySet
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from sfumato.errors import NotSignedIn
-from sfumato.server.rest.context import Context, ContextOf
+from sfumato.server.rest.context import ContextOf, ServerContext
 from sfumato.server.rest.sign_in import open_session
 from sfumato.server.settings import OidcSettings
 
@@ -115,17 +115,17 @@ def _claims(settings: OidcSettings, token: str, keys: Any, *, nonce: str) -> dic
     return dict(decoded.claims)
 
 
-def _callback(request: Request, context: Context) -> str:
+def _callback(request: Request, context: ServerContext) -> str:
     scheme = "https" if context.settings.secure else "http"
     return f"{scheme}://{request.headers['host']}/oidc/callback"
 
 
-def _sign(context: Context, facts: dict[str, Any]) -> str:
+def _sign(context: ServerContext, facts: dict[str, Any]) -> str:
     body = base64.urlsafe_b64encode(json.dumps(facts).encode()).decode()
     return f"{body}.{_mac(context, body)}"
 
 
-def _opened(context: Context, cookie: str) -> dict[str, Any]:
+def _opened(context: ServerContext, cookie: str) -> dict[str, Any]:
     body, _, mac = cookie.partition(".")
     if not hmac.compare_digest(_mac(context, body).encode(), mac.encode()):
         return {}
@@ -133,7 +133,7 @@ def _opened(context: Context, cookie: str) -> dict[str, Any]:
     return facts if facts["until"] > time.time() else {}
 
 
-def _mac(context: Context, body: str) -> str:
+def _mac(context: ServerContext, body: str) -> str:
     return hmac.new(context.service.state.secret, f"oidc {body}".encode(), hashlib.sha256).hexdigest()
 
 

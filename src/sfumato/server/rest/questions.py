@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from sfumato.errors import SfumatoError
 from sfumato.query.catalog import Catalog
 from sfumato.query.results.public_schema import describe_table, list_tables
-from sfumato.server.rest.context import Context, ContextOf, Who
+from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import QuestionBody, RequestedCap
 from sfumato.server.rest.results import RESPONSES, answer_response
@@ -138,7 +138,7 @@ async def read_events(identifier: Identifier, who: Who, context: ContextOf) -> S
     return StreamingResponse(_events(context, who, identifier), media_type="text/event-stream")
 
 
-async def _events(context: Context, who: Principal, identifier: str) -> AsyncIterator[str]:
+async def _events(context: ServerContext, who: Principal, identifier: str) -> AsyncIterator[str]:
     told = ""
     for turn in range(int(_LONGEST_STREAM / _POLL_SECONDS)):
         question = await asyncio.to_thread(context.service.question, who, identifier)

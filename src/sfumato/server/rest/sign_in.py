@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from sfumato.errors import AccessDenied, NoSuchItem
-from sfumato.server.rest.context import Context, ContextOf, Who
+from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.rest.models import Credentials, Password, TokenBody
 from sfumato.server.roles import Action, require
@@ -21,7 +21,7 @@ __all__ = ["open_session", "router"]
 router = APIRouter(tags=["sign-in"], responses=ERRORS)
 
 
-def open_session(context: Context, user: str, response: Response) -> str:
+def open_session(context: ServerContext, user: str, response: Response) -> str:
     """Start a browser session; returns the CSRF token."""
     identifier, session = context.sessions.open(user)
     response.set_cookie(context.cookie, identifier, **session_cookie(secure=context.settings.secure))

@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from sfumato import __version__
 from sfumato.errors import SfumatoError
 from sfumato.server.heads import refuse_rolled_back
-from sfumato.server.rest.context import Context, ContextOf, Who
+from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
 from sfumato.server.roles import Action, Principal, require
 
@@ -59,7 +59,7 @@ def start_page(request: Request, context: ContextOf) -> HTMLResponse:
     return _page(_overview(context, who))
 
 
-def _overview(context: Context, who: Principal) -> str:
+def _overview(context: ServerContext, who: Principal) -> str:
     parts = [f"<p>Signed in as <b>{escape(who.name)}</b>: {escape(', '.join(sorted(who.roles)))}.</p>"]
     if who.may(Action.SCHEMA):
         datasets = context.service.datasets(who)
