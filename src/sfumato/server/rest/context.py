@@ -29,7 +29,11 @@ Result = TypeVar("Result")
 
 
 def cookie_name(*, secure: bool) -> str:
-    """Name of the session's cookie. The prefix makes browsers refuse it from other hosts and over plain HTTP."""
+    """Name of the session's cookie. The prefix makes browsers refuse it from other hosts and over plain HTTP.
+
+    >>> cookie_name(secure=True), cookie_name(secure=False)
+    ('__Host-sfumato-session', 'sfumato-session')
+    """
     return f"__Host-{COOKIE}" if secure else COOKIE
 
 
