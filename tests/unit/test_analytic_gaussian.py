@@ -12,9 +12,10 @@ import pytest
 from scipy import stats
 
 from sfumato.dp.analytic_gaussian import _normal, normal_delta, normal_epsilon, squared_for
-from sfumato.dp.loss import approximate, epsilon_at, rho_for
+from sfumato.dp.loss import approximate, sequential
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import AnswerFailed, BadParameter
 from sfumato.query import Catalog, PrivateTable
 from sfumato.query.plan.noise import NoisePlan
@@ -144,14 +145,18 @@ def plan(delta: str, items: str = "COUNT(*)") -> NoisePlan:
     return plan_query(question, approximate(1, delta), bounding="clip")
 
 
-def test_one_draw_has_the_exact_trade_and_several_add_up_in_rho() -> None:
+def test_one_draw_and_several_together_have_the_exact_trade() -> None:
     [alone] = plan("1e-6").measurements
     assert isinstance(alone.mechanism, RoundedGaussian)
     assert alone.loss <= approximate(1, "1e-6")
     assert alone.loss.size > Fraction(999, 1000)
     assert alone.mechanism.variance < Gaussian.for_budget(1, "1e-6", squared=alone.sensitivity).variance
-    several = plan("1e-6", "COUNT(*), SUM(x)").measurements
-    assert [type(draw.mechanism) for draw in several] == [Gaussian, Gaussian]
+    several = plan("1e-6", "COUNT(*), SUM(x)")
+    assert [type(draw.mechanism) for draw in several.measurements] == [RoundedGaussian, RoundedGaussian]
+    both = sequential(draw.loss for draw in several.measurements)
+    assert both <= approximate(1, "1e-6")
+    assert not both <= approximate("0.999", "1e-6")
+    assert both.size > rho_for(1, "1e-6"), "zero-concentrated composition would have done as well"
 
 
 def test_a_delta_too_small_for_the_exact_trade_goes_through_rho() -> None:

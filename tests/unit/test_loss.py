@@ -16,12 +16,11 @@ from sfumato.dp.loss import (
     advanced,
     approximate,
     concentrated,
-    epsilon_at,
     parallel,
     pure,
-    rho_for,
     sequential,
 )
+from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import BadParameter, NotComparable
 
 sizes = st.fractions(min_value=0, max_value=20, max_denominator=1000)

@@ -318,12 +318,12 @@ def test_what_bounding_would_lose_is_weighed_where_it_is_declared() -> None:
 def test_rho_budgets() -> None:
     asked = session(budget=concentrated(1, "0.01"))
     answer = asked.ask("SELECT COUNT(*), SUM(age), MEDIAN(age) FROM visits", rho="0.3")
-    assert [n.mechanism for n in answer.explanation.noises] == ["quantile", "gaussian", "gaussian"]
+    assert [n.mechanism for n in answer.explanation.noises] == ["quantile", "rounded-gaussian", "rounded-gaussian"]
     assert asked.remaining() == concentrated("0.7", "0.01")
 
 
 def test_explain_costs_nothing_and_matches_the_answer() -> None:
-    asked = session()
+    asked = session(budget=approximate(1, "1e-6"))
     before = asked.remaining()
     told = asked.explain("SELECT COUNT(*) FROM visits", epsilon="0.01")
     assert told.noises[0].error == math.ceil(100 * math.log(20))

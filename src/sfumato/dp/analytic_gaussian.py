@@ -12,20 +12,22 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cache, lru_cache
 from math import erfc, exp, inf, log, sqrt
+from statistics import NormalDist
 
-from sfumato.dp.loss import epsilon_at
 from sfumato.dp.rational_bounds import exp_bracket, sqrt_up
+from sfumato.dp.zcdp import epsilon_at
 from sfumato.errors import BadParameter
 from sfumato.rationals import rational
 
-__all__ = ["normal_delta", "normal_epsilon", "squared_for"]
+__all__ = ["SMALLEST_DELTA", "normal_delta", "normal_epsilon", "squared_for", "squared_of_pure"]
 
 _DIGITS = Context(prec=150, rounding=ROUND_HALF_EVEN, Emax=10**9, Emin=-(10**9))
 _FAR = 14
 """The tail beyond this many standard deviations is below 10**-44."""
 _SURE = Fraction(1, 10**60)
 """Bound on the total rounding error: at most 500 terms below 10**45 with a relative error below 10**-147 each."""
-_SMALLEST = Fraction(1, 10**30)
+SMALLEST_DELTA = Fraction(1, 10**30)
+"""The exact trade-off is computed for no smaller delta."""
 _STEP = 1 << 80
 
 
@@ -100,7 +102,7 @@ def normal_epsilon(squared: Fraction, delta: Fraction) -> Fraction:
 @lru_cache(maxsize=1024)
 def squared_for(epsilon: Fraction, delta: Fraction) -> Fraction:
     """A rational squared distance, close to the largest, at which normal noise is (epsilon, delta)-DP."""
-    if epsilon <= 0 or not _SMALLEST <= delta < 1:
+    if epsilon <= 0 or not SMALLEST_DELTA <= delta < 1:
         raise BadParameter("epsilon must be above 0 and delta between 1e-30 and 1.")
     low, high = 0.0, 8 * (1 + sqrt(epsilon))  # at the upper end, delta is above 0.99
     for _ in range(60):
@@ -112,3 +114,28 @@ def squared_for(epsilon: Fraction, delta: Fraction) -> Fraction:
         if squared > 0 and normal_epsilon(squared, delta) <= epsilon:
             return squared
     raise BadParameter("delta is too small for so small an epsilon.", fix="Use a larger epsilon or delta.")
+
+
+@lru_cache(maxsize=4096)
+def squared_of_pure(epsilon: Fraction) -> Fraction | None:
+    """A squared distance, close to the smallest, at which normal noise is easier to tell apart than any pure epsilon.
+
+    Of all epsilon-private pairs, randomized response is the easiest to tell apart. Its trade-off function has the
+    corners (0, 1), (c, c) and (1, 0) with c = 1/(1 + exp(epsilon)); that of normal noise is convex and lies below it if
+    it passes below the middle corner: P(-m/2) <= c (Dong, Roth, Su 2022, doi:10.1111/rssb.12454). None where epsilon is
+    so large that the normal distribution function is not known that far out.
+
+    >>> round(float(squared_of_pure(Fraction(1))), 3)
+    1.518
+    """
+    if epsilon == 0:
+        return Fraction(0)
+    if epsilon > 90:
+        return None
+    corner = 1 / (1 + exp_bracket(epsilon, 60)[1])
+    m = -2 * NormalDist().inv_cdf(float(corner))
+    for slack in (10**-12, 10**-9, 10**-6, 10**-3):
+        near = Fraction(m) * (1 + rational(slack)) + Fraction(1, _STEP)
+        if _normal(-near / 2)[1] <= corner:
+            return Fraction(-(-(near**2).numerator * _STEP // (near**2).denominator), _STEP)
+    return None

@@ -2,18 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from sfumato.dp.curve import Curve, epsilon_curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 
-__all__ = ["DELTA_GRAIN", "SIZE_GRAIN", "Grains", "cap_in_grains", "cost_in_grains", "loss_of"]
+__all__ = ["DELTA_GRAIN", "NO_EPSILON", "SIZE_GRAIN", "Bounds", "Grains", "cap_in_grains", "cost_in_grains", "loss_of"]
 
 SIZE_GRAIN = Fraction(1, 10**9)
 """The unit of epsilon and rho."""
 DELTA_GRAIN = Fraction(1, 10**18)
 """The unit of delta."""
+_CURVE_GRAIN = Fraction(1, 10**15)
+"""The unit of rho and of the squared Gaussian parameter of a curve."""
 _MOST = 10**18
+"""The largest cap."""
+NO_EPSILON = 2 * 10**18
+"""A size above every cap: no epsilon is known, or it is too large."""
+
+
+def _up(value: Fraction, grain: Fraction) -> int:
+    ratio = value / grain
+    return -(-ratio.numerator // ratio.denominator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """A curve in whole units."""
+
+    rho: int
+    gaussian: int | None
+    delta: int
+
+    @classmethod
+    def of(cls, curve: Curve) -> Bounds:
+        squared = None if curve.gaussian is None else _up(curve.gaussian, _CURVE_GRAIN)
+        return cls(rho=_up(curve.rho, _CURVE_GRAIN), gaussian=squared, delta=_up(curve.delta, DELTA_GRAIN))
+
+    def __add__(self, other: Bounds) -> Bounds:
+        squared = None if self.gaussian is None or other.gaussian is None else self.gaussian + other.gaussian
+        return Bounds(rho=self.rho + other.rho, gaussian=squared, delta=self.delta + other.delta)
+
+    def __sub__(self, other: Bounds) -> Bounds:
+        squared = None if self.gaussian is None or other.gaussian is None else self.gaussian - other.gaussian
+        return Bounds(rho=self.rho - other.rho, gaussian=squared, delta=self.delta - other.delta)
+
+    @property
+    def curve(self) -> Curve:
+        squared = None if self.gaussian is None else self.gaussian * _CURVE_GRAIN
+        return Curve(rho=self.rho * _CURVE_GRAIN, gaussian=squared, delta=min(self.delta * DELTA_GRAIN, Fraction(1)))
+
+    def numbers(self) -> list[int | None]:
+        return [self.rho, self.gaussian, self.delta]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,24 +64,44 @@ class Grains:
     measure: PrivacyMeasure
     size: int
     delta: int
+    bounds: Bounds | None = None
+    """The curve, where it is kept: for losses in epsilon of a data set with a delta."""
 
     def __add__(self, other: Grains) -> Grains:
         assert self.measure is other.measure
-        return Grains(measure=self.measure, size=self.size + other.size, delta=self.delta + other.delta)
+        known = self.bounds is not None or other.bounds is not None
+        return Grains(
+            measure=self.measure, size=min(self.size + other.size, NO_EPSILON), delta=self.delta + other.delta,
+            bounds=self.curved() + other.curved() if known else None,
+        )  # fmt: skip
+
+    def curved(self) -> Bounds:
+        """The curve, or the curve that every loss of this epsilon and delta has."""
+        if self.bounds is not None:
+            return self.bounds
+        return Bounds.of(epsilon_curve(self.size * SIZE_GRAIN, min(self.delta * DELTA_GRAIN, Fraction(1))))
+
+    def __sub__(self, earlier: Grains) -> Grains:
+        """What was added since an earlier total. An epsilon that is not known any more stays unknown."""
+        assert self.measure is earlier.measure
+        size = NO_EPSILON if self.size >= NO_EPSILON else self.size - earlier.size
+        bounds = None if self.bounds is None else self.bounds - earlier.curved()
+        return Grains(measure=self.measure, size=size, delta=self.delta - earlier.delta, bounds=bounds)
 
     def fits(self, cap: Grains) -> bool:
         return self.measure is cap.measure and self.size <= cap.size and self.delta <= cap.delta
 
 
-def _up(value: Fraction, grain: Fraction) -> int:
-    ratio = value / grain
-    return -(-ratio.numerator // ratio.denominator)
-
-
-def cost_in_grains(loss: PrivacyLoss, measure: PrivacyMeasure) -> Grains:
-    """A cost, rounded up."""
+def cost_in_grains(loss: PrivacyLoss, measure: PrivacyMeasure, *, curved: bool = False) -> Grains:
+    """A cost, rounded up; with its curve if ``curved``, and then a cost in rho may lack an epsilon."""
+    if curved and measure is PrivacyMeasure.EPSILON:
+        bounds = Bounds.of(loss.composable())
+        if loss.measure is not measure and loss.size:
+            return Grains(measure=measure, size=NO_EPSILON, delta=_up(loss.delta, DELTA_GRAIN), bounds=bounds)
+        return replace(cost_in_grains(loss, measure), bounds=bounds)
     cost = loss.to(measure)
-    return Grains(measure=measure, size=min(_up(cost.size, SIZE_GRAIN), _MOST), delta=_up(cost.delta, DELTA_GRAIN))
+    size = min(_up(cost.size, SIZE_GRAIN), NO_EPSILON)
+    return Grains(measure=measure, size=size, delta=_up(cost.delta, DELTA_GRAIN))
 
 
 def cap_in_grains(loss: PrivacyLoss) -> Grains:

@@ -1,5 +1,6 @@
 """Privacy budget ledger: append-only, hash-chained, durable before anything is computed.
 
+A budget in epsilon and delta is kept by the best of three accounts (:mod:`sfumato.dp.composition`), all others by sums.
 A cost is written *before* the data is read and is never refunded, so a crash, a timeout or an error costs budget and
 never privacy. Three caps hold at once: that of the data set (all analysts together, so that colluding analysts gain
 nothing), that of the analyst on the data set, and that of the analyst over all data sets; the caps of the analyst's
@@ -23,22 +24,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from sfumato.dp.composition import left_of, part_of, spent_of
 from sfumato.dp.fixed_point_budget import Grains, cap_in_grains, cost_in_grains, loss_of
 from sfumato.dp.ledger_accounts import (
     Account,
     Period,
     Transaction,
     accounts_of,
+    charge_of,
     check_caps,
+    keeps_curves,
     last_cap,
     measure_of,
     running_total,
+    spent_in,
     totals_json,
 )
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.dp.receipt import Receipt, issue
 from sfumato.dp.stores.schema import SchemaVersion
 from sfumato.errors import BadParameter, LedgerBroken, UnknownBudget
+from sfumato.rationals import Number, rational
 
 __all__ = ["Balance", "Entry", "Ledger", "Store", "Transaction"]
 
@@ -81,7 +87,8 @@ class Entry:
     about: str
     """The query's fingerprint, after ``repeat:`` if its answer had been released before; or who set the cap and why."""
     totals: str
-    """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON."""
+    """Running totals after this entry of the data set, the analyst on it, the analyst, and groups, as JSON: size, delta
+    and, where curves are kept, the three numbers of the curve; then the curve of the charge itself."""
     previous: str
     hash: str
 
@@ -200,16 +207,15 @@ class Ledger:
                 return issue(cost, entry=earlier)
             own = last_cap(transaction, Account(dataset, ""))
             if own is None:
-                raise UnknownBudget(
-                    f"No budget is set for data set `{dataset}`.", fix="Its owner sets one with `sfumato ledger cap`."
-                )
-            charge = cost_in_grains(cost, own.measure)
+                raise _no_budget(dataset)
             accounts = accounts_of(dataset, analyst, groups)
+            charge = cost_in_grains(cost, own.measure, curved=keeps_curves(transaction, accounts))
             charges = [Grains(measure=charge.measure, size=0, delta=0) if released else charge]
             charges += [charge] * (len(accounts) - 1)
             totals = check_caps(transaction, accounts, charges, cost=cost, now=datetime.now(UTC))
             about = f"{_REPEAT}{query}" if released else query
-            entry = _append(transaction, "spend", dataset, analyst, charge, about, totals_json(totals, groups))
+            stated = charge if charge.bounds is None else cost_in_grains(cost, cost.measure)
+            entry = _append(transaction, "spend", dataset, analyst, stated, about, totals_json(totals, groups, charge))
             for name in groups:
                 transaction.query("INSERT INTO sfumato_ledger_groups (name, number) VALUES (?, ?)", name, entry.number)
             if text:
@@ -221,9 +227,12 @@ class Ledger:
         """Charge a loss that happened outside this ledger. Caps are not checked, because it cannot be undone."""
         with self._store.write() as transaction:
             own = last_cap(transaction, Account(dataset, ""))
-            charge = cost_in_grains(loss, loss.measure if own is None else own.measure)
-            totals = [running_total(transaction, one, charge.measure) + charge for one in accounts_of(dataset, analyst)]
-            return _append(transaction, "spend", dataset, analyst, charge, about, totals_json(totals))
+            accounts = accounts_of(dataset, analyst)
+            measure, curved = loss.measure if own is None else own.measure, keeps_curves(transaction, accounts)
+            charge = cost_in_grains(loss, measure, curved=curved)
+            totals = [running_total(transaction, one, charge.measure) + charge for one in accounts]
+            stated = charge if charge.bounds is None else cost_in_grains(loss, loss.measure)
+            return _append(transaction, "spend", dataset, analyst, stated, about, totals_json(totals, (), charge))
 
     def record_event(self, about: str, *, dataset: str = "", analyst: str = "") -> Entry:
         """Add an entry that charges nothing: who did what, and why."""
@@ -263,15 +272,25 @@ class Ledger:
         with self._store.read() as transaction:
             cap = last_cap(transaction, account, period)
             measure = cap.measure if cap is not None else measure_of(transaction, account)
-            spent = running_total(transaction, account, measure)
-            if period in (Period.MONTH, Period.YEAR):
-                start = period.start(datetime.now(UTC).isoformat())
-                before = running_total(transaction, account, measure, before=start)
-                spent = Grains(measure=measure, size=spent.size - before.size, delta=spent.delta - before.delta)
+            spent, first = spent_in(transaction, account, measure, period, datetime.now(UTC))
         if cap is None:
             return Balance(cap=None, spent=loss_of(spent), left=None)
-        left = Grains(measure=measure, size=max(0, cap.size - spent.size), delta=max(0, cap.delta - spent.delta))
-        return Balance(cap=loss_of(cap), spent=loss_of(spent), left=loss_of(left))
+        proven = loss_of(spent) if spent.bounds is None or not cap.delta else spent_of(spent, cap, first)
+        return Balance(cap=loss_of(cap), spent=proven, left=left_of(spent, cap, first))
+
+    def part(self, share: Number, *, dataset: str, analyst: str) -> tuple[PrivacyLoss, ...]:
+        """What a share of the lifetime budgets allows for one charge, in one or two ways: see ``composition.part_of``.
+
+        Of the caps that a charge has to fit, the one that allows least counts. Earlier charges do not matter.
+        """
+        size = rational(share)
+        if not 0 < size <= 1:
+            raise BadParameter("a share of the budget is above 0 and at most 1, for example 1/100.")
+        with self._store.read() as transaction:
+            caps = [last_cap(transaction, account) for account in accounts_of(dataset, analyst)]
+        if caps[0] is None:
+            raise _no_budget(dataset)
+        return min((part_of(cap, size) for cap in caps if cap is not None), key=lambda losses: losses[-1].size)
 
     def remember(self, key: str, body: str) -> str:
         """Store a noisy answer under a key and return it; if the key has an answer already, return that one."""
@@ -318,15 +337,15 @@ class Ledger:
                     number=entry.number,
                 )
             if entry.kind == "spend":
-                groups = [item[0] for item in json.loads(entry.totals)[3:]]
-                charge = Grains(measure=PrivacyMeasure(entry.measure), size=entry.size, delta=entry.delta)
+                groups = [item[0] for item in json.loads(entry.totals)[3:] if isinstance(item[0], str)]
+                charge = charge_of(entry.measure, entry.size, entry.delta, entry.totals)
                 nothing = Grains(measure=charge.measure, size=0, delta=0)
                 expected = []
                 for account in accounts_of(entry.dataset, entry.analyst, groups):
                     free = not account.analyst and entry.about.startswith(_REPEAT)
                     totals[account] = totals.get(account, nothing) + (nothing if free else charge)
                     expected.append(totals[account])
-                if totals_json(expected, groups) != entry.totals:
+                if totals_json(expected, groups, charge) != entry.totals:
                     raise LedgerBroken(f"Entry {entry.number} has a wrong running total.", number=entry.number)
                 named |= {(name, entry.number) for name in groups}
             previous = entry.hash
@@ -337,6 +356,12 @@ class Ledger:
             if named != set(transaction.query("SELECT name, number FROM sfumato_ledger_groups")):
                 raise LedgerBroken("The index of groups does not fit the entries of the ledger.")
         return previous
+
+
+def _no_budget(dataset: str) -> UnknownBudget:
+    return UnknownBudget(
+        f"No budget is set for data set `{dataset}`.", fix="Its owner sets one with `sfumato ledger cap`."
+    )
 
 
 def _append(

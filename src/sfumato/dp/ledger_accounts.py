@@ -13,13 +13,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
-from sfumato.dp.fixed_point_budget import Grains, loss_of
+from sfumato.dp.composition import left_of, within
+from sfumato.dp.fixed_point_budget import NO_EPSILON, Bounds, Grains, loss_of
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import BadParameter, OverBudget
 
-__all__ = ["Account", "Period", "Transaction", "accounts_of", "check_caps", "last_cap", "running_total", "totals_json"]
+__all__ = [
+    "Account",
+    "Period",
+    "Transaction",
+    "accounts_of",
+    "charge_of",
+    "check_caps",
+    "keeps_curves",
+    "last_cap",
+    "measure_of",
+    "running_total",
+    "spent_in",
+    "totals_json",
+]
 
 
 class Transaction(Protocol):
@@ -74,40 +88,99 @@ def accounts_of(dataset: str, analyst: str, groups: Iterable[str] = ()) -> tuple
     return Account(dataset, ""), Account(dataset, analyst), Account("", analyst), *more
 
 
-def totals_json(totals: Sequence[Grains], groups: Sequence[str] = ()) -> str:
-    """Running totals of an entry: three pairs, then each group with the pairs of its two accounts."""
-    shown: list[Any] = [[total.size, total.delta] for total in totals[:3]]
+def totals_json(totals: Sequence[Grains], groups: Sequence[str] = (), charge: Grains | None = None) -> str:
+    """Running totals of an entry: three accounts, then each group with its two; then the curve of the charge.
+
+    An account has a size and a delta and, where curves are kept, the three numbers of its curve.
+    """
+    shown: list[Any] = [_numbers(total) for total in totals[:3]]
     for place, group in enumerate(groups):
         both = totals[3 + 2 * place : 5 + 2 * place]
-        shown.append([group, *(number for total in both for number in (total.size, total.delta))])
+        shown.append([group, *(number for total in both for number in _numbers(total))])
+    if charge is not None and charge.bounds is not None:
+        shown.append(charge.bounds.numbers())
     return json.dumps(shown, separators=(",", ":"), ensure_ascii=False)
+
+
+def _numbers(total: Grains) -> list[int | None]:
+    return [total.size, total.delta, *(total.bounds.numbers() if total.bounds else [])]
+
+
+def charge_of(measure: str, size: int, delta: int, totals: str) -> Grains:
+    """The charge of an entry. One with a curve is kept in epsilon, even if it was stated in rho and has no epsilon."""
+    curves = [item for item in json.loads(totals)[3:] if not isinstance(item[0], str)]
+    if not curves:
+        return Grains(measure=PrivacyMeasure(measure), size=size, delta=delta)
+    [(rho, gaussian, rest)] = curves
+    return Grains(
+        measure=PrivacyMeasure.EPSILON,
+        size=size if measure == PrivacyMeasure.EPSILON else NO_EPSILON,
+        delta=delta,
+        bounds=Bounds(rho=rho, gaussian=gaussian, delta=rest),
+    )
+
+
+def keeps_curves(transaction: Transaction, accounts: Sequence[Account]) -> bool:
+    """Whether charges to these accounts have curves: one of the budgets has a delta, or a curve was kept before."""
+    caps = [last_cap(transaction, account) for account in accounts]
+    if any(cap is not None and cap.measure is PrivacyMeasure.EPSILON and cap.delta for cap in caps):
+        return True
+    if other_caps(transaction, accounts, with_delta=True):
+        return True
+    last = [_charge_row(transaction, account) for account in accounts]
+    return any(row is not None and charge_of(*row).bounds is not None for row in last)
 
 
 def running_total(
     transaction: Transaction, account: Account, measure: PrivacyMeasure, *, before: str | None = None
 ) -> Grains:
     """What was charged to an account; with ``before``, what was charged earlier than that time."""
-    rows = _last_charge(transaction, account, before)
-    if not rows:
+    row = _charge_row(transaction, account, before=before)
+    if row is None:
         return Grains(measure=measure, size=0, delta=0)
-    if PrivacyMeasure(rows[0][0]) is not measure:
-        raise BadParameter(f"this account is charged in {rows[0][0]} and cannot change to {measure}.")
-    totals = json.loads(rows[0][1])
+    kept, totals = charge_of(*row).measure, json.loads(row[3])
+    if kept is not measure:
+        raise BadParameter(f"this account is charged in {kept} and cannot change to {measure}.")
     if account.group is None:
-        size, delta = totals[0 if not account.analyst else 1 if account.dataset else 2]
+        numbers = totals[0 if not account.analyst else 1 if account.dataset else 2]
     else:
-        [numbers] = [item[1:] for item in totals[3:] if item[0] == account.group]
-        size, delta = numbers[:2] if account.dataset else numbers[2:]
-    return Grains(measure=measure, size=size, delta=delta)
+        [both] = [item[1:] for item in totals[3:] if item[0] == account.group]
+        half = len(both) // 2
+        numbers = both[:half] if account.dataset else both[half:]
+    size, delta, *curve = numbers
+    bounds = Bounds(rho=curve[0], gaussian=curve[1], delta=curve[2]) if curve else None
+    return Grains(measure=measure, size=size, delta=delta, bounds=bounds)
+
+
+def spent_in(
+    transaction: Transaction, account: Account, measure: PrivacyMeasure, period: Period, now: datetime
+) -> tuple[Grains, Grains | None]:
+    """What was charged to an account in a period up to now, and the first charge in it."""
+    if period is Period.QUESTION:
+        return Grains(measure=measure, size=0, delta=0), None
+    total, since = running_total(transaction, account, measure), None
+    if period is not Period.LIFETIME:
+        since = period.start(now.isoformat())
+        total = total - running_total(transaction, account, measure, before=since)
+    first = _charge_row(transaction, account, since=since, order="ASC")
+    return total, None if first is None else charge_of(*first)
 
 
 def measure_of(transaction: Transaction, account: Account) -> PrivacyMeasure:
     """The measure in which an account was charged; epsilon for a new one."""
-    rows = _last_charge(transaction, account, None)
-    return PrivacyMeasure(rows[0][0]) if rows else PrivacyMeasure.EPSILON
+    row = _charge_row(transaction, account)
+    return PrivacyMeasure.EPSILON if row is None else charge_of(*row).measure
 
 
-def _last_charge(transaction: Transaction, account: Account, before: str | None) -> list[tuple[Any, ...]]:
+def _charge_row(
+    transaction: Transaction,
+    account: Account,
+    *,
+    before: str | None = None,
+    since: str | None = None,
+    order: Literal["ASC", "DESC"] = "DESC",
+) -> tuple[Any, ...] | None:
+    """Measure, size, delta and totals of the last (or first) charge of an account within a time."""
     values: list[Any] = []
     source, where = "sfumato_ledger l", ["l.kind = 'spend'"]
     if account.group is not None:
@@ -123,10 +196,16 @@ def _last_charge(transaction: Transaction, account: Account, before: str | None)
     if before is not None:
         where.append("l.at < ?")
         values.append(before)
+    if since is not None:
+        where.append("l.at >= ?")
+        values.append(since)
     condition = " AND ".join(where)
-    return transaction.query(
-        f"SELECT l.measure, l.totals FROM {source} WHERE {condition} ORDER BY l.number DESC LIMIT 1", *values
+    rows = transaction.query(
+        f"SELECT l.measure, l.size, l.delta, l.totals FROM {source} WHERE {condition} "
+        f"ORDER BY l.number {order} LIMIT 1",
+        *values,
     )
+    return rows[0] if rows else None
 
 
 def last_cap(transaction: Transaction, account: Account, period: Period = Period.LIFETIME) -> Grains | None:
@@ -141,8 +220,10 @@ def last_cap(transaction: Transaction, account: Account, period: Period = Period
     return Grains(measure=PrivacyMeasure(rows[0][0]), size=rows[0][1], delta=rows[0][2]) if rows else None
 
 
-def other_caps(transaction: Transaction, accounts: Sequence[Account]) -> dict[tuple[Account, Period], Grains]:
-    """The present window caps and caps on single questions of some accounts."""
+def other_caps(
+    transaction: Transaction, accounts: Sequence[Account], *, with_delta: bool = False
+) -> dict[tuple[Account, Period], Grains]:
+    """The present window caps and caps on single questions of some accounts; or only those with a delta."""
     datasets = sorted({account.dataset for account in accounts})
     analysts = sorted({account.analyst for account in accounts})
     rows = transaction.query(
@@ -157,7 +238,7 @@ def other_caps(transaction: Transaction, accounts: Sequence[Account]) -> dict[tu
         (Account(dataset, analyst), Period(kind)): Grains(measure=PrivacyMeasure(measure), size=size, delta=delta)
         for dataset, analyst, kind, measure, size, delta in rows
     }
-    return {key: cap for key, cap in found.items() if key[0] in accounts}
+    return {key: cap for key, cap in found.items() if key[0] in accounts and (cap.delta or not with_delta)}
 
 
 def check_caps(
@@ -169,24 +250,16 @@ def check_caps(
     now: datetime,
 ) -> list[Grains]:
     """The totals after a charge; :class:`~sfumato.errors.OverBudget` if it does not fit every cap."""
-    at = now.isoformat(timespec="milliseconds")
     totals = []
     others = other_caps(transaction, accounts)
     for account, charge in zip(accounts, charges, strict=True):
-        total = running_total(transaction, account, charge.measure)
+        limits = {period: limit for (one, period), limit in others.items() if one == account}
         cap = last_cap(transaction, account)
-        if cap is not None and not (total + charge).fits(cap):
-            raise _over(cost, total, cap, account)
-        for (_, period), limit in ((key, limit) for key, limit in others.items() if key[0] == account):
-            spent = Grains(measure=charge.measure, size=0, delta=0)
-            if period is not Period.QUESTION:
-                earlier = running_total(transaction, account, charge.measure, before=period.start(at))
-                spent = Grains(
-                    measure=charge.measure, size=total.size - earlier.size, delta=total.delta - earlier.delta
-                )
-            if not (spent + charge).fits(limit):
-                raise _over(cost, spent, limit, account, period)
-        totals.append(total + charge)
+        for period, limit in ({} if cap is None else {Period.LIFETIME: cap} | limits).items():
+            spent, first = spent_in(transaction, account, charge.measure, period, now)
+            if not within(spent + charge, limit, first or charge):
+                raise _over(cost, left_of(spent, limit, first), limit, account, period)
+        totals.append(running_total(transaction, account, charge.measure) + charge)
     return totals
 
 
@@ -197,10 +270,8 @@ _WHEN = {
 
 
 def _over(
-    cost: PrivacyLoss, spent: Grains, cap: Grains, account: Account, period: Period = Period.LIFETIME
+    cost: PrivacyLoss, left: PrivacyLoss, cap: Grains, account: Account, period: Period = Period.LIFETIME
 ) -> OverBudget:
-    size, delta = max(0, cap.size - spent.size), max(0, cap.delta - spent.delta)
-    left = loss_of(Grains(measure=cap.measure, size=size, delta=delta))
     return OverBudget(
         f"This costs {cost}, and {account}{_WHEN[period]} has {left} left of {loss_of(cap)}.",
         fix="Ask with a smaller epsilon (a larger error), or ask the owner for more budget.",

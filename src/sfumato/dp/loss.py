@@ -8,13 +8,15 @@ doi:10.1007/978-3-662-53641-4_24). Neighbours differ by adding or removing every
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from functools import lru_cache, reduce
-from math import log, log1p
+from functools import reduce
 
-from sfumato.dp.rational_bounds import exp_bracket, ln_bracket, ln_up, sqrt_up
+from sfumato.dp.analytic_gaussian import normal_delta, normal_epsilon
+from sfumato.dp.curve import Curve, epsilon_curve, range_curve
+from sfumato.dp.rational_bounds import exp_bracket, ln_up, sqrt_up
+from sfumato.dp.zcdp import epsilon_at
 from sfumato.errors import BadParameter, NotComparable
 from sfumato.rationals import Number, rational
 
@@ -24,11 +26,10 @@ __all__ = [
     "PrivacyMeasure",
     "advanced",
     "approximate",
+    "bounded_range",
     "concentrated",
-    "epsilon_at",
     "parallel",
     "pure",
-    "rho_for",
     "sequential",
 ]
 
@@ -53,6 +54,8 @@ class PrivacyLoss:
     measure: PrivacyMeasure
     size: Fraction
     delta: Fraction = Fraction(0)
+    curve: Curve | None = field(default=None, compare=False)
+    """Bounds that add up more tightly, where they are known."""
 
     def __post_init__(self) -> None:
         if self.size < 0:
@@ -61,16 +64,27 @@ class PrivacyLoss:
             raise BadParameter("delta is a probability and lies in 0 .. 1.")
 
     def to(self, measure: PrivacyMeasure) -> PrivacyLoss:
-        """The same guarantee in another measure. Only epsilon converts to rho (epsilon**2 / 2) without a delta."""
+        """The same guarantee in another measure. Only epsilon converts to rho without a delta: epsilon**2 / 2, or the
+        rho of the curve."""
         if measure is self.measure:
             return self
         if measure is PrivacyMeasure.RHO:
-            return PrivacyLoss(measure=measure, size=self.size**2 / 2, delta=self.delta)
+            curve = self.curve
+            size, delta = (self.size**2 / 2, self.delta) if curve is None else (curve.rho, curve.delta)
+            return PrivacyLoss(measure=measure, size=size, delta=delta, curve=curve)
         if self.size == 0:
             return PrivacyLoss(measure=measure, size=self.size, delta=self.delta)
         raise NotComparable(
             "A loss in rho has no epsilon without a delta.", fix="Use `loss.at(delta)` to get the epsilon at a delta."
         )
+
+    def composable(self) -> Curve:
+        """The curve, or the curve that every loss of this size has."""
+        if self.curve is not None:
+            return self.curve
+        if self.measure is PrivacyMeasure.EPSILON:
+            return epsilon_curve(self.size, self.delta)
+        return Curve(rho=self.size, gaussian=None, delta=self.delta)
 
     def at(self, delta: Number) -> PrivacyLoss:
         """The (epsilon, delta) guarantee that this loss implies, with ``delta`` in total."""
@@ -83,7 +97,10 @@ class PrivacyLoss:
             return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=Fraction(0), delta=total)
         if total <= self.delta:
             raise NotComparable("The delta must exceed the delta that the loss already has.")
-        return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=epsilon_at(self.size, total - self.delta), delta=total)
+        size = epsilon_at(self.size, total - self.delta)
+        if self.curve is not None and self.curve.gaussian is not None:
+            size = min(size, normal_epsilon(self.curve.gaussian, total - self.curve.delta))
+        return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=size, delta=total, curve=self.curve)
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         if not isinstance(other, PrivacyLoss):
@@ -92,19 +109,33 @@ class PrivacyLoss:
             if NOTHING in (self, other):
                 return other if self == NOTHING else self
             return self.to(PrivacyMeasure.RHO) + other.to(PrivacyMeasure.RHO)
+        known = self.curve is not None or other.curve is not None
         return PrivacyLoss(
-            measure=self.measure, size=self.size + other.size, delta=min(self.delta + other.delta, Fraction(1))
-        )
+            measure=self.measure, size=self.size + other.size, delta=min(self.delta + other.delta, Fraction(1)),
+            curve=self.composable() + other.composable() if known else None,
+        )  # fmt: skip
 
     def __le__(self, other: PrivacyLoss) -> bool:
         """Whether this guarantee is at least as strong as the other."""
-        if self.measure is other.measure:
-            return self.size <= other.size and self.delta <= other.delta
+        if self.measure is other.measure and self.size <= other.size and self.delta <= other.delta:
+            return True
         if other.measure is PrivacyMeasure.RHO:
-            return self.to(PrivacyMeasure.RHO) <= other
-        if self.size == 0:
+            return self.measure is not other.measure and self.to(PrivacyMeasure.RHO) <= other
+        if self.measure is PrivacyMeasure.RHO and self.size == 0:
             return self.delta <= other.delta
-        return self.delta < other.delta and self.at(other.delta).size <= other.size
+        return self._curve_within(other)
+
+    def _curve_within(self, other: PrivacyLoss) -> bool:
+        """Whether a guarantee in (epsilon, delta) follows from the curve."""
+        if self.measure is PrivacyMeasure.EPSILON and self.curve is None:
+            return False
+        curve = self.composable()
+        left = other.delta - curve.delta
+        if left <= 0:
+            return False
+        if curve.gaussian is not None and normal_delta(curve.gaussian, other.size) <= left:
+            return True
+        return epsilon_at(curve.rho, left) <= other.size
 
     def __ge__(self, other: PrivacyLoss) -> bool:
         return other <= self
@@ -113,7 +144,10 @@ class PrivacyLoss:
         """The loss of that many answers with this loss each."""
         if count < 0:
             raise BadParameter("a number of answers cannot be negative.")
-        return PrivacyLoss(measure=self.measure, size=self.size * count, delta=min(self.delta * count, Fraction(1)))
+        return PrivacyLoss(
+            measure=self.measure, size=self.size * count, delta=min(self.delta * count, Fraction(1)),
+            curve=self.composable().times(count),
+        )  # fmt: skip
 
     def group(self, size: int) -> PrivacyLoss:
         """Group privacy: the loss of ``size`` units together.
@@ -153,6 +187,12 @@ NOTHING = PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=Fraction(0))
 """The loss of an answer that does not depend on the data."""
 
 
+def bounded_range(epsilon: Number) -> PrivacyLoss:
+    """Pure epsilon-differential privacy of a selection whose log-probabilities move within a range of epsilon."""
+    size = rational(epsilon)
+    return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=size, curve=range_curve(size))
+
+
 def pure(epsilon: Number) -> PrivacyLoss:
     """Pure epsilon-differential privacy."""
     return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=rational(epsilon))
@@ -170,7 +210,11 @@ def concentrated(rho: Number, delta: Number = 0) -> PrivacyLoss:
 
 def sequential(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
     """Sequential composition: losses of answers about the same units add up, also for adaptive questions."""
-    return reduce(PrivacyLoss.__add__, losses, NOTHING)
+    items = list(losses)
+    total = reduce(PrivacyLoss.__add__, items, NOTHING)
+    if len(items) < 2:
+        return total
+    return replace(total, curve=reduce(Curve.__add__, [loss.composable() for loss in items]))
 
 
 def parallel(losses: Iterable[PrivacyLoss]) -> PrivacyLoss:
@@ -206,78 +250,3 @@ def advanced(losses: Iterable[PrivacyLoss], delta: Number) -> PrivacyLoss:
     if bound >= total.size:
         return total
     return PrivacyLoss(measure=PrivacyMeasure.EPSILON, size=bound, delta=min(total.delta + extra, Fraction(1)))
-
-
-def _delta_exponent(rho: float, epsilon: float, order: float) -> float:
-    """ln of the delta that order ``order`` proves for rho-zCDP at epsilon."""
-    return (order - 1) * (order * rho - epsilon) + (order - 1) * log1p(-1 / order) - log(order)
-
-
-def _best_order(rho: float, epsilon: float) -> float:
-    """The order with the smallest delta, by Newton's method on the derivative, (2a - 1)·rho - epsilon + ln(1 - 1/a).
-
-    The derivative is increasing and concave, so that steps from below do not overshoot.
-    """
-    order = max((epsilon / rho + 1) / 2, 1 + 1e-9)
-    for _ in range(70):
-        left = epsilon - (2 * order - 1) * rho - log1p(-1 / order)
-        step = left / (2 * rho + 1 / (order * (order - 1)))
-        if step <= 1e-13 * order:
-            break
-        order += step
-    return order
-
-
-@lru_cache(maxsize=1024)
-def epsilon_at(rho: Fraction, delta: Fraction) -> Fraction:
-    """A rational epsilon such that rho-zCDP implies (epsilon, delta)-DP.
-
-    Any order a > 1 proves epsilon = a·rho + ln((a-1)/a) + (ln(1/delta) - ln a)/(a-1) (Canonne, Kamath and Steinke 2020,
-    Proposition 12). The order is searched in floats; the bound at that order is evaluated with directed rounding, so
-    that an inaccurate search makes the bound looser but never wrong.
-
-    >>> float(epsilon_at(Fraction(1, 2), Fraction(1, 10**6))) < 5.3
-    True
-    """
-    if rho == 0:
-        return Fraction(0)
-    r, d = float(rho), float(delta)
-    classic = rho + 2 * sqrt_up(rho * ln_up(1 / delta))
-    low, high = 0.0, float(classic)
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _delta_exponent(r, middle, _best_order(r, middle)) <= log(d):
-            high = middle
-        else:
-            low = middle
-    order = Fraction(round(_best_order(r, high) * 2**20), 2**20)
-    if order <= 1:
-        return classic
-    ratio = (order - 1) / order
-    sharp = order * rho + ln_up(ratio) + (ln_up(1 / delta) - ln_bracket(order, 30)[0]) / (order - 1)
-    return _round_up(max(Fraction(0), min(classic, sharp)))
-
-
-def _round_up(value: Fraction, step: int = 10**15) -> Fraction:
-    return Fraction(-(-value.numerator * step // value.denominator), step)
-
-
-@lru_cache(maxsize=1024)
-def rho_for(epsilon: Number, delta: Number) -> Fraction:
-    """A rational rho, close to the largest, such that rho-zCDP implies (epsilon, delta)-DP."""
-    limit, chance = rational(epsilon), rational(delta)
-    if limit <= 0 or not 0 < chance < 1:
-        raise BadParameter("epsilon must be above 0 and delta between 0 and 1.")
-    low, high, target = 0.0, 4 * max(float(limit), 1.0), log(float(chance))
-    for _ in range(60):
-        middle = (low + high) / 2
-        if middle > 0 and _delta_exponent(middle, float(limit), _best_order(middle, float(limit))) <= target:
-            low = middle
-        else:
-            high = middle
-    for slack in (0, 10**-12, 10**-9, 10**-6, 10**-3):
-        rho = Fraction(low) * (1 - rational(slack))
-        rho = Fraction(rho.numerator * 2**80 // rho.denominator, 2**80)
-        if rho > 0 and epsilon_at(rho, chance) <= limit:
-            return rho
-    raise BadParameter("delta is too small for so small an epsilon.", fix="Use a larger epsilon or delta.")

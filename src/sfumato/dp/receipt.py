@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from sfumato.dp.curve import NO_CURVE
 from sfumato.dp.loss import NOTHING, PrivacyLoss, PrivacyMeasure
 from sfumato.errors import NoReceipt
 from sfumato.secret import Permit
@@ -20,7 +21,7 @@ class Receipt(Permit):
     and open secret values with the receipt.
     """
 
-    __slots__ = ("_lock", "_used", "covers", "entry")
+    __slots__ = ("_curve", "_lock", "_used", "covers", "entry")
 
     def __init__(self, covers: PrivacyLoss, *, entry: int, issuer: object = None) -> None:
         if issuer is not _ISSUER:
@@ -31,6 +32,7 @@ class Receipt(Permit):
         self.entry = entry
         """Number of the entry in the ledger."""
         self._used = NOTHING
+        self._curve = NO_CURVE
         self._lock = threading.Lock()
 
     @property
@@ -45,6 +47,11 @@ class Receipt(Permit):
             total = self._used + (loss.to(PrivacyMeasure.RHO) if self.covers.measure is PrivacyMeasure.RHO else loss)
             if not total <= self.covers:
                 raise NoReceipt(f"The receipt covers {self.covers}; {self._used} is used and {loss} was requested.")
+            if self.covers.curve is not None:
+                curve = self._curve + loss.composable()
+                if not curve.within(self.covers.curve):
+                    raise NoReceipt(f"The receipt covers {self.covers}, but not the composition of all draws.")
+                self._curve = curve
             self._used = total
 
     def split(self, *parts: PrivacyLoss) -> tuple[Receipt, ...]:

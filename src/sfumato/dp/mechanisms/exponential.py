@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.loss import PrivacyLoss, bounded_range, pure
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up
 from sfumato.dp.receipt import Receipt
@@ -52,14 +52,14 @@ class Exponential(Mechanism):
         return cls(rate=Fraction(pure(epsilon).size / width), monotone=monotone)
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
-        return pure((1 if self.monotone else 2) * self.rate * sensitivity_of(sensitivity))
+        return bounded_range((1 if self.monotone else 2) * self.rate * sensitivity_of(sensitivity))
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
         # A unit multiplies each candidate's weight by a factor in [1, f], or in [1/f, f] where it may lower utilities.
         # The probability of a candidate is its weight over the sum: the widest ratio of two such factors.
         log_factor = self.rate * bounds.change
         lowest = 0 if self.monotone else -log_factor
-        return pure(bounds.groups * (log_factor - lowest))
+        return bounded_range(log_factor - lowest).times(bounds.groups)
 
     def error(self, *, confidence: Number, outputs: int = 1, candidates: int = 2) -> float:
         """ln(candidates / beta) / rate (Dwork, Roth 2014, Theorem 3.11)."""

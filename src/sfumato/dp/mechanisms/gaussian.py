@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.dp.loss import PrivacyLoss, concentrated, rho_for
+from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.mechanism import ContributionBounds, Mechanism, NoiseModel, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.rational_bounds import ln_up, sqrt_up
 from sfumato.dp.receipt import Receipt
 from sfumato.dp.sampler import LARGEST_VARIANCE, discrete_gaussian
+from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
 from sfumato.rationals import Number, rational
 from sfumato.secret import SecretValue

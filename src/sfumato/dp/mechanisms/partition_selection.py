@@ -47,8 +47,7 @@ class PartitionSelection(Mechanism):
     """Delta for one key: the probability that a key of a single unit is reported."""
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
-        keys = sensitivity_of(sensitivity)
-        return approximate(keys * self.epsilon, min(keys * self.delta, Fraction(1)))
+        return approximate(self.epsilon, self.delta).times(sensitivity_of(sensitivity).__ceil__())
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
         if bounds.change > 1:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.loss import PrivacyLoss, bounded_range
 from sfumato.dp.mechanism import (
     Chance,
     ContributionBounds,
@@ -103,7 +103,7 @@ class Quantile(Mechanism):
         return int((self.high - self.low) / self.grid) + 1
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
-        return pure(2 * self.rate * max(self.rank, 1 - self.rank) * sensitivity_of(sensitivity))
+        return bounded_range(2 * self.rate * max(self.rank, 1 - self.rank) * sensitivity_of(sensitivity))
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
         # All rows of a unit lie below a candidate, or all above it. Its weight then moves by one factor and, at worst,
@@ -113,7 +113,7 @@ class Quantile(Mechanism):
 
         moved = max(distance(bounds.change, Fraction(0)), distance(Fraction(0), bounds.change))
         weight = self.rate * moved
-        return pure(bounds.groups * (weight + weight))
+        return bounded_range(weight + weight).times(bounds.groups)
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         """margin + ln(cells / beta) / rate, in rows of rank."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.loss import PrivacyLoss, bounded_range
 from sfumato.dp.mechanism import (
     Chance,
     ContributionBounds,
@@ -92,11 +92,11 @@ class Quantiles(Mechanism):
         return int((self.high - self.low) / self.grid) + 1
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
-        return pure(self.price * self.levels * sensitivity_of(sensitivity))
+        return bounded_range(self.price * sensitivity_of(sensitivity)).times(self.levels)
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
-        # On one level a row is in one part only (parallel composition); levels are composed one after the other.
-        return pure(bounds.groups * bounds.change * _depth(len(self.ranks)) * self.price)
+        # On one level a row is in one part only, and the ranges of a unit's rows add up; levels are composed.
+        return bounded_range(bounds.change * self.price).times(bounds.groups * _depth(len(self.ranks)))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         """Each level adds at most ln(candidates·ranks / beta) / (price / 2) rows of rank.

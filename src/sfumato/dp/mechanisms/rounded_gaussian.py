@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import log, sqrt
 from statistics import NormalDist
@@ -12,7 +13,8 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, Field
 
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for
-from sfumato.dp.loss import NOTHING, PrivacyLoss, approximate
+from sfumato.dp.curve import gaussian_curve
+from sfumato.dp.loss import NOTHING, PrivacyLoss, approximate, concentrated
 from sfumato.dp.mechanism import ContributionBounds, sensitivity_of, tail
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.sampler import SMALLEST_NORMAL, rounded_normal
@@ -38,6 +40,7 @@ class RoundedGaussian(Gaussian):
     main = "variance"
     examples = (
         {"variance": 4, "delta": "1e-6"},
+        {"variance": 9},
         {"variance": "2/3", "delta": "1e-3"},
         {"variance": 6.25, "grid": "1/256", "delta": "1e-9"},
     )
@@ -45,8 +48,8 @@ class RoundedGaussian(Gaussian):
     proof = "Balle, Wang 2018, Theorem 8; rounding is post-processing"
     specimen: ClassVar[Any] = Gaussian.specimen
 
-    delta: Annotated[Fraction, BeforeValidator(rational), Field(gt=0, lt=1)]
-    """The delta at which the loss is stated."""
+    delta: Annotated[Fraction, BeforeValidator(rational), Field(gt=0, lt=1)] | None = None
+    """The delta at which the loss is stated as an epsilon; without one it is stated as rho."""
 
     @classmethod
     def for_budget(cls, epsilon: Number, delta: Number, *, squared: Number = 1, grid: Number = 1) -> Self:
@@ -58,19 +61,31 @@ class RoundedGaussian(Gaussian):
 
     def loss_at(self, distance: Number) -> PrivacyLoss:
         """The loss for a squared L2 sensitivity."""
-        squared = sensitivity_of(distance) / self.variance
-        return approximate(normal_epsilon(squared, self.delta), self.delta) if squared else NOTHING
+        return self._loss(sensitivity_of(distance) / self.variance)
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
         # The rotation that takes the change to one axis leaves normal noise as it is: one shift in L2 norm.
-        shift = bounds.groups * (bounds.change**2 / self.variance)
-        return approximate(normal_epsilon(shift, self.delta), self.delta)
+        return self._loss(bounds.groups * (bounds.change**2 / self.variance))
+
+    def _loss(self, squared: Fraction) -> PrivacyLoss:
+        """The loss for a squared distance in units of the variance."""
+        if not squared:
+            return NOTHING
+        if self.delta is None:
+            return replace(concentrated(squared / 2), curve=gaussian_curve(squared))
+        return replace(approximate(normal_epsilon(squared, self.delta), self.delta), curve=gaussian_curve(squared))
 
     def error(self, *, confidence: Number, outputs: int = 1) -> float:
         """The normal quantile plus half a grid step for rounding."""
         chance = float(tail(confidence, outputs))
         high = NormalDist().inv_cdf(1 - chance / 2) if chance > 10**-14 else sqrt(2 * log(2 / chance))
         return sqrt(self.variance) * high * (1 + 1e-9) + float(self.grid) / 2
+
+    @classmethod
+    def smallest(cls, squared: Fraction, *, rho: Fraction, grid: Fraction) -> Gaussian:
+        """This noise at ``rho``, or discrete Gaussian noise of the same variance where that is below one grid step."""
+        kind = cls if squared >= 2 * rho * grid**2 else Gaussian
+        return kind.for_rho(rho, squared=squared, grid=grid)
 
     @classmethod
     def or_discrete(cls, epsilon: Number, delta: Number, *, squared: Number = 1, grid: Number = 1) -> Gaussian:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import exp
@@ -10,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import Field
 
+from sfumato.dp.curve import epsilon_curve
 from sfumato.dp.loss import PrivacyLoss, approximate
 from sfumato.dp.mechanism import ContributionBounds, Positive, as_integers, sensitivity_of, tail
 from sfumato.dp.mechanisms.laplace import Laplace
@@ -73,14 +75,20 @@ class ThresholdedLaplace(Laplace):
 
     def loss(self, sensitivity: Number = 1) -> PrivacyLoss:
         size = sensitivity_of(sensitivity) / self.scale
-        return approximate(size, min(self.keys * self.chance, Fraction(1)) if size else 0)
+        loss = approximate(size, min(self.keys * self.chance, Fraction(1)) if size else 0)
+        if size * self.scale != self.keys * self.reach:
+            return loss
+        # The keys have independent noise, and each moves by ``reach`` at most: a loss for each key.
+        return replace(loss, curve=epsilon_curve(size / self.keys, loss.delta / self.keys).times(self.keys))
 
     def loss_from_bounds(self, bounds: ContributionBounds) -> PrivacyLoss:
         if bounds.parts != self.parts:
             raise BadParameter("the number of values per key is not that of the plan.")
         # Log-ratios add up over the keys of a unit; a union bound over the keys that only this unit has gives delta.
         passed = _chance(self.scale, self.grid, self.limit - bounds.change, bounds.parts)
-        return approximate(bounds.groups * (bounds.change / self.scale), min(bounds.groups * passed, Fraction(1)))
+        loss = approximate(bounds.groups * (bounds.change / self.scale), min(bounds.groups * passed, Fraction(1)))
+        each = epsilon_curve(bounds.change / self.scale)
+        return replace(loss, curve=replace(each.times(bounds.groups), delta=loss.delta))
 
     def key_threshold(self, confidence: Number) -> float:
         """The limit plus the quantile of the noise of one key."""

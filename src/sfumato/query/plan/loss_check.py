@@ -67,7 +67,7 @@ def check_loss(plan: NoisePlan) -> None:
     losses: list[list[PrivacyLoss]] = [[] for _ in plan.parts]
     for measurement in plan.measurements:
         derived = second_loss(plan, measurement)
-        if derived is None or derived != measurement.loss:
+        if derived is None or derived != measurement.loss or derived.composable() != measurement.loss.composable():
             raise AnswerFailed("The two computations of the privacy loss disagree; no data was read.")
         if measurement.reservation >= len(losses):
             raise AnswerFailed("A measurement has no reserved cost; no data was read.")
@@ -76,7 +76,11 @@ def check_loss(plan: NoisePlan) -> None:
         sequential(loss.to(part.measure) if loss.measure is PrivacyMeasure.EPSILON else loss for loss in items)
         for items, part in zip(losses, plan.parts, strict=True)
     ]
-    if any(not total <= part for total, part in zip(totals, plan.parts, strict=True)):
+    if any(
+        not total <= part or not total.composable().within(part.composable())
+        for total, part in zip(totals, plan.parts, strict=True)
+    ):
         raise AnswerFailed("The reserved parts do not cover the cost of the noise; no data was read.")
-    if not sequential(plan.parts) <= plan.cost:
+    total = sequential(plan.parts)
+    if not total <= plan.cost or not total.composable().within(plan.cost.composable()):
         raise AnswerFailed("The noise would cost more than requested; no data was read.")

@@ -18,7 +18,8 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, rho_for, sequential
+from sfumato.dp.analytic_gaussian import SMALLEST_DELTA, squared_for
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, sequential
 from sfumato.dp.mechanism import Mechanism
 from sfumato.dp.mechanisms.exponential import Exponential
 from sfumato.dp.mechanisms.gaussian import Gaussian
@@ -29,6 +30,7 @@ from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.rational_bounds import sqrt_up
+from sfumato.dp.zcdp import rho_for
 from sfumato.engines.expressions import TRUE
 from sfumato.errors import BadParameter, QueryRefused
 from sfumato.query.plan.aggregates import (
@@ -197,9 +199,9 @@ def _plan(
     in_rho = cost.measure is PrivacyMeasure.RHO
     each = cost.size / shares
 
-    def epsilon(parts: int) -> Fraction:
-        """Epsilon that pure mechanisms may use for that many shares together."""
-        return each * parts if not in_rho else Fraction(int(sqrt_up(2 * each) * 10**12) - 1, 10**12) * parts
+    def epsilon(square: int) -> Fraction:
+        """Epsilon of one share: in rho, the largest whose loss is epsilon² / ``square``."""
+        return each if not in_rho else Fraction(int(sqrt_up(square * each) * 10**12) - 1, 10**12)
 
     measurements: list[Measurement] = []
     reserved: list[PrivacyLoss] = []
@@ -207,26 +209,35 @@ def _plan(
     for i in pure_parts:
         threshold_delta = cost.delta if i == host else None
         ranks = joint_ranks(query, i) if isinstance(query.aggregates[i], BinCounts) else ()
-        measurements.append(_pure_measurement(query.aggregates[i], i, epsilon(1), rows, groups, threshold_delta, ranks))
+        # Selections have a bounded range, and each group and each level of a bisection is a draw of its own.
+        selects = isinstance(query.aggregates[i], BinCounts | ValueCounts)
+        budget = epsilon(8 * groups * max(1, len(ranks).bit_length()) if selects else 2)
+        measurements.append(_pure_measurement(query.aggregates[i], i, budget, rows, groups, threshold_delta, ranks))
     if pure_parts:
         reserved.append(sequential(measurement.loss.to(cost.measure) for measurement in measurements))
     key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if select_partitions else Fraction(0)
     if gaussian:
         noise_delta = cost.delta - key_delta
         joint = approximate(each * len(additive), noise_delta)
-        if not in_rho and len(additive) == 1:
-            noise = partial(RoundedGaussian.or_discrete, each, noise_delta)
-        else:  # several draws add up in rho
-            rho = joint.size if in_rho else rho_for(joint.size, noise_delta)
-            noise = partial(Gaussian.for_rho, rho / len(additive))
-        for i in additive:
-            measurement = _gaussian_measurement(query.aggregates[i], i, noise, rows, groups, bounding)
-            measurements.append(replace(measurement, reservation=len(reserved)))
-        reserved.append(
-            sequential(measurement.loss for measurement in measurements[-len(additive) :]) if in_rho else joint
-        )
+        noises: list[Callable[..., Gaussian]] = []
+        if in_rho:
+            noises.append(partial(RoundedGaussian.smallest, rho=each))
+        elif len(additive) == 1:
+            noises.append(partial(RoundedGaussian.or_discrete, each, noise_delta))
+        else:  # the squared distances of normal noise add up, and the losses in rho of any noise
+            if noise_delta >= SMALLEST_DELTA:
+                rho = squared_for(joint.size, noise_delta) / 2
+                noises.append(partial(RoundedGaussian.smallest, rho=rho / len(additive)))
+            noises.append(partial(Gaussian.for_rho, rho_for(joint.size, noise_delta) / len(additive)))
+        for noise in noises:
+            draws = [_gaussian_measurement(query.aggregates[i], i, noise, rows, groups, bounding) for i in additive]
+            if all(isinstance(measurement.mechanism, RoundedGaussian) for measurement in draws):
+                break
+        measurements += [replace(measurement, reservation=len(reserved)) for measurement in draws]
+        total = sequential(measurement.loss for measurement in draws)
+        reserved.append(total if in_rho else replace(joint, curve=total.composable()))
     if select_partitions:
-        mechanism = PartitionSelection(epsilon=epsilon(1) / groups, delta=key_delta / groups)
+        mechanism = PartitionSelection(epsilon=epsilon(2 * groups) / groups, delta=key_delta / groups)
         measurement = Measurement(
             aggregate=None, mechanism=mechanism, sensitivity=Fraction(groups), loss=mechanism.loss_at(groups),
             reservation=len(reserved),
@@ -235,7 +246,7 @@ def _plan(
         reserved.append(measurement.loss)
     return NoisePlan(
         query=query, bounding=bounding, rows=rows, groups=groups, measurements=tuple(measurements),
-        parts=tuple(reserved), cost=cost,
+        parts=tuple(reserved), cost=replace(cost, curve=sequential(reserved).composable()),
     )  # fmt: skip
 
 

@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, pure
 from sfumato.dp.mechanism import Mechanism
-from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.laplace import Laplace
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
@@ -146,8 +145,8 @@ def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, *
     mechanism, sensitivity = plans[best]
     return Workload(
         text="\n".join(queries), query=base, bounds=bounds, cell_of=cell_of, matrix=matrix, name=best,
-        measured=options[best], solver=solvers[best], mechanism=mechanism, sensitivity=sensitivity, cost=cost,
-        errors=errors,
+        measured=options[best], solver=solvers[best], mechanism=mechanism, sensitivity=sensitivity,
+        cost=replace(cost, curve=mechanism.loss_at(sensitivity).composable()), errors=errors,
     )  # fmt: skip
 
 
@@ -351,7 +350,7 @@ def _noise(measured: Matrix, bounds: NoisePlan, cost: PrivacyLoss) -> tuple[Mech
         if cost.delta > 0:
             candidates.append((RoundedGaussian.or_discrete(cost.size, cost.delta, squared=squared), squared))
     else:
-        candidates.append((Gaussian.for_rho(cost.size, squared=squared), squared))
+        candidates.append((RoundedGaussian.smallest(squared, rho=cost.size, grid=Fraction(1)), squared))
     return min(candidates, key=lambda pair: _mean_square(pair[0]))
 
 

@@ -1,0 +1,154 @@
+"""Composition under a budget in epsilon and delta: the best of three accounts of the same charges.
+
+A charge is accepted while one of three accounts of all charges stays within the budget:
+
+* ``sums``: the epsilons add up to at most epsilon, the deltas to at most their part of delta;
+* ``gaussian``: the squared parameters of Gaussian differential privacy add up to what is (epsilon, tail)-private;
+* ``rho``: the zero-concentrated losses add up to what is (epsilon, tail)-private.
+
+Each is a privacy filter: it holds for questions and losses that are chosen after seeing the answers so far (see
+``dp.curve`` for the proofs). That a sequence is stopped only when the last of them is exceeded has a price. Which of
+them still holds at the end may depend on the answers, so the answers fall into three sets, and the probability of an
+exceptional loss is added up over the sets: the tails and the deltas of the questions share delta. Half of delta is for
+the deltas of questions, 3/8 for the Gaussian tail, 1/8 for the tail in rho.
+
+The first charge is made before anything was answered, so the division of delta may depend on it: where it does not fit
+the usual division, all of delta goes to the first account that it fits, and later charges have that account alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import log
+from statistics import NormalDist
+
+from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for, squared_of_pure
+from sfumato.dp.fixed_point_budget import DELTA_GRAIN, NO_EPSILON, SIZE_GRAIN, Grains, loss_of
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate
+from sfumato.dp.zcdp import epsilon_at, rho_for
+from sfumato.errors import BadParameter
+
+__all__ = ["DeltaShares", "delta_shares", "left_of", "spent_of", "within"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeltaShares:
+    """How the delta of a budget is divided; together at most the whole."""
+
+    deltas: Fraction
+    """For the deltas of the charges."""
+    gaussian: Fraction
+    """For the tail of the Gaussian account; 0: the account is not used."""
+    rho: Fraction
+    """For the tail of the account in rho; 0: the account is not used."""
+    sums: bool = True
+    """Whether the account of sums is used."""
+
+
+def delta_shares(cap: Grains, first: Grains | None) -> DeltaShares:
+    """The division of the budget's delta, given the first charge."""
+    delta = cap.delta * DELTA_GRAIN
+    usual = DeltaShares(deltas=delta / 2, gaussian=delta * 3 / 8, rho=delta / 8)
+    if first is None or _composed(first, cap, usual):
+        return usual
+    used = min(first.curved().delta * DELTA_GRAIN, delta)
+    alone = (
+        DeltaShares(deltas=delta, gaussian=Fraction(0), rho=Fraction(0)),
+        DeltaShares(deltas=used, gaussian=delta - used, rho=Fraction(0), sums=False),
+        DeltaShares(deltas=used, gaussian=Fraction(0), rho=delta - used, sums=False),
+    )
+    return next((shares for shares in alone if _composed(first, cap, shares)), usual)
+
+
+def within(total: Grains, cap: Grains, first: Grains | None) -> bool:
+    """Whether all charges together keep to a cap; ``first`` is the first of them."""
+    if cap.measure is not PrivacyMeasure.EPSILON or not cap.delta:
+        return total.fits(cap)
+    return total.measure is cap.measure and _composed(total, cap, delta_shares(cap, first))
+
+
+def _composed(total: Grains, cap: Grains, shares: DeltaShares) -> bool:
+    if shares.sums and total.size <= cap.size and total.delta * DELTA_GRAIN <= shares.deltas:
+        return True
+    curve, epsilon = total.curved().curve, cap.size * SIZE_GRAIN
+    if total.curved().delta * DELTA_GRAIN > shares.deltas:
+        return False
+    if curve.gaussian is not None and curve.gaussian <= _squared(epsilon, shares.gaussian):
+        return True
+    return curve.rho <= _rho(epsilon, shares.rho)
+
+
+@lru_cache(maxsize=256)
+def _squared(epsilon: Fraction, tail: Fraction) -> Fraction:
+    """The largest squared Gaussian parameter that is (epsilon, tail)-private; -1 where none is known."""
+    try:
+        return squared_for(epsilon, tail)
+    except (BadParameter, OverflowError):
+        return Fraction(-1)
+
+
+@lru_cache(maxsize=256)
+def _rho(epsilon: Fraction, tail: Fraction) -> Fraction:
+    """The largest rho that is (epsilon, tail)-private; -1 where none is known."""
+    try:
+        return rho_for(epsilon, tail)
+    except (BadParameter, OverflowError):
+        return Fraction(-1)
+
+
+def spent_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
+    """The smallest (epsilon, delta) that an account proves for all charges; for budgets with a delta.
+
+    The sum of the deltas where the sums prove it, and else the whole delta of the budget.
+    """
+    shares, curve = delta_shares(cap, first), total.curved().curve
+    proven = [loss_of(total)] if total.size < NO_EPSILON else []
+    whole = cap.delta * DELTA_GRAIN
+    if curve.delta <= shares.deltas:
+        if curve.gaussian is not None and shares.gaussian:
+            proven.append(approximate(normal_epsilon(curve.gaussian, shares.gaussian), whole))
+        if shares.rho:
+            proven.append(approximate(epsilon_at(curve.rho, shares.rho), whole))
+    if not proven:
+        return approximate(NO_EPSILON * SIZE_GRAIN, 1)
+    return min(proven, key=lambda loss: loss.size)
+
+
+def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
+    """An (epsilon, delta) that one more charge may have, whatever its curve; the whole cap before the first charge.
+
+    Charges with a better curve than their epsilon shows, such as Gaussian noise, may cost more.
+    """
+    if cap.measure is not PrivacyMeasure.EPSILON or not cap.delta:
+        size, delta = max(0, cap.size - total.size), max(0, cap.delta - total.delta)
+        return loss_of(Grains(measure=cap.measure, size=size, delta=delta))
+    if first is None:
+        return loss_of(cap)
+    shares, curve, epsilon = delta_shares(cap, first), total.curved().curve, cap.size * SIZE_GRAIN
+    room = [(Fraction(0), Fraction(0))]
+    if shares.sums and total.size <= cap.size:
+        room.append(((cap.size - total.size) * SIZE_GRAIN, shares.deltas - total.delta * DELTA_GRAIN))
+    rest = shares.deltas - curve.delta
+    if curve.gaussian is not None and shares.gaussian:
+        room.append((_pure_within(_squared(epsilon, shares.gaussian) - curve.gaussian), rest))
+    if shares.rho:
+        room.append((_down(float(max(0, 2 * (_rho(epsilon, shares.rho) - curve.rho))) ** 0.5), rest))
+    size, delta = max((pair for pair in room if pair[1] >= 0), key=lambda pair: pair[0])
+    return approximate(size, delta)
+
+
+def _down(size: float) -> Fraction:
+    """An epsilon below ``size``, so that a charge of it fits after rounding."""
+    return max(0, int(size * (1 - 1e-9) / SIZE_GRAIN) - 1) * SIZE_GRAIN
+
+
+def _pure_within(squared: Fraction) -> Fraction:
+    """An epsilon whose curve has at most this squared Gaussian parameter."""
+    if squared <= 0:
+        return Fraction(0)
+    below = NormalDist().cdf(-(float(squared) ** 0.5) / 2)
+    size = _down(log((1 - below) / below)) if below > 0 else Fraction(0)
+    curve = squared_of_pure(size)
+    return size if curve is not None and curve <= squared else Fraction(0)
