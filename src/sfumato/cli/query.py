@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     help="Privacy loss as rho (zero-concentrated differential privacy) instead of epsilon.",
 )
 @click.option(
+    "--share",
+    type=NUMBER,
+    default=None,
+    help="Privacy loss as a share of the budget, such as 1/100, instead of epsilon.",
+)
+@click.option(
     "--rows", type=click.IntRange(min=1), default=None, help="Contribution bound: rows of one unit per group."
 )
 @click.option("--groups", type=click.IntRange(min=1), default=None, help="Contribution bound: groups of one unit.")

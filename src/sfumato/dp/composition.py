@@ -18,19 +18,20 @@ the usual division, all of delta goes to the first account that it fits, and lat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import log
 from statistics import NormalDist
 
 from sfumato.dp.analytic_gaussian import normal_epsilon, squared_for, squared_of_pure
-from sfumato.dp.fixed_point_budget import DELTA_GRAIN, NO_EPSILON, SIZE_GRAIN, Grains, loss_of
-from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate
+from sfumato.dp.curve import gaussian_curve
+from sfumato.dp.fixed_point_budget import DELTA_GRAIN, NO_EPSILON, ROUNDING, SIZE_GRAIN, Grains, loss_of
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
 from sfumato.dp.zcdp import epsilon_at, rho_for
 from sfumato.errors import BadParameter
 
-__all__ = ["DeltaShares", "delta_shares", "left_of", "spent_of", "within"]
+__all__ = ["DeltaShares", "delta_shares", "left_of", "part_of", "spent_of", "within"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +138,29 @@ def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
         room.append((_down(float(max(0, 2 * (_rho(epsilon, shares.rho) - curve.rho))) ** 0.5), rest))
     size, delta = max((pair for pair in room if pair[1] >= 0), key=lambda pair: pair[0])
     return approximate(size, delta)
+
+
+def part_of(cap: Grains, share: Fraction) -> tuple[PrivacyLoss, ...]:
+    """What a share of a budget allows for one charge: charges whose shares add up to 1 fit, if nothing else is charged.
+
+    For a budget with a delta, a charge in rho whose curve keeps to that of the first loss, or else to that of the
+    second. The first is larger, but takes a curve with a Gaussian parameter.
+    """
+    whole = loss_of(cap)
+    if cap.measure is PrivacyMeasure.RHO:
+        return (concentrated(whole.size * share, whole.delta * share),)
+    if not cap.delta:
+        return (pure(whole.size * share),)
+    shares = delta_shares(cap, None)
+    delta = int(shares.deltas * share / DELTA_GRAIN) * DELTA_GRAIN
+    squared, rho = _squared(whole.size, shares.gaussian) * share, _rho(whole.size, shares.rho) * share
+    if rho <= ROUNDING:
+        raise BadParameter("the share of the budget is too small.", fix="Use a larger share.")
+    normal = replace(gaussian_curve(squared - ROUNDING), delta=delta)
+    return (
+        *([replace(concentrated(normal.rho, delta), curve=normal)] if squared > ROUNDING else []),
+        concentrated(rho - ROUNDING, delta),
+    )
 
 
 def _down(size: float) -> Fraction:

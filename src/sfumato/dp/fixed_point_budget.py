@@ -8,7 +8,10 @@ from fractions import Fraction
 from sfumato.dp.curve import Curve, epsilon_curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 
-__all__ = ["DELTA_GRAIN", "NO_EPSILON", "SIZE_GRAIN", "Bounds", "Grains", "cap_in_grains", "cost_in_grains", "loss_of"]
+__all__ = [
+    "DELTA_GRAIN", "NO_EPSILON", "ROUNDING", "SIZE_GRAIN", "Bounds", "Grains", "cap_in_grains", "cost_in_grains",
+    "loss_of",
+]  # fmt: skip
 
 SIZE_GRAIN = Fraction(1, 10**9)
 """The unit of epsilon and rho."""
@@ -16,6 +19,8 @@ DELTA_GRAIN = Fraction(1, 10**18)
 """The unit of delta."""
 _CURVE_GRAIN = Fraction(1, 10**15)
 """The unit of rho and of the squared Gaussian parameter of a curve."""
+ROUNDING = _CURVE_GRAIN
+"""The most that a number of a curve is rounded up by."""
 _MOST = 10**18
 """The largest cap."""
 NO_EPSILON = 2 * 10**18

@@ -253,9 +253,10 @@ def check_caps(
     totals = []
     others = other_caps(transaction, accounts)
     for account, charge in zip(accounts, charges, strict=True):
-        limits = {period: limit for (one, period), limit in others.items() if one == account}
         cap = last_cap(transaction, account)
-        for period, limit in ({} if cap is None else {Period.LIFETIME: cap} | limits).items():
+        limits = {} if cap is None else {Period.LIFETIME: cap}
+        limits |= {period: limit for (one, period), limit in others.items() if one == account}
+        for period, limit in limits.items():
             spent, first = spent_in(transaction, account, charge.measure, period, now)
             if not within(spent + charge, limit, first or charge):
                 raise _over(cost, left_of(spent, limit, first), limit, account, period)

@@ -69,9 +69,8 @@ class PrivacyLoss:
         if measure is self.measure:
             return self
         if measure is PrivacyMeasure.RHO:
-            curve = self.curve
-            size, delta = (self.size**2 / 2, self.delta) if curve is None else (curve.rho, curve.delta)
-            return PrivacyLoss(measure=measure, size=size, delta=delta, curve=curve)
+            curve = self.composable()
+            return PrivacyLoss(measure=measure, size=curve.rho, delta=curve.delta, curve=curve)
         if self.size == 0:
             return PrivacyLoss(measure=measure, size=self.size, delta=self.delta)
         raise NotComparable(

@@ -31,7 +31,7 @@ from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
-from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_error
+from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_error, plan_within
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
 from sfumato.query.policy.base import Policy
@@ -52,7 +52,7 @@ __all__ = ["Answer", "QueryOptions", "Session"]
 
 
 class QueryOptions(TypedDict, total=False):
-    """Options of a query under differential privacy. A query needs ``epsilon``, ``rho`` or an ``ERROR`` clause."""
+    """Options under differential privacy. A query needs ``epsilon``, ``rho``, ``share`` or an ``ERROR`` clause."""
 
     epsilon: Number | None
     """The cost. With ``ERROR 5%`` in the query: the most it may cost."""
@@ -60,6 +60,8 @@ class QueryOptions(TypedDict, total=False):
     """Needed for Gaussian noise and for private group keys; 0 by default."""
     rho: Number | None
     """The cost in zero-concentrated differential privacy, instead of ``epsilon``."""
+    share: Number | None
+    """The cost as a share of the budget, such as 1/100, instead of ``epsilon``: a hundred such queries fit."""
     rows: int | None
     """Rows of one unit that count within a group, instead of the declared number."""
     groups: int | None
@@ -75,6 +77,7 @@ class _Options:
     epsilon: Number | None = None
     delta: Number = 0
     rho: Number | None = None
+    share: Number | None = None
     rows: int | None = None
     groups: int | None = None
     bounding: str | None = None
@@ -347,6 +350,11 @@ class Session:
 
     def _plan_noise(self, query: Query, options: _Options) -> NoisePlan:
         epsilon, delta, limits = options.epsilon, options.delta, options.limits
+        if options.share is not None:
+            if epsilon is not None or options.rho is not None or rational(delta) or query.target is not None:
+                raise BadParameter("a share of the budget is the whole cost.", fix="Leave out epsilon, rho and delta.")
+            costs = self.ledger.part(options.share, dataset=self.catalog.dataset, analyst=self.analyst)
+            return plan_within(query, costs, limits)
         if options.rho is not None:
             if epsilon is not None or query.target is not None:
                 raise BadParameter("give one of epsilon, rho and ERROR.")
@@ -356,7 +364,7 @@ class Session:
                 raise BadParameter("give epsilon or ERROR, not both.")
             return plan_for_error(query, rational(delta), limits)
         if epsilon is None:
-            raise BadParameter("a query needs its cost.", fix="Pass epsilon, or end the query with ERROR 50.")
+            raise BadParameter("a query needs its cost.", fix="Pass epsilon or share, or end the query with ERROR 50.")
         return plan_query(query, approximate(epsilon, delta) if delta else pure(epsilon), **limits)
 
     def _version(self) -> str:

@@ -8,7 +8,7 @@ sequence add up, so the total is what the ledger says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -21,7 +21,7 @@ from sfumato.query.plan.planner import plan_query
 from sfumato.query.sql.parse import Query
 from sfumato.query.sql.statement import ErrorTarget
 
-__all__ = ["doubling_plans", "error_reached", "plan_for_error"]
+__all__ = ["doubling_plans", "error_reached", "plan_for_error", "plan_within"]
 
 _STEPS = 7
 _DIRECT = ("count", "sum", "distinct")
@@ -59,6 +59,24 @@ def plan_for_error(query: Query, delta: Fraction, limits: dict[str, Any]) -> Noi
         middle = Fraction(round(float(low * high) ** 0.5 * 2**30), 2**30)
         low, high = (low, middle) if _error(plan(middle), target.confidence) <= target.size else (middle, high)
     return plan(high)
+
+
+def plan_within(query: Query, costs: Sequence[PrivacyLoss], limits: dict[str, Any]) -> NoisePlan:
+    """A plan for the first of several costs whose curve it can keep to.
+
+    Mechanisms other than normal noise have a larger curve than their loss in rho says, and then get less of it.
+    """
+    for cost in costs:
+        plan, rho = plan_query(query, cost, **limits), cost.size
+        for _ in range(_STEPS):
+            used, allowed = plan.cost.composable().gaussian, cost.composable().gaussian
+            if allowed is None or (used is not None and used <= allowed):
+                return plan
+            if used is None:
+                break
+            rho = rho * allowed / used * Fraction(9999, 10000)
+            plan = plan_query(query, replace(cost, size=Fraction(int(rho * 10**15), 10**15)), **limits)
+    raise BadParameter("the share of the budget is too small.", fix="Use a larger share.")
 
 
 def doubling_plans(query: Query, ceiling: Fraction, delta: Fraction, limits: dict[str, Any]) -> Iterator[NoisePlan]:

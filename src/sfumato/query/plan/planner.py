@@ -244,9 +244,10 @@ def _plan(
         )  # fmt: skip
         measurements.append(measurement)
         reserved.append(measurement.loss)
+    total = sequential(reserved)
     return NoisePlan(
         query=query, bounding=bounding, rows=rows, groups=groups, measurements=tuple(measurements),
-        parts=tuple(reserved), cost=replace(cost, curve=sequential(reserved).composable()),
+        parts=tuple(reserved), cost=replace(cost, delta=min(cost.delta, total.delta), curve=total.composable()),
     )  # fmt: skip
 
 

@@ -178,7 +178,8 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
         kept = session.ledger.remember(key, json.dumps([int(value) for value in noisy]))
     solver = workload.solver
     values = solver @ np.array(json.loads(kept), dtype=np.float64)
-    reach = _intervals(solver, workload.mechanism)
+    # Floats: an estimate of a whole number may be off by a rounding error, and so be just outside.
+    reach = _intervals(solver, workload.mechanism) + 1e-9 * np.maximum(1.0, np.abs(values))
     cells_out = tuple(
         NoisyValue(value=float(v), low=float(v - r), high=float(v + r)) for v, r in zip(values, reach, strict=True)
     )
@@ -377,4 +378,4 @@ def _intervals(solver: Matrix, mechanism: Mechanism) -> Matrix:
         return np.asarray(1.96 * np.sqrt((solver**2).sum(axis=1) * _mean_square(mechanism)))
     stop, size, rng = -np.expm1(-float(noise.grid / noise.scale)), (5_000, solver.shape[1]), np.random.default_rng(0)
     draws = float(noise.grid) * (rng.geometric(stop, size) - rng.geometric(stop, size))
-    return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0))
+    return np.asarray(np.quantile(np.abs(draws @ solver.T), 0.95, axis=0, method="higher"))
