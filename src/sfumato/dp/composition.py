@@ -135,9 +135,9 @@ def left_of(total: Grains, cap: Grains, first: Grains | None) -> PrivacyLoss:
     if curve.gaussian is not None and shares.gaussian:
         room.append((_pure_within(_squared(epsilon, shares.gaussian) - curve.gaussian), rest))
     if shares.rho:
-        room.append((_down(float(max(0, 2 * (_rho(epsilon, shares.rho) - curve.rho))) ** 0.5), rest))
-    size, delta = max((pair for pair in room if pair[1] >= 0), key=lambda pair: pair[0])
-    return approximate(size, delta)
+        room.append((_down(max(0.0, float(2 * (_rho(epsilon, shares.rho) - curve.rho))) ** 0.5), rest))
+    best, rest = max((pair for pair in room if pair[1] >= 0), key=lambda pair: pair[0])
+    return approximate(best, rest)
 
 
 def part_of(cap: Grains, share: Fraction) -> tuple[PrivacyLoss, ...]:

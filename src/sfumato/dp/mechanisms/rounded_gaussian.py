@@ -40,8 +40,7 @@ class RoundedGaussian(Gaussian):
     main = "variance"
     examples = (
         {"variance": 4, "delta": "1e-6"},
-        {"variance": 9},
-        {"variance": "2/3", "delta": "1e-3"},
+        {"variance": "2/3"},
         {"variance": 6.25, "grid": "1/256", "delta": "1e-9"},
     )
     reference = "Balle, Wang (2018), doi:10.48550/arXiv.1805.06530"
