@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from sfumato.dp.ledger import Ledger
-from sfumato.dp.loss import approximate, concentrated
+from sfumato.dp.loss import approximate, concentrated, pure
 from sfumato.errors import BadParameter, OverBudget, QueryRefused
 from sfumato.query import Catalog, PrivateTable, PublicTable, Session
 from sfumato.schema import Column, Domain, Kind, Role, Schema
@@ -533,3 +533,52 @@ def test_mode_is_explained_and_refused_without_public_values() -> None:
     ):
         with pytest.raises(QueryRefused, match=reason):
             asked.explain(sql, epsilon=None if "ERROR" in sql else 1)
+
+
+PHRASINGS = [
+    "SELECT COUNT(*) FROM visits WHERE city = 'bonn' AND age >= 18",
+    "SELECT COUNT(1) AS n FROM visits AS v WHERE 18 <= v.age AND 'bonn' = v.city",
+    "WITH adults AS (SELECT * FROM visits WHERE age >= 18) SELECT COUNT(*) FROM adults WHERE city = 'bonn'",
+    "SELECT COUNT(*) FROM (SELECT age AS a, city AS c FROM visits) AS x WHERE c = 'bonn' AND a >= 18",
+    "SELECT COUNT(*) FROM visits WHERE city = 'bonn' AND age >= 18 AND TRUE AND age >= 18",
+]
+OTHERS = [
+    "SELECT COUNT(*) FROM visits WHERE city = 'bonn' OR age >= 18",
+    "SELECT COUNT(*) FROM visits WHERE city = 'bonn' AND age > 18",
+    "SELECT COUNT(*) FROM (SELECT age + 1 AS age, city FROM visits) AS x WHERE city = 'bonn' AND age >= 18",
+    "SELECT COUNT(*) FROM visits WHERE city = 'bonn'",
+]
+
+
+def test_phrasings_of_one_query_are_paid_once() -> None:
+    asked = session()
+    assert [asked.ask(sql, epsilon=1).cached for sql in PHRASINGS] == [False, True, True, True, True]
+    assert not any(asked.ask(sql, epsilon=1).cached for sql in OTHERS)
+
+
+def test_columns_of_a_union_are_told_apart() -> None:
+    """The second table's columns are matched by place: exchanging them is another query."""
+    asked = session("person")
+    parts = ("SELECT age AS a, MONTH(day) AS b FROM visits", "SELECT MONTH(day) AS b, age AS a FROM visits")
+    sql = "SELECT COUNT(*) FROM ({} UNION ALL {}) AS x WHERE a > 5"
+    assert not asked.ask(sql.format(parts[0], parts[0]), epsilon=1).cached
+    assert not asked.ask(sql.format(parts[0], parts[1]), epsilon=1).cached
+    joined = "SELECT COUNT(*) FROM visits AS v JOIN visits AS w ON v.person = w.person WHERE {} > 5 AND {} < 40"
+    assert not asked.ask(joined.format("v.age", "w.age"), epsilon=1).cached
+    assert not asked.ask(joined.format("v.age", "v.age"), epsilon=1).cached
+
+
+@pytest.mark.parametrize("repeats", ["free", "charged"])
+def test_repeats_are_free_or_cost_the_analyst_but_never_the_data_set(repeats: Any, tmp_path: Path) -> None:
+    first, path = session(budget=pure(3)), tmp_path / "visits.parquet"
+    pl.DataFrame(ROWS).write_parquet(path)
+    second = Session(first.catalog, {"visits": path}, ledger=first.ledger, analyst="bob", repeats=repeats)
+    third = Session(first.catalog, {"visits": path}, ledger=first.ledger, analyst="eve", repeats=repeats)
+    answers = [one.ask(PHRASINGS[0], epsilon=1) for one in (second, third, third)]
+    assert len({answer.value for answer in answers}) == 1
+    assert [answer.cached for answer in answers] == [False, repeats == "free", True]
+    assert first.ledger.balance(dataset="d").spent == pure(1)
+    assert first.ledger.balance(dataset="d", analyst="eve").spent == (pure(0) if repeats == "free" else pure(1))
+    assert second.workload(PHRASINGS[:1], epsilon=1).values == third.workload(PHRASINGS[:1], epsilon=1).values
+    assert first.ledger.balance(dataset="d").spent == pure(2)
+    first.ledger.verify()

@@ -105,6 +105,9 @@ class Metadata(_Declared):
     version: str = ""
     """A name for the present state of tables in a database. Until it changes, repeated queries are answered as
     before, for free; files tell by themselves that they changed."""
+    repeats: Literal["free", "charged"] = "free"
+    """Whether a query that another analyst asked before is free. `charged`: it costs the analyst, and not the data set
+    again, so that nobody learns from the cost what others asked."""
     policy: ChosenPolicy = None
     """How queries are answered: by differential privacy, or by another policy with its parameters."""
     tables: Annotated[dict[str, TableMetadata], Field(min_length=1)]
@@ -130,6 +133,7 @@ class Metadata(_Declared):
             engine=engine,
             pace=pace,
             version=self.version,
+            repeats=self.repeats,
         )
 
     def sources(self, base: Path) -> dict[str, str | Path]:

@@ -14,13 +14,14 @@ from copy import copy
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from uuid import uuid4
 
 import polars as pl
 
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequential
+from sfumato.dp.receipt import Receipt
 from sfumato.engines.choice import choose_engine, is_address, without_password
 from sfumato.engines.engine import Engine, Running
 from sfumato.engines.expressions import FALSE
@@ -108,6 +109,7 @@ class Session:
         engine: Engine | str | None = None,
         pace: float | None = None,
         version: str = "",
+        repeats: Literal["free", "charged"] = "free",
     ) -> None:
         missing = [name for name in catalog.private if name not in tables]
         if missing:
@@ -121,6 +123,11 @@ class Session:
         """Seconds. Answers and refusals come at multiples of it, which hides how long a run took."""
         self.version = version
         """The owner's name for the present state of tables in a database; a new one makes repeated queries new."""
+        self.repeats = repeats
+        """Whether a query that somebody else asked before is free, or charged to this analyst but not to the data set.
+
+        A free answer tells that the query was asked before. An analyst's own repeated query is always free.
+        """
         sources = {name: tables[name] for name in catalog.private}
         if policy is not None:
             from sfumato.query.policy.table import PolicyTable
@@ -262,15 +269,28 @@ class Session:
             counterfeits=answer.counterfeits,
         )
 
+    def recall(self, key: str) -> str | None:
+        """The stored answer to a query, where this analyst gets it for free."""
+        stored = self.ledger.recall(key)
+        if stored is None or self.repeats == "free":
+            return stored
+        paid = self.ledger.paid(dataset=self.catalog.dataset, analyst=self.analyst, query=key)
+        return None if paid is None else stored
+
+    def reserve(self, cost: PrivacyLoss, key: str, text: str) -> Receipt:
+        """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once."""
+        return self.ledger.reserve(
+            cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key, text=text,
+            released=self.ledger.recall(key) is not None,
+        )  # fmt: skip
+
     def _run(self, plan: NoisePlan, text: str) -> Answer:
         key = self._key(plan)
-        stored = self.ledger.recall(key)
+        stored = self.recall(key)
         if stored is not None:
             return self._answer(plan, NoisyTable.from_json(stored), cached=True)
         check_plan(plan, self._engine)
-        receipt = self.ledger.reserve(
-            plan.cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key, text=text
-        )
+        receipt = self.reserve(plan.cost, key, text)
         try:
             table = execute_plan(plan, self._engine, receipt)
         except AnswerFailed:

@@ -155,14 +155,12 @@ def answer_workload(session: Session, workload: Workload) -> WorkloadAnswer:
     parts = [session._key(replace(workload.bounds, cost=workload.cost)), workload.name]
     parts.append(hashlib.sha256(workload.matrix.tobytes()).hexdigest())
     key = hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
-    kept = session.ledger.recall(key)
+    kept = session.recall(key)
     cached = kept is not None
     if kept is None:
         session._engine.connect()
         session._engine.check(additive_sql(workload.bounds, 0, session._engine.listed))
-        receipt = session.ledger.reserve(
-            workload.cost, dataset=session.catalog.dataset, analyst=session.analyst, query=key, text=workload.text
-        )
+        receipt = session.reserve(workload.cost, key, workload.text)
         try:
             secret = int.from_bytes(os.urandom(7), "little")
             rows = additive_totals(workload.bounds, session._engine, secret).open(receipt)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ from sqlglot import exp
 from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.plan.aggregates import Aggregate
+from sfumato.query.plan.canonical import canonical_form
 from sfumato.query.plan.outputs import Key, Output
 from sfumato.query.plan.relational import PlanNode
 from sfumato.query.plan.row_steps import Compute, Keep, RowStep
@@ -76,8 +76,7 @@ class Query:
 
     def fingerprint(self) -> str:
         """Hash of what is measured. Queries with the same rows, keys and aggregates have the same fingerprint."""
-        measured = repr((self.rows, self.keys, self.aggregates, self.limits, self.possible))
-        return hashlib.sha256(measured.encode("utf-8", "backslashreplace")).hexdigest()
+        return canonical_form(self.rows, (self.keys, self.aggregates, self.limits, self.possible))
 
 
 def parse_query(sql: str, catalog: Catalog) -> Query:
