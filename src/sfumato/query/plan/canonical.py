@@ -55,8 +55,8 @@ def _rows(node: PlanNode) -> tuple[str, tuple[str, ...], dict[str, str]]:
     joins = isinstance(node, PublicJoin | UnitJoin)
     sources = [(base, conditions, [] if joins else list(names.values())) for base, conditions, names in below]
     own = _digest((type(node).__name__, sources, _parameters(node, inner)))
-    kept = inner if joins else {}
-    return own, (), {name: kept.get(name) or _digest((own, place)) for place, (name, _) in enumerate(node.columns())}
+    same = inner if joins else {}
+    return own, (), {name: same.get(name) or _digest((own, place)) for place, (name, _) in enumerate(node.columns())}
 
 
 def _parameters(node: Any, names: Names) -> list[str]:
