@@ -9,7 +9,7 @@ from sfumato.dp.curve import Curve, epsilon_curve
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 
 __all__ = [
-    "DELTA_GRAIN", "NO_EPSILON", "ROUNDING", "SIZE_GRAIN", "Bounds", "Grains", "cap_in_grains", "cost_in_grains",
+    "DELTA_GRAIN", "NO_EPSILON", "ROUNDING", "SIZE_GRAIN", "CurveGrains", "Grains", "cap_in_grains", "cost_in_grains",
     "loss_of",
 ]  # fmt: skip
 
@@ -33,7 +33,7 @@ def _up(value: Fraction, grain: Fraction) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
+class CurveGrains:
     """A curve in whole units."""
 
     rho: int
@@ -41,17 +41,17 @@ class Bounds:
     delta: int
 
     @classmethod
-    def of(cls, curve: Curve) -> Bounds:
+    def of(cls, curve: Curve) -> CurveGrains:
         squared = None if curve.gaussian is None else _up(curve.gaussian, _CURVE_GRAIN)
         return cls(rho=_up(curve.rho, _CURVE_GRAIN), gaussian=squared, delta=_up(curve.delta, DELTA_GRAIN))
 
-    def __add__(self, other: Bounds) -> Bounds:
+    def __add__(self, other: CurveGrains) -> CurveGrains:
         squared = None if self.gaussian is None or other.gaussian is None else self.gaussian + other.gaussian
-        return Bounds(rho=self.rho + other.rho, gaussian=squared, delta=self.delta + other.delta)
+        return CurveGrains(rho=self.rho + other.rho, gaussian=squared, delta=self.delta + other.delta)
 
-    def __sub__(self, other: Bounds) -> Bounds:
+    def __sub__(self, other: CurveGrains) -> CurveGrains:
         squared = None if self.gaussian is None or other.gaussian is None else self.gaussian - other.gaussian
-        return Bounds(rho=self.rho - other.rho, gaussian=squared, delta=self.delta - other.delta)
+        return CurveGrains(rho=self.rho - other.rho, gaussian=squared, delta=self.delta - other.delta)
 
     @property
     def curve(self) -> Curve:
@@ -69,7 +69,7 @@ class Grains:
     measure: PrivacyMeasure
     size: int
     delta: int
-    bounds: Bounds | None = None
+    bounds: CurveGrains | None = None
     """The curve, where it is kept: for losses in epsilon of a data set with a delta."""
 
     def __add__(self, other: Grains) -> Grains:
@@ -80,11 +80,11 @@ class Grains:
             bounds=self.curved() + other.curved() if known else None,
         )  # fmt: skip
 
-    def curved(self) -> Bounds:
+    def curved(self) -> CurveGrains:
         """The curve, or the curve that every loss of this epsilon and delta has."""
         if self.bounds is not None:
             return self.bounds
-        return Bounds.of(epsilon_curve(self.size * SIZE_GRAIN, min(self.delta * DELTA_GRAIN, Fraction(1))))
+        return CurveGrains.of(epsilon_curve(self.size * SIZE_GRAIN, min(self.delta * DELTA_GRAIN, Fraction(1))))
 
     def __sub__(self, earlier: Grains) -> Grains:
         """What was added since an earlier total. An epsilon that is not known any more stays unknown."""
@@ -100,7 +100,7 @@ class Grains:
 def cost_in_grains(loss: PrivacyLoss, measure: PrivacyMeasure, *, curved: bool = False) -> Grains:
     """A cost, rounded up; with its curve if ``curved``, and then a cost in rho may lack an epsilon."""
     if curved and measure is PrivacyMeasure.EPSILON:
-        bounds = Bounds.of(loss.composable())
+        bounds = CurveGrains.of(loss.composable())
         if loss.measure is not measure and loss.size:
             return Grains(measure=measure, size=NO_EPSILON, delta=_up(loss.delta, DELTA_GRAIN), bounds=bounds)
         return replace(cost_in_grains(loss, measure), bounds=bounds)

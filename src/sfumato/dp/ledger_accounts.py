@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from sfumato.dp.composition import left_of, within
-from sfumato.dp.fixed_point_budget import NO_EPSILON, Bounds, Grains, loss_of
+from sfumato.dp.fixed_point_budget import NO_EPSILON, CurveGrains, Grains, loss_of
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
 from sfumato.errors import BadParameter, OverBudget
 
@@ -116,7 +116,7 @@ def charge_of(measure: str, size: int, delta: int, totals: str) -> Grains:
         measure=PrivacyMeasure.EPSILON,
         size=size if measure == PrivacyMeasure.EPSILON else NO_EPSILON,
         delta=delta,
-        bounds=Bounds(rho=rho, gaussian=gaussian, delta=rest),
+        bounds=CurveGrains(rho=rho, gaussian=gaussian, delta=rest),
     )
 
 
@@ -148,7 +148,7 @@ def running_total(
         half = len(both) // 2
         numbers = both[:half] if account.dataset else both[half:]
     size, delta, *curve = numbers
-    bounds = Bounds(rho=curve[0], gaussian=curve[1], delta=curve[2]) if curve else None
+    bounds = CurveGrains(rho=curve[0], gaussian=curve[1], delta=curve[2]) if curve else None
     return Grains(measure=measure, size=size, delta=delta, bounds=bounds)
 
 
