@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sfumato.engines.expressions import Expression, Unary
 
-__all__ = ["CountRows", "DenseRank", "Largest", "RowNumber", "Total"]
+__all__ = ["CountRows", "DenseRank", "Descending", "Largest", "RowNumber", "Shifted", "Total"]
 
 
 @dataclass(frozen=True)
@@ -61,3 +61,24 @@ class RowNumber(Expression):
 
 class DenseRank(RowNumber):
     """As the number of a row, but equal rows have the same."""
+
+
+class Descending(Unary):
+    """A value by which rows are ordered from the largest to the least; only in the order of a window function."""
+
+
+@dataclass(frozen=True)
+class Shifted(Expression):
+    """The value of the row so many places before in its partition (after, if negative); missing where there is none."""
+
+    a: Expression
+    partition: tuple[Expression, ...]
+    order: tuple[Expression, ...]
+    offset: int
+
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.a, *self.partition, *self.order)
+
+    @property
+    def type(self) -> str:
+        return self.a.type

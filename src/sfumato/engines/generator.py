@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sfumato.engines.aggregation import CountRows, DenseRank, Largest, RowNumber, Total
+from sfumato.engines.aggregation import CountRows, DenseRank, Descending, Largest, RowNumber, Shifted, Total
 from sfumato.engines.dialect import SqlDialect
 from sfumato.engines.expressions import (
     And,
@@ -137,6 +137,8 @@ class SqlGenerator(SqlDialect):
         return _RULES[type(node)](self, node)
 
     def _in_order(self, node: Expression) -> str:
+        if isinstance(node, Descending):
+            return f"{self._in_order(node.a)} DESC"
         return self.ordered(self.expression(node), self.kind(node))
 
     def kind(self, node: Expression) -> str:
@@ -276,8 +278,12 @@ class SqlGenerator(SqlDialect):
         sql = f"{'MIN' if node.least else 'MAX'}({self.expression(node.a)})"
         return sql if node.where is None else f"{sql} FILTER (WHERE {self.expression(node.where)})"
 
-    def _window(self, node: RowNumber) -> str:
-        function = "dense_rank()" if isinstance(node, DenseRank) else "row_number()"
+    def _window(self, node: RowNumber | Shifted) -> str:
+        if isinstance(node, Shifted):
+            name = "lag" if node.offset >= 0 else "lead"
+            function = f"{name}({self.expression(node.a)}, {abs(node.offset)})"
+        else:
+            function = "dense_rank()" if isinstance(node, DenseRank) else "row_number()"
         by = [self._in_order(item) for item in node.order]
         return (
             f"{function} OVER (PARTITION BY {', '.join(map(self.expression, node.partition))}{self.window_order(by)})"
@@ -331,4 +337,5 @@ _RULES: dict[type[Expression], Callable[[SqlGenerator, Any], str]] = {
     Largest: SqlGenerator._largest_of,
     RowNumber: SqlGenerator._window,
     DenseRank: SqlGenerator._window,
+    Shifted: SqlGenerator._window,
 }

@@ -1,4 +1,4 @@
-"""Relational plan of a query's rows: seven kinds of node with one invariant.
+"""Relational plan of a query's rows: kinds of node with one invariant.
 
 **Invariant.** Every row of a node belongs to exactly one privacy unit and is computed from that unit's own rows and
 public tables only. Removing a unit therefore removes its rows and changes no other row. Each node's docstring says why
@@ -34,6 +34,7 @@ from sfumato.query.plan.scalar import Scalar
 __all__ = [
     "Filter",
     "GroupByUnit",
+    "Items",
     "PlanNode",
     "Project",
     "PublicJoin",
@@ -233,10 +234,16 @@ class PublicJoin(PlanNode):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitJoin(PlanNode):
-    """Join of two nodes on the unit: both rows of each pair belong to the same unit."""
+    """Join of two nodes on the unit: both rows of each pair belong to the same unit.
+
+    With ``outer``, rows of the left side without a partner stay, too. Whether a row has one depends on its own unit.
+    """
 
     left: PlanNode
     right: PlanNode
+    outer: bool = False
+    on: tuple[Scalar, ...] = ()
+    """Further conditions that a partner must meet."""
 
     def children(self) -> tuple[PlanNode, ...]:
         return (self.left, self.right)
@@ -253,7 +260,8 @@ class UnitJoin(PlanNode):
         return (*self.left.columns(), *self.right.columns())
 
     def keep(self, names: frozenset[str]) -> PlanNode:
-        return replace(self, left=self.left.keep(names), right=self.right.keep(names))
+        used = names | columns_of(scalar.node for scalar in self.on)
+        return replace(self, left=self.left.keep(used), right=self.right.keep(used))
 
     def query(self) -> Query:
         assert not self.by_row
@@ -262,7 +270,9 @@ class UnitJoin(PlanNode):
         same = self.left.origin == self.right.origin
         match: Compare = equal(one, two) if same else equal(Cast(one, "text"), Cast(two, "text"))
         items = (("u", one), *_named(self.left.columns(), "l"), *_named(self.right.columns(), "r"))
-        return Select(items, Join(Subquery(self.left.query(), "l"), Subquery(self.right.query(), "r"), match))
+        whole = all_of(match, *(scalar.node for scalar in self.on))
+        sides = Subquery(self.left.query(), "l"), Subquery(self.right.query(), "r")
+        return Select(items, Join(*sides, whole, outer=self.outer))
 
 
 @dataclass(frozen=True, kw_only=True)

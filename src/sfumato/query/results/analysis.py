@@ -12,6 +12,7 @@ from sfumato.query.plan.aggregates import Aggregate, BinCounts, Count, DistinctC
 from sfumato.query.plan.loss_check import second_loss
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.relational import Filter, GroupByUnit, PlanNode, Project, PublicJoin, Scan, UnionAll, UnitJoin
+from sfumato.query.plan.unit_nodes import SemiJoin, WindowByUnit
 
 __all__ = ["analysis"]
 
@@ -81,8 +82,13 @@ def _node(node: PlanNode) -> str:
             return f"Project {', '.join(f'{name} = {_written(scalar.node)}' for name, scalar in items)}"
         case PublicJoin(table=table, outer=outer):
             return f"PublicJoin {table}{' (outer)' if outer else ''}: at most one match"
-        case UnitJoin():
-            return "UnitJoin: pairs of rows of one unit"
+        case UnitJoin(outer=outer):
+            return f"UnitJoin{' (outer)' if outer else ''}: pairs of rows of one unit"
+        case SemiJoin(anti=anti):
+            return f"SemiJoin: rows whose unit {'has no row' if anti else 'has a row'} in the second node"
+        case WindowByUnit(items=items):
+            names = ", ".join(name for name, _ in items)
+            return f"WindowByUnit: {names} from the rows of one unit, ties broken by all columns"
         case UnionAll():
             return "UnionAll"
         case GroupByUnit(keys=keys, items=items):

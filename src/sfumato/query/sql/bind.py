@@ -15,12 +15,15 @@ from sfumato.errors import did_you_mean
 from sfumato.query.catalog import Catalog, PrivateTable, PublicTable, distinct_values
 from sfumato.query.plan.relational import Filter, GroupByUnit, Project, Scan, UnionAll
 from sfumato.query.plan.scalar import TYPES, Scalar
+from sfumato.query.plan.unit_nodes import WindowByUnit
 from sfumato.query.sql.date_ranges import date_ranges, wider
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.joins import JoinBinder
 from sfumato.query.sql.refusal import refuse
 from sfumato.query.sql.relation import BoundRelation, check_row_repetition, wider_limits
 from sfumato.query.sql.unit_aggregates import UNIT_AGGREGATES
+from sfumato.query.sql.unit_sets import intersected, is_set_condition, public_values, split_conditions, unit_test
+from sfumato.query.sql.unit_windows import unit_window
 from sfumato.rationals import rational
 from sfumato.schema import Kind
 
@@ -30,6 +33,8 @@ _ALLOWED = {"expressions", "from_", "joins", "where", "group", "having", "order"
 _LAST = {"qualify", "distinct", "offset"}
 """Clauses about noisy rows, which the outermost query may have."""
 _MAX_TABLES = 64
+_WINDOW = "window "
+"""Start of the internal names of window functions, which * leaves out."""
 
 
 class Binder:
@@ -54,7 +59,10 @@ class Binder:
         return refuse(node, self.text, reason, fix)
 
     def reader(self, relation: BoundRelation) -> ExpressionCompiler:
-        return ExpressionCompiler(relation.columns, self.text)
+        return ExpressionCompiler(relation.columns, self.text, self._public_values)
+
+    def _public_values(self, select: Any) -> list[Any] | None:
+        return public_values(select, self.catalog.public, self.text)
 
     def views(self, select: Any, views: Mapping[str, Any]) -> Mapping[str, Any]:
         """The subqueries of WITH that are in scope inside a SELECT."""
@@ -68,9 +76,11 @@ class Binder:
             views[cte.alias.lower()] = (cte.this, dict(views))
         return views
 
-    def select_rows(self, select: Any, views: Mapping[str, Any], *, last: bool = False) -> BoundRelation:
+    def select_rows(
+        self, select: Any, views: Mapping[str, Any], *, last: bool = False, distinct: bool = False
+    ) -> BoundRelation:
         """The rows selected by FROM, JOIN and WHERE. ``last``: the query may have clauses about noisy rows."""
-        allowed = _ALLOWED | _LAST if last else _ALLOWED
+        allowed = _ALLOWED | (_LAST if last else {"distinct"} if distinct else set())
         strange = [name for name, value in select.args.items() if value and name not in allowed]
         if strange:
             word = strange[0].rstrip("_").replace("_", " ").upper()
@@ -95,9 +105,21 @@ class Binder:
             )
         where = select.args.get("where")
         if where is not None:
-            condition = self.reader(relation).condition(where.this)
+            relation = self._filtered(relation, where.this, views)
+        return relation
+
+    def _filtered(self, relation: BoundRelation, where: Any, views: Mapping[str, Any]) -> BoundRelation:
+        """The rows for which WHERE holds: a filter for conditions on the row, semi-joins for those on its unit."""
+        reader = self.reader(relation)
+        parts = split_conditions(where)
+        tests = [part for part in parts if is_set_condition(part, reader)]
+        plain = [part for part in parts if not any(part is test for test in tests)]
+        if plain:
+            condition = reader.condition(exp.and_(*plain, copy=False) if tests else where)
             columns = date_ranges(relation.columns, condition.node)
             relation = replace(relation, rows=Filter(child=relation.rows, condition=condition), columns=columns)
+        for part in tests:
+            relation = replace(relation, rows=unit_test(part, relation, self.subquery, views, self.text))
         return relation
 
     def _item(self, node: Any, views: Mapping[str, Any]) -> BoundRelation | PublicTable:
@@ -162,15 +184,20 @@ class Binder:
         return BoundRelation(rows=scan, columns=ColumnScope(items), limits=limits)
 
     def subquery(self, node: Any, views: Mapping[str, Any]) -> BoundRelation:
-        """A SELECT or UNION ALL inside FROM or WITH."""
-        if isinstance(node, exp.Union):
-            if node.args.get("distinct", True) or any(
-                value for name, value in node.args.items() if value and name not in ("this", "expression", "with_")
-            ):
-                raise self.refuse(node, "Only a plain UNION ALL is supported.")
+        """A SELECT, UNION, INTERSECT or EXCEPT inside FROM, WITH or IN."""
+        if isinstance(node, exp.Union | exp.Intersect | exp.Except):
+            known = ("this", "expression", "with_", "distinct")
+            if any(value for name, value in node.args.items() if value and name not in known):
+                raise self.refuse(node, "UNION ALL, UNION, INTERSECT and EXCEPT are supported without further clauses.")
             if node.args.get("with_") is not None:
                 raise self.refuse(node, "WITH stands before SELECT here.")
-            return self._stack(node, self.subquery(node.this, views), self.subquery(node.expression, views))
+            sides = self.subquery(node.this, views), self.subquery(node.expression, views)
+            if isinstance(node, exp.Union):
+                stacked = self._stack(node, *sides)
+                return self._distinct(node, stacked) if node.args.get("distinct", True) else stacked
+            if not node.args.get("distinct", True):
+                raise self.refuse(node, "INTERSECT and EXCEPT are supported without ALL.")
+            return intersected(node, self._distinct(node, sides[0]), sides[1], self.text)
         if isinstance(node, exp.Subquery) and not node.alias:
             return self.subquery(node.this, views)
         if not isinstance(node, exp.Select):
@@ -180,16 +207,21 @@ class Binder:
                 raise self.refuse(
                     node.args[word], f"{word.upper()} is not supported in a subquery.", "Use it in the outer query."
                 )
-        relation = self.select_rows(node, views)
+        if node.args.get("distinct") and (node.args["distinct"].args.get("on") or node.args.get("group")):
+            raise self.refuse(node, "DISTINCT in a subquery is supported without ON and GROUP BY.")
+        relation = self.select_rows(node, views, distinct=True)
         if node.args.get("group"):
             return self._per_unit(node, relation)
+        if any(isinstance(item.unalias(), exp.Window) for item in node.expressions):
+            relation, node = self._windowed(node, relation)
         names, items, reader = [], [], self.reader(relation)
         for item in node.expressions:
             if isinstance(item, exp.Star | exp.Column) and item.is_star:
                 if item.args.get("except_") or item.args.get("replace"):
                     raise self.refuse(item, "Only a plain * is supported.")
                 table = item.table if isinstance(item, exp.Column) else ""
-                chosen = [(n, s) for a, n, s in relation.columns.items if not table or a.lower() == table.lower()]
+                chosen = [(n, s) for a, n, s in relation.columns.items
+                          if not n.startswith(_WINDOW) and (not table or a.lower() == table.lower())]  # fmt: skip
             else:
                 if not item.alias_or_name:
                     raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
@@ -199,7 +231,52 @@ class Binder:
                 names.append((inner, scalar))
                 items.append(("", name, replace(scalar, node=ColumnRef(inner, scalar.node.type), constant=None)))
         rows = Project(child=relation.rows, items=tuple(names))
-        return replace(relation, rows=rows, columns=ColumnScope(items))
+        made = replace(relation, rows=rows, columns=ColumnScope(items))
+        return self._distinct(node, made) if node.args.get("distinct") else made
+
+    def _windowed(self, node: Any, relation: BoundRelation) -> tuple[BoundRelation, Any]:
+        """The relation with the window functions of a SELECT as columns, and the SELECT over these columns."""
+        items, columns, changed = [], list(relation.columns.items), []
+        for item in node.expressions:
+            if not isinstance(item.unalias(), exp.Window):
+                changed.append(item)
+                continue
+            if not item.alias:
+                raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
+            inner = self._name()
+            window, scalar = unit_window(item.unalias(), self.reader(relation))
+            items.append((inner, window))
+            name = f"{_WINDOW}{inner}"
+            columns.append(("", name, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
+            changed.append(exp.alias_(exp.column(exp.to_identifier(name, quoted=True)), item.alias))
+        if relation.rows.by_row:
+            raise self.refuse(node, "Window functions by person need a unit column.")
+        made = node.copy()
+        made.set("expressions", changed)
+        rows = WindowByUnit(child=relation.rows, items=tuple(items))
+        return replace(relation, rows=rows, columns=ColumnScope(columns)), made
+
+    def _distinct(self, node: Any, relation: BoundRelation) -> BoundRelation:
+        """DISTINCT rows, one of whose columns is the unit: each row is computed from its own unit's rows."""
+        scalars = [scalar for _, _, scalar in relation.columns.items]
+        if relation.rows.by_row or not any(scalar.unit for scalar in scalars):
+            raise self.refuse(
+                node,
+                "DISTINCT rows in a subquery must include the privacy unit.",
+                "Add the unit's column, or use UNION ALL.",
+            )
+        keys = tuple((self._name(), scalar) for scalar in scalars if not scalar.unit)
+        units = tuple((self._name(), Largest(scalar.node, True)) for scalar in scalars if scalar.unit)
+        rows = GroupByUnit(child=relation.rows, keys=keys, items=units)
+        names = iter(name for name, _ in keys)
+        owners = iter(name for name, _ in units)
+        grouped = [replace(s, node=ColumnRef(next(owners if s.unit else names), s.node.type)) for s in scalars]
+        ordered = tuple((self._name(), scalar) for scalar in grouped)
+        columns = ColumnScope(
+            (alias, name, replace(scalar, node=ColumnRef(inner, scalar.node.type)))
+            for (alias, name, _), (inner, scalar) in zip(relation.columns.items, ordered, strict=True)
+        )
+        return replace(relation, rows=Project(child=rows, items=ordered), columns=columns)
 
     def _stack(self, node: Any, first: BoundRelation, second: BoundRelation) -> BoundRelation:
         one, two = first.columns.items, second.columns.items

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from sfumato.engines.expressions import (
     NOTHING,
+    TRUE,
     Case,
     Coalesce,
     Compare,
@@ -40,6 +41,7 @@ from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import called, refuse
+from sfumato.rationals import rational
 from sfumato.schema import Kind
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]
@@ -47,6 +49,8 @@ __all__ = ["ColumnScope", "ExpressionCompiler"]
 _MOST_NODES = 10_000
 """Maximum number of nodes. Some rules repeat their operand, which grows exponentially when nested."""
 _DEEPEST = 100
+_MOST_LISTED = 1_000
+"""Values in IN."""
 _SUPPORTED = (
     "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, COALESCE, "
     "NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, LENGTH."
@@ -77,9 +81,13 @@ class ColumnScope:
 class ExpressionCompiler:
     """Binds syntax nodes to scalars over the columns in scope."""
 
-    def __init__(self, columns: ColumnScope, text: str) -> None:
+    def __init__(
+        self, columns: ColumnScope, text: str, public_values: Callable[[Any], list[Any] | None] | None = None
+    ) -> None:
         self.columns = columns
         self.text = text
+        self.public_values = public_values
+        """Values of a subquery about a public table; None for other subqueries."""
 
     def refuse(self, node: Any, reason: str, fix: str = "") -> Exception:
         return refuse(node, self.text, reason, fix)
@@ -180,11 +188,36 @@ def _between(reader: ExpressionCompiler, node: Any) -> Scalar:
     return flag(all_of(Compare(">=", a.node, low.node), Compare("<=", b.node, high.node)))
 
 
+def _in_public(reader: ExpressionCompiler, node: Any) -> Scalar:
+    """IN (SELECT ...) over a public table: its values are constants. A missing one makes a mismatch unknown."""
+    values = reader.public_values(node.args["query"]) if reader.public_values is not None else None
+    if values is None:
+        raise reader.refuse(
+            node,
+            "IN (SELECT ...) is answered for the privacy unit and for public tables.",
+            "Use `unit IN (SELECT unit FROM ...)`, joined by AND, or a join on the unit.",
+        )
+    known = [value for value in values if value is not None]
+    if len(known) > _MOST_LISTED:
+        raise reader.refuse(node, f"IN accepts at most {_MOST_LISTED:,} values.", "Use a join with the public table.")
+    a = reader.read(node.this)
+    tests = []
+    for value in known:
+        pair = same_family(a, literal(rational(value) if isinstance(value, float) else value))
+        if pair is None:
+            raise reader.refuse(node, f"A {a.family} cannot be compared with this column.", "Use CAST on one of them.")
+        tests.append(equal(pair[0].node, pair[1].node))
+    test = any_of(*tests)
+    return flag(test if len(known) == len(values) else when(test, TRUE))
+
+
 def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
-    if node.args.get("query") or node.args.get("unnest") or node.args.get("field") or not node.expressions:
-        raise reader.refuse(node, "IN accepts a list of values, not a subquery.", "Use a join with the table.")
-    if len(node.expressions) > 1000:
-        raise reader.refuse(node, "IN accepts at most 1,000 values.", "Use a join with a public table.")
+    if node.args.get("query") is not None:
+        return _in_public(reader, node)
+    if node.args.get("unnest") or node.args.get("field") or not node.expressions:
+        raise reader.refuse(node, "IN accepts a list of values.", "Use `x IN (1, 2)`.")
+    if len(node.expressions) > _MOST_LISTED:
+        raise reader.refuse(node, f"IN accepts at most {_MOST_LISTED:,} values.", "Use a join with a public table.")
     tests = [reader.pair(node, node.this, item) for item in node.expressions]
     return flag(any_of(*(equal(a.node, b.node) for a, b in tests)))
 
@@ -321,6 +354,20 @@ def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
+def _exists(reader: ExpressionCompiler, node: Any) -> Scalar:
+    raise reader.refuse(
+        node, "EXISTS stands in WHERE by itself or joined by AND.", "Use `unit IN (SELECT unit FROM ... WHERE ...)`."
+    )
+
+
+def _window(reader: ExpressionCompiler, node: Any) -> Scalar:
+    raise reader.refuse(
+        node,
+        "A window function over private rows is a column of a subquery.",
+        "Use FROM (SELECT ..., ROW_NUMBER() OVER (PARTITION BY unit ORDER BY ...) AS r FROM ...) WHERE r = 1.",
+    )
+
+
 _RULES: dict[type[exp.Expression], Rule] = {
     exp.Column: _column,
     exp.Literal: _literal,
@@ -350,6 +397,8 @@ _RULES: dict[type[exp.Expression], Rule] = {
     **FUNCTION_RULES,
     **DATE_RULES,
     exp.Anonymous: _anonymous,
+    exp.Exists: _exists,
+    exp.Window: _window,
     **dict.fromkeys(
         (
             exp.Count,

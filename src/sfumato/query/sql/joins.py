@@ -60,9 +60,7 @@ class JoinBinder:
             left, right, right_alias = right, left, alias
         if isinstance(right, PublicTable):
             return self._join_public(left, right, right_alias, join, outer=side == "LEFT")
-        if side:
-            raise self._refuse(join, "Two private tables are joined by JOIN.", "LEFT JOIN is for public tables.")
-        return self._join_units(left, right, join)
+        return self._join_units(left, right, join, outer=side == "LEFT")
 
     def _join_public(
         self, left: BoundRelation, table: PublicTable, alias: str, join: Any, *, outer: bool
@@ -148,7 +146,7 @@ class JoinBinder:
                 )
         return equalities
 
-    def _join_units(self, left: BoundRelation, right: BoundRelation, join: Any) -> BoundRelation:
+    def _join_units(self, left: BoundRelation, right: BoundRelation, join: Any, *, outer: bool) -> BoundRelation:
         if left.rows.by_row or right.rows.by_row:
             raise self._refuse(
                 join,
@@ -177,6 +175,16 @@ class JoinBinder:
                 "Private tables must be joined on their privacy unit.",
                 "Use `AND a.unit = b.unit`.",
             )
+        if outer:
+            # The other side's unit is missing where there is no partner: it is an ordinary column there.
+            shared = {str(node.name).lower() for node in join.args.get("using") or ()}
+            others = ColumnScope(
+                (alias, name, replace(scalar, unit=False, first=None, last=None))
+                for alias, name, scalar in right.columns.items
+                if name.lower() not in shared
+            )
+            joined = UnitJoin(left=left.rows, right=right.rows, outer=True, on=tuple(rest))
+            return replace(both, rows=joined, columns=left.columns + others)
         rows: PlanNode = both.rows
         for condition in rest:
             rows = Filter(child=rows, condition=condition)

@@ -1,0 +1,157 @@
+"""Sets of people in SQL: IN (SELECT ...), EXISTS, INTERSECT and EXCEPT on the unit; IN (SELECT ...) of a public table.
+
+A condition on other people's values is refused: whether a row stays would then depend on several units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
+from sfumato.engines.expressions import ColumnRef, Read
+from sfumato.engines.statements import Select, Stored, Subquery
+from sfumato.query.catalog import PublicTable
+from sfumato.query.plan.scalar import TYPES, Scalar
+from sfumato.query.plan.unit_nodes import SemiJoin
+from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
+from sfumato.query.sql.refusal import refuse
+from sfumato.query.sql.relation import BoundRelation
+
+__all__ = ["intersected", "is_set_condition", "public_values", "semi_join", "split_conditions", "unit_test"]
+
+Bind = Callable[[Any, Mapping[str, Any]], BoundRelation]
+_HINT = "Use `unit IN (SELECT unit FROM ...)` or EXISTS with `inner.unit = outer.unit`, joined by AND."
+
+
+def split_conditions(node: Any) -> list[Any]:
+    """The conditions that AND joins.
+
+    >>> from sqlglot import parse_one
+    >>> [part.sql() for part in split_conditions(parse_one("a = 1 AND (b = 2 AND (c = 3 OR d = 4))"))]
+    ['a = 1', 'b = 2', '(c = 3 OR d = 4)']
+    """
+    if isinstance(node, exp.Paren):
+        return split_conditions(node.this) if isinstance(node.this, exp.And | exp.Paren) else [node]
+    if isinstance(node, exp.And):
+        return [part for side in (node.this, node.expression) for part in split_conditions(side)]
+    return [node]
+
+
+def _bare(node: Any) -> tuple[Any, bool]:
+    """A condition without parentheses and NOT, and whether it was negated."""
+    negated = False
+    while isinstance(node, exp.Paren | exp.Not):
+        negated ^= isinstance(node, exp.Not)
+        node = node.this
+    return node, negated
+
+
+def is_set_condition(node: Any, reader: ExpressionCompiler) -> bool:
+    """Whether a condition asks if the unit is in a subquery."""
+    bare, _ = _bare(node)
+    if isinstance(bare, exp.Exists):
+        return True
+    if not isinstance(bare, exp.In) or not bare.args.get("query"):
+        return False
+    return isinstance(bare.this, exp.Column) and reader.read(bare.this).unit
+
+
+def unit_test(node: Any, outer: BoundRelation, bind: Bind, views: Mapping[str, Any], text: str) -> SemiJoin:
+    """The rows of ``outer`` for whose unit a condition on a subquery holds."""
+    bare, negated = _bare(node)
+    if isinstance(bare, exp.Exists):
+        inner = bind(_uncorrelated(bare.this, outer, text), views)
+    else:
+        query = bare.args["query"]
+        inner = bind(query.this if isinstance(query, exp.Subquery) else query, views)
+        if len(inner.columns.items) != 1 or not inner.columns.items[0][2].unit:
+            raise refuse(bare, text, "IN (SELECT ...) on the privacy unit selects the unit's column alone.", _HINT)
+    return semi_join(bare, outer, inner, text, anti=negated)
+
+
+def semi_join(node: Any, outer: BoundRelation, inner: BoundRelation, text: str, *, anti: bool) -> SemiJoin:
+    if outer.rows.by_row or inner.rows.by_row:
+        raise refuse(
+            node, text, "Rows that are all different people cannot be compared.", "Both tables need a unit column."
+        )
+    return SemiJoin(left=outer.rows, right=inner.rows, anti=anti)
+
+
+def _uncorrelated(select: Any, outer: BoundRelation, text: str) -> Any:
+    """The subquery of EXISTS without the condition that its unit is the outer one, with the unit's column selected."""
+    if isinstance(select, exp.Subquery):
+        select = select.this
+    where = select.args.get("where") if isinstance(select, exp.Select) else None
+    if where is None or select.args.get("group"):
+        raise refuse(select, text, "EXISTS needs a SELECT that compares its unit with the outer one.", _HINT)
+    own, link = [], None
+    for part in split_conditions(where.this):
+        bare, negated = _bare(part)
+        sides = (bare.this, bare.expression) if isinstance(bare, exp.EQ) and not negated else ()
+        units = [side for side in sides if isinstance(side, exp.Column) and _is_outer_unit(side, outer, select)]
+        if link is None and len(sides) == 2 and len(units) == 1:
+            link = sides[1] if units[0] is sides[0] else sides[0]
+        else:
+            own.append(part)
+    if link is None:
+        raise refuse(select, text, "EXISTS needs a condition that compares its unit with the outer one.", _HINT)
+    made = select.copy()
+    made.set("expressions", [exp.alias_(link.copy(), "unit")])
+    made.set("where", exp.Where(this=exp.and_(*(part.copy() for part in own), copy=False)) if own else None)
+    return made
+
+
+def _is_outer_unit(column: Any, outer: BoundRelation, select: Any) -> bool:
+    """Whether a column of a subquery's condition is the unit of the outer query: qualified by an outer table."""
+    inner = {table.alias_or_name.lower() for table in select.find_all(exp.Table)}
+    if not column.table or column.table.lower() in inner:
+        return False
+    found = outer.columns.find(column.table, column.name)
+    return len(found) == 1 and found[0].unit
+
+
+def public_values(select: Any, public: Mapping[str, PublicTable], text: str) -> list[Any] | None:
+    """The values of ``SELECT column FROM public_table WHERE ...``, which are public; None for other subqueries."""
+    if isinstance(select, exp.Subquery):
+        select = select.this
+    from_ = select.args.get("from_") if isinstance(select, exp.Select) else None
+    if from_ is None or not isinstance(from_.this, exp.Table):
+        return None
+    table = next((item for item in public.values() if item.name.lower() == from_.this.name.lower()), None)
+    if table is None:
+        return None
+    if any(
+        value
+        for name, value in select.args.items()
+        if value and name not in ("expressions", "from_", "where", "distinct")
+    ):
+        raise refuse(select, text, "A subquery about a public table has SELECT, FROM and WHERE.")
+    names = [(column, ColumnRef(column, TYPES[table.kind(column)])) for column in table.frame.columns]
+    alias = from_.this.alias_or_name
+    scope = ColumnScope((alias, name, Scalar(node=node, kind=table.kind(name))) for name, node in names)
+    reader = ExpressionCompiler(scope, text)
+    if len(select.expressions) != 1:
+        raise refuse(select, text, "IN (SELECT ...) selects one column.")
+    item = reader.read(select.expressions[0].unalias())
+    where = select.args.get("where")
+    condition = None if where is None else reader.condition(where.this).node
+    stored = tuple((name, Read((table.name, name), node.type)) for name, node in names)
+    query = Select((("v", item.node),), Subquery(Select(stored, Stored(table.name))), where=condition, distinct=True)
+    import duckdb
+
+    with duckdb.connect(":memory:") as connection:
+        connection.register(table.name, table.frame.to_arrow())
+        return [row[0] for row in connection.execute(DuckdbGenerator().write(query)).fetchall()]
+
+
+def intersected(node: Any, first: BoundRelation, second: BoundRelation, text: str) -> BoundRelation:
+    """INTERSECT and EXCEPT of two sets of units: one row per unit of the first, if it is (not) in the second."""
+    for side in (first, second):
+        if len(side.columns.items) != 1 or not side.columns.items[0][2].unit:
+            raise refuse(node, text, "INTERSECT and EXCEPT are supported for the privacy unit's column alone.", _HINT)
+    rows = semi_join(node, first, second, text, anti=isinstance(node, exp.Except))
+    return replace(first, rows=rows)
