@@ -289,7 +289,9 @@ def stubs() -> Iterator[tuple[str, str]]:
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
                 names |= {str(k.arg): f"{package}.{ast.literal_eval(k.value)}" for k in node.keywords}
                 for kind in kinds_of(package):
-                    names |= {registry(kind).get(p).__name__: module for p, module in registry(kind).modules().items()}
+                    for part, module in registry(kind).modules().items():
+                        if module.startswith(f"{package}."):
+                            names[registry(kind).get(part).__name__] = module
         lines = [f"from {module} import {name} as {name}" for name, module in sorted(names.items())]
         if lines:
             yield f"{package.replace('.', '/')}/__init__.pyi", "\n".join(["# Made by `make docs`.", *lines]) + "\n"

@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "hierarchy": ("sfumato.schema.hierarchies",),
     "engine": ("sfumato.engines.backends",),
     "mechanism": ("sfumato.dp.mechanisms",),
-    "method": ("sfumato.masking.methods",),
+    "method": ("sfumato.masking.methods", "sfumato.synthesis.methods"),
     "model": ("sfumato.masking.models",),
     "metric": ("sfumato.masking.metrics",),
     "attack": ("sfumato.attacks.record_linkage", "sfumato.attacks.transparency", "sfumato.attacks.inference"),
@@ -115,8 +115,9 @@ def exports(package: str, **names: str) -> tuple[Callable[[str], object], Callab
 
     def parts() -> Iterator[tuple[str, str, str]]:
         for kind in kinds_of(package):
-            for name in registry(kind).modules():
-                yield kind, name, "".join(word.capitalize() for word in name.split("-"))
+            for name, module in registry(kind).modules().items():
+                if module.startswith(f"{package}."):
+                    yield kind, name, "".join(word.capitalize() for word in name.split("-"))
 
     def lookup(name: str) -> object:
         if name in names:

@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("release",),
     ("dp", "engines"),
     ("masking", "query", "profiling"),
+    ("synthesis", "tables"),
     ("attacks",),
     ("verification",),
     ("measures",),

@@ -63,8 +63,10 @@ def with_control(
     if recipe.attacks and not any(attack.discloses in _CONTROLLED for attack in recipe.attacks):
         return scenario
 
+    rehearsal = replace(recipe, steps=tuple(step.rehearsed() for step in recipe.steps))
+
     def of_fold(kept: Dataset, own: Rng) -> AttackScenario:
-        protected, release = make_release(recipe, kept, rng=own, progress=quiet(progress))
+        protected, release = make_release(rehearsal, kept, rng=own, progress=quiet(progress))
         return AttackScenario(original=kept, release=release, lineage=protected.lineage)
 
     return with_folds(scenario, of_fold, rng=rng, progress=progress, seconds=seconds)

@@ -33,6 +33,8 @@ class Context:
     rng: Rng
     models: tuple[PrivacyModel, ...] = ()
     progress: Progress = SILENT
+    before: int = 0
+    """Number of steps that changed the table before this one."""
 
 
 class Step(Part):
@@ -82,6 +84,11 @@ class Step(Part):
     @abstractmethod
     def apply(self, data: Dataset, context: Context) -> Change:
         """Return the masked table. ``data`` is not modified; all randomness comes from ``context.rng``."""
+
+    def rehearsed(self) -> Step:
+        """The step as evaluations rerun it on a part of the data: without effects outside the table, such as charges to
+        a ledger."""
+        return self
 
     def column_passes(self, data: Dataset) -> tuple[tuple[Step, tuple[str, ...]], ...]:
         """How the step runs on a file larger than memory, by columns: steps that together do the same, one after the

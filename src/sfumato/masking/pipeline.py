@@ -72,7 +72,9 @@ def protect(
 
     def run(step: Step, position: int) -> None:
         nonlocal data, lineage
-        context = Context(rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress)
+        context = Context(
+            rng=rng.child(position, step.part_name()), models=tuple(models), progress=progress, before=position
+        )
         change = step.apply(data, context)
         data = Dataset(table=change.table, schema=data.schema)
         lineage = lineage.then(change.rows)
@@ -89,7 +91,10 @@ def protect(
         data = data.with_frame(data.table.frame[rows])
         lineage = lineage.then(rows.astype(np.int64))
     data = data.with_frame(_used_categories(data.table.frame))
-    verdicts = tuple(model.check(data, original=original) for model in models)
+    verdicts = (
+        *(verdict for result in results for verdict in result.change.verdicts),
+        *(model.check(data, original=original) for model in models),
+    )
     return MaskingResult(data=data, lineage=lineage, steps=tuple(results), verdicts=verdicts)
 
 

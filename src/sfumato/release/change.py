@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sfumato.data.table import Table
 from sfumato.errors import counted
+from sfumato.release.verdict import Verdict
 
 __all__ = ["Change", "Lineage"]
 
@@ -63,3 +64,5 @@ class Change:
     """Private outcome, for the data owner only: the number of suppressed records, for example."""
     touched: frozenset[str] = frozenset()
     """Identifier columns that this step made safe to release, such as pseudonyms."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What the step itself guarantees about its table and everything made from it."""

@@ -89,8 +89,9 @@ def basic_contract(step: Step, data: Dataset | None = None) -> None:
     before = people.table.frame.clone()
     first = run(people, Rng(1).child(step.part_name()))
     assert people.table.frame.equals(before), "the input table was changed"
-    again = run(people, Rng(1).child(step.part_name()))
-    assert first.table.frame.equals(again.table.frame), "the same seed gave another table"
+    if "repeatable by seed" not in step.exempt:
+        again = run(people, Rng(1).child(step.part_name()))
+        assert first.table.frame.equals(again.table.frame), "the same seed gave another table"
     _check_row_map(first, people)
     text = json.dumps([dict(first.public), step.public()])
     names = people.table.column(people.identifiers[0]).to_list() if people.identifiers else []

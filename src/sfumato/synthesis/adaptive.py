@@ -1,0 +1,87 @@
+"""Adaptive selection of marginals: measure what the current model fits worst, refit, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import prod, sqrt
+
+import numpy as np
+
+from sfumato.progress import Progress
+from sfumato.synthesis.estimate import MarginalEstimates
+from sfumato.synthesis.junction_tree import tree_cells, triangulate
+from sfumato.synthesis.private_counts import PrivateCounts, count_cells
+from sfumato.synthesis.residuals import Columns
+
+__all__ = ["measure_adaptively"]
+
+_SELECTION = Fraction(1, 20)
+"""Share of the budget for selections."""
+_SWEEPS = 8
+"""Sweeps of proportional fitting between two rounds."""
+
+
+def measure_adaptively(
+    counts: PrivateCounts,
+    estimates: MarginalEstimates,
+    rho: Fraction,
+    *,
+    candidates: Sequence[Columns],
+    weights: dict[Columns, int],
+    rounds: int,
+    max_cells: int,
+    random: np.random.Generator,
+    progress: Progress,
+) -> None:
+    """Spend ``rho`` on marginals that are selected one after the other, about ``rounds`` of them.
+
+    A round fits the maximum entropy model to all noisy marginals, compares a sample of it with the data on every
+    candidate, and measures the one that the exponential mechanism selects. The score is the L1 error minus the error
+    that the noise would cause (McKenna, Mullins, Sheldon, Miklau 2022, doi:10.14778/3551793.3551817). Larger marginals
+    get a larger share of the budget, proportional to cells^(2/3). Candidates that would make the junction tree exceed
+    ``max_cells`` are left out; the size depends on noisy results only.
+    """
+    shape = counts.shape
+    selection = rho * _SELECTION / rounds
+    typical = float(np.median([prod(shape[c] for c in columns) for columns in candidates]))
+    left = rho
+
+    def share(columns: Columns) -> Fraction:
+        cells = prod(shape[c] for c in columns)
+        wanted = rho * (1 - _SELECTION) / rounds * Fraction(round((cells / typical) ** (2 / 3) * 1000), 1000)
+        return min(wanted, left - selection)
+
+    with progress.task("private-synthesis", rounds) as tick:
+        while left > selection + rho / rounds / 8:
+            open_candidates = [
+                columns
+                for columns in candidates
+                if columns not in estimates.measured and _fits(shape, [*estimates.measured, columns], max_cells)
+            ]
+            if not open_candidates:
+                break
+            rows = int(np.clip(estimates.total, 10_000, 100_000))
+            sample = estimates.tree(sweeps=_SWEEPS).sample(rows, random)
+            scale = estimates.total / rows
+            number = counts.select(
+                open_candidates,
+                [np.asarray(count_cells(sample, c, shape) * scale, dtype=np.float64) for c in open_candidates],
+                penalties=[_noise_error(columns, shape, share(columns)) for columns in open_candidates],
+                weights=[weights.get(columns, 1) for columns in open_candidates],
+                rho=selection,
+            )
+            chosen = open_candidates[number]
+            cost = share(chosen)
+            estimates.add(counts.measure(chosen, cost))
+            left -= selection + cost
+            tick(1)
+
+
+def _noise_error(columns: Columns, shape: Sequence[int], rho: Fraction) -> float:
+    """The expected L1 norm of the noise of a marginal that costs ``rho``, for one row per person."""
+    return sqrt(2 / np.pi / (2 * float(rho))) * prod(shape[c] for c in columns)
+
+
+def _fits(shape: Sequence[int], marginals: Sequence[Columns], max_cells: int) -> bool:
+    return tree_cells(shape, triangulate(shape, marginals)) <= max_cells

@@ -1,0 +1,95 @@
+"""Public merging of cells whose noisy counts are too small to tell apart, and its inverse for synthetic rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.synthesis.residuals import Floats, project_to_simplex
+
+__all__ = ["MergedCells", "merge_cells"]
+
+Groups = npt.NDArray[np.int32]
+_DEVIATIONS = 3.0
+"""Cells below that many standard deviations of the noise are merged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergedCells:
+    """The cells of one column in groups. Everything here follows from noisy counts."""
+
+    groups: Groups
+    """The group of every cell."""
+    shares: Floats
+    """The estimated share of every cell."""
+
+    @property
+    def size(self) -> int:
+        """The number of groups."""
+        return int(self.groups.max()) + 1
+
+    def split(self, codes: Groups, random: np.random.Generator) -> Groups:
+        """A cell for every group number, drawn by the estimated shares."""
+        cells = np.empty(len(codes), dtype=np.int32)
+        order = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes[order], np.arange(self.size + 1))
+        for group in range(self.size):
+            rows, members = order[bounds[group] : bounds[group + 1]], np.flatnonzero(self.groups == group)
+            if len(members) == 1:
+                cells[rows] = members[0]
+            elif len(rows):
+                weights = self.shares[members]
+                if not weights.sum() > 0:
+                    weights = (members > 0).astype(np.float64)  # cell 0 is the missing value
+                cells[rows] = random.choice(members, size=len(rows), p=weights / weights.sum())
+        return cells
+
+
+def merge_cells(noisy: Floats, *, deviation: float, ordered: bool, bins: int, total: float) -> MergedCells:
+    """Merge the cells of a column. Cell 0 is the missing value; neighbours are merged if the others are ordered.
+
+    >>> counts = np.array([1.0, 500.0, 30.0, 40.0, 35.0, 900.0, 2.0])
+    >>> merge_cells(counts, deviation=10.0, ordered=True, bins=20, total=1500.0).groups.tolist()
+    [3, 0, 1, 1, 1, 2, 3]
+    """
+    least = _DEVIATIONS * deviation
+    groups = np.full(len(noisy), -1, dtype=np.int32)
+    if ordered:
+        _merge_neighbours(noisy, groups, least=least)
+        if groups.max() >= bins:
+            _merge_neighbours(noisy, groups, least=max(least, total / bins))
+    else:
+        kept = np.flatnonzero(noisy >= least)
+        groups[kept] = np.arange(len(kept))
+    if noisy[0] >= least and groups[0] < 0:
+        groups[0] = groups.max() + 1
+    rare = groups < 0
+    if rare.any():
+        own = float(noisy[rare].sum()) >= least * np.sqrt(rare.sum()) or groups.max() < 0
+        groups[rare] = groups.max() + 1 if own else _smallest(noisy, groups)
+    return MergedCells(groups=groups, shares=project_to_simplex(noisy, max(total, 1.0)) / max(total, 1.0))
+
+
+def _merge_neighbours(noisy: Floats, groups: Groups, *, least: float) -> None:
+    """Number stretches of neighbouring cells that reach ``least`` together; a cell that does alone stands alone."""
+    groups[1:] = -1
+    held: list[int] = []
+    number, sum_held = 0, 0.0
+    for cell in range(1, len(noisy)):
+        if noisy[cell] >= least and held:
+            groups[held] = number
+            number, held, sum_held = number + 1, [], 0.0
+        held.append(cell)
+        sum_held += noisy[cell]
+        if sum_held >= least:
+            groups[held] = number
+            number, held, sum_held = number + 1, [], 0.0
+    if held and sum_held >= least / 2:
+        groups[held] = number
+
+
+def _smallest(noisy: Floats, groups: Groups) -> int:
+    counts = np.bincount(groups[groups >= 0], weights=noisy[groups >= 0])
+    return int(counts.argmin())

@@ -1,0 +1,150 @@
+"""A fitted private model: draws synthetic rows, and says how far the true marginals may be from its estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod, sqrt
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.errors import BadParameter, UnknownColumn, did_you_mean
+from sfumato.synthesis.column_domain import ColumnCells
+from sfumato.synthesis.compression import MergedCells
+from sfumato.synthesis.estimate import MarginalEstimates
+from sfumato.synthesis.junction_tree import JunctionTree
+from sfumato.synthesis.residuals import Columns, Floats
+
+__all__ = ["Guarantee", "SynthesisModel"]
+
+_ATTEMPTS = 60
+"""Times that rows which break a constraint are drawn again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """The privacy guarantee of a fitted model and of everything drawn from it."""
+
+    epsilon: float
+    delta: float
+    rho: float
+    """The loss in zero-concentrated differential privacy that was spent."""
+    unit: str
+    """``row``, or the column that identifies a person."""
+    max_rows: int
+    """The largest number of rows of one person that the model uses."""
+    neighbours: str = "add or remove all rows of one unit"
+    proof: str = (
+        "discrete Gaussian mechanism (Canonne, Kamath, Steinke 2020) and exponential mechanism by its bounded range "
+        "(Cesar, Rogers 2021), adaptive composition in zero-concentrated differential privacy (Bun, Steinke 2016), "
+        "conversion to (epsilon, delta) by Canonne, Kamath, Steinke 2020, Proposition 12"
+    )
+    entry: int | None = None
+    """The entry of the ledger that was charged; None if no ledger was given."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The guarantee as plain data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesisModel:
+    """A differentially private model of a table. All its contents may be published."""
+
+    columns: Mapping[str, ColumnCells]
+    merged: Sequence[MergedCells]
+    estimates: MarginalEstimates
+    tree: JunctionTree
+    guarantee: Guarantee
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The estimated number of rows of the table."""
+        return max(1, round(self.estimates.total))
+
+    def sample(self, rows: int | None = None, *, random: np.random.Generator) -> pl.DataFrame:
+        """Synthetic rows, as many as the table is estimated to have. Rows that break a constraint are drawn again."""
+        wanted = self.rows if rows is None else rows
+        drawn = self._draw(wanted, random)
+        if not self.constraints:
+            return drawn
+        kept = [self._allowed(drawn)]
+        for _ in range(_ATTEMPTS):
+            missing = wanted - sum(map(len, kept))
+            if missing <= 0:
+                break
+            kept.append(self._allowed(self._draw(min(2 * missing + 100, 4 * wanted + 100), random)))
+        frame = pl.concat(kept).head(wanted)
+        if frame.height < wanted:
+            raise BadParameter(
+                "private-synthesis: hardly any synthetic row meets the constraints.", fix="Check `constraints`."
+            )
+        return frame
+
+    def _draw(self, rows: int, random: np.random.Generator) -> pl.DataFrame:
+        codes = self.tree.sample(rows, random)
+        return pl.DataFrame(
+            [
+                cells.decode(name, merged.split(codes[number], random), random)
+                for number, ((name, cells), merged) in enumerate(zip(self.columns.items(), self.merged, strict=True))
+            ]
+        )
+
+    def _allowed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.filter(*(pl.sql_expr(rule).fill_null(value=True) for rule in self.constraints))
+
+    def interval(self, *names: str, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper bounds of the true counts of a marginal over one or two columns, cell by cell.
+
+        Each bound holds with that confidence. Cells are those of :attr:`merged`; the counts are those of the rows that
+        the mechanism uses (at most ``max_rows`` per unit). A pair whose interaction was measured has a normal interval
+        around the pooled estimate. Any other pair has the Fréchet bounds of its two one-way intervals: the model's
+        value for it is an assumption, not a measurement.
+        """
+        order = list(self.columns)
+        unknown = [name for name in names if name not in self.columns]
+        if unknown:
+            raise UnknownColumn(f"The model has no column `{unknown[0]}`.", fix=did_you_mean(unknown[0], order))
+        if len(set(names)) != len(names) or not 1 <= len(names) <= 2:
+            raise BadParameter("An interval is about one column or two different columns.")
+        columns = tuple(order.index(name) for name in names)
+        low, high = self._bounds(tuple(sorted(columns)), confidence)
+        return (low, high) if columns == tuple(sorted(columns)) else (low.T, high.T)
+
+    def _bounds(self, columns: Columns, confidence: float) -> tuple[Floats, Floats]:
+        residuals = self.estimates.residuals
+        if residuals.measured(columns):
+            # One more unit covers the rounding of the discrete Gaussian noise.
+            reach = NormalDist().inv_cdf((1 + confidence) / 2) * sqrt(residuals.variance(columns)) + 1
+            middle = residuals.marginal(columns)
+            return np.maximum(middle - reach, 0.0), np.maximum(middle + reach, 0.0)
+        # Three intervals must hold together: those of both columns and of the total.
+        level = 1 - (1 - confidence) / 3
+        (low_a, high_a), (low_b, high_b) = (self._bounds((column,), level) for column in columns)
+        _, total = self._bounds((), level)
+        low = np.maximum(low_a[:, None] + low_b[None, :] - total, 0.0)
+        return low, np.minimum(high_a[:, None], high_b[None, :])
+
+    def errors(self, *, confidence: float = 0.95) -> list[dict[str, Any]]:
+        """For every one- and two-way marginal: whether it was measured, and half the mean width of its intervals.
+
+        ``error`` is a share of the estimated number of rows.
+        """
+        names, found = list(self.columns), []
+        for size in (1, 2):
+            for columns in combinations(range(len(names)), size):
+                low, high = self._bounds(columns, confidence)
+                found.append(
+                    {
+                        "columns": [names[column] for column in columns],
+                        "measured": self.estimates.residuals.measured(columns),
+                        "cells": prod(self.estimates.shape[column] for column in columns),
+                        "error": round(float((high - low).mean()) / 2 / self.estimates.total, 6),
+                    }
+                )
+        return found

@@ -1,0 +1,122 @@
+"""Counts of coded rows that are read only through a receipt: noisy marginals and noisy selections.
+
+The rows are secret. The two ways to learn from them are :meth:`PrivateCounts.measure`, which adds exact discrete
+Gaussian noise, and :meth:`PrivateCounts.select`, the exponential mechanism. Both are charged to the receipt in rho
+(zero-concentrated differential privacy), which composes adaptively: later choices may depend on earlier results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.dp.loss import concentrated
+from sfumato.dp.mechanisms.gaussian import Gaussian
+from sfumato.dp.receipt import Receipt, require
+from sfumato.dp.sampler import exponential_race
+from sfumato.secret import SecretValue
+from sfumato.synthesis.residuals import Columns, Floats
+
+__all__ = ["Measurement", "PrivateCounts", "count_cells"]
+
+Codes = npt.NDArray[np.int32]
+_FINE = 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A noisy marginal. It is public."""
+
+    columns: Columns
+    noisy: Floats
+    variance: float
+    """Variance of the noise of a cell; the mean over cells if they differ."""
+    most: float | None = None
+    """The largest variance of a cell, if they differ."""
+
+
+def count_cells(codes: Codes, columns: Columns, shape: Sequence[int]) -> npt.NDArray[np.int64]:
+    """The marginal of coded rows (one line per column) over some columns."""
+    sizes = [shape[column] for column in columns]
+    cell = codes[columns[0]]
+    for column in columns[1:]:
+        cell = cell * np.int32(shape[column]) + codes[column]
+    return np.bincount(cell, minlength=prod(sizes)).reshape(sizes)
+
+
+class PrivateCounts:
+    """Coded rows of people, each of whom has at most ``reach`` rows. Neighbours differ in all rows of one person."""
+
+    def __init__(self, codes: Codes, shape: Sequence[int], *, reach: int, receipt: Receipt) -> None:
+        self.shape = tuple(shape)
+        self._codes = SecretValue(codes)
+        self._reach, self._receipt = reach, receipt
+        self._known: dict[Columns, npt.NDArray[np.int64]] = {}
+
+    def merged(self, maps: Sequence[npt.NDArray[np.int32]]) -> PrivateCounts:
+        """The same rows with the cells of every column merged by a public map."""
+        codes = self._codes.open(self._receipt)
+        merged = np.empty_like(codes)
+        for column, groups in enumerate(maps):
+            np.take(groups, codes[column], out=merged[column])
+        shape = [int(groups.max()) + 1 for groups in maps]
+        return PrivateCounts(merged, shape, reach=self._reach, receipt=self._receipt)
+
+    def measure(self, columns: Columns, rho: Fraction) -> Measurement:
+        """The marginal with discrete Gaussian noise that costs at most ``rho``.
+
+        All rows of a person may lie in one cell, so the squared L2 sensitivity is the square of ``reach``.
+        """
+        squared = self._reach**2
+        variance = Fraction(-(-squared * _FINE // (2 * rho)), _FINE)
+        noise = Gaussian(variance=variance)
+        counts = SecretValue(self._count(columns).ravel())
+        noisy = noise.release_at(counts, receipt=self._receipt, distance=squared)
+        shape = [self.shape[column] for column in columns]
+        return Measurement(
+            columns=columns, noisy=np.asarray(noisy, dtype=np.float64).reshape(shape), variance=float(variance)
+        )
+
+    def select(
+        self,
+        candidates: Sequence[Columns],
+        estimates: Sequence[Floats],
+        *,
+        penalties: Sequence[float],
+        weights: Sequence[int],
+        rho: Fraction,
+    ) -> int:
+        """Select the candidate whose marginal an estimate fits worst: its number in ``candidates``.
+
+        The score is weight · (L1 distance between true and estimated counts - penalty). Estimates are rounded to whole
+        numbers, so scores are integers and a person changes the score by at most weight · reach, up or down. The score
+        is not monotone. With rate r the choice has a bounded range of 2·r·sensitivity and is therefore
+        (r·sensitivity)²/2-zCDP (Cesar and Rogers 2021, arXiv:2004.07223, Theorem 9).
+        """
+        sensitivity = max(weights) * self._reach
+        rate = Fraction(int(sqrt(2 * rho) / sensitivity * (1 - 2.0**-40) * _FINE), _FINE)
+        permit = require(self._receipt, concentrated((rate * sensitivity) ** 2 / 2))
+        scores = SecretValue(
+            np.array(
+                [
+                    weight
+                    * (int(np.abs(self._count(columns) - np.rint(guess).astype(np.int64)).sum()) - round(penalty))
+                    for columns, guess, penalty, weight in zip(candidates, estimates, penalties, weights, strict=True)
+                ],
+                dtype=np.int64,
+            )
+        ).open(permit)
+        return exponential_race(scores.max() - scores, rate)
+
+    def _count(self, columns: Columns) -> npt.NDArray[np.int64]:
+        if columns not in self._known:
+            self._known[columns] = count_cells(self._codes.open(self._receipt), columns, self.shape)
+        return self._known[columns]
+
+    def __repr__(self) -> str:
+        return f"<PrivateCounts of {len(self.shape)} columns>"

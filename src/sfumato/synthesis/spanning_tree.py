@@ -1,0 +1,51 @@
+"""MST: all one-way marginals, and the two-way marginals of a privately selected maximum spanning tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations
+
+from sfumato.synthesis.estimate import MarginalEstimates
+from sfumato.synthesis.private_counts import PrivateCounts
+from sfumato.synthesis.residuals import Columns
+
+__all__ = ["measure_spanning_tree"]
+
+
+def measure_spanning_tree(
+    counts: PrivateCounts, estimates: MarginalEstimates, rho: Fraction, *, weights: dict[Columns, int], max_cells: int
+) -> None:
+    """Spend ``rho`` on the edges of a tree: one third to select them, two thirds to measure them.
+
+    Each selection prefers the pair whose counts differ most from independence, among pairs that join two parts of the
+    forest so far (McKenna, Miklau, Sheldon 2021, doi:10.29012/jpc.778). Pairs with more than ``max_cells`` cells are
+    left out. The estimate of a tree is exact and needs no iteration.
+    """
+    shape = counts.shape
+    pairs = [pair for pair in combinations(range(len(shape)), 2) if shape[pair[0]] * shape[pair[1]] <= max_cells]
+    expected = {pair: estimates.independent(pair) for pair in pairs}
+    part = list(range(len(shape)))
+    edges: list[Columns] = []
+    while True:
+        open_pairs = [pair for pair in pairs if part[pair[0]] != part[pair[1]]]
+        if not open_pairs:
+            break
+        number = counts.select(
+            open_pairs,
+            [expected[pair] for pair in open_pairs],
+            penalties=[0.0] * len(open_pairs),
+            weights=[weights.get(pair, 1) for pair in open_pairs],
+            rho=rho / 3 / (len(shape) - 1),
+        )
+        edges.append(open_pairs[number])
+        joined, absorbed = (part[column] for column in edges[-1])
+        part = [joined if name == absorbed else name for name in part]
+    for edge, share in zip(edges, _shares(edges, shape), strict=True):
+        estimates.add(counts.measure(edge, rho * 2 / 3 * share))
+
+
+def _shares(edges: Sequence[Columns], shape: Sequence[int]) -> list[Fraction]:
+    """Shares of the budget that minimize the sum of the L1 errors: proportional to cells^(2/3)."""
+    sizes = [Fraction(round((shape[a] * shape[b]) ** (2 / 3) * 1000)) for a, b in edges]
+    return [size / sum(sizes) for size in sizes]
