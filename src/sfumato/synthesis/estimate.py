@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.synthesis.junction_tree import JunctionTree
-from sfumato.synthesis.private_counts import Measurement
+from sfumato.synthesis.private_counts import NoisyMarginal
 from sfumato.synthesis.residuals import Columns, Floats, Residuals, project_to_simplex
 
 __all__ = ["MarginalEstimates"]
@@ -24,7 +24,7 @@ class MarginalEstimates:
         self.residuals = Residuals(shape)
         self.measured: list[Columns] = []
 
-    def add(self, measurement: Measurement) -> None:
+    def add(self, measurement: NoisyMarginal) -> None:
         """Add a noisy marginal."""
         self.residuals.add(measurement.columns, measurement.noisy, variance=measurement.variance, most=measurement.most)
         if measurement.columns not in self.measured:

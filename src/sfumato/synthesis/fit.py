@@ -23,7 +23,7 @@ from sfumato.synthesis.compression import MergedCells, merge_cells
 from sfumato.synthesis.estimate import MarginalEstimates
 from sfumato.synthesis.learned_domain import learn_cells
 from sfumato.synthesis.model import Guarantee, SynthesisModel
-from sfumato.synthesis.private_counts import Measurement, PrivateCounts
+from sfumato.synthesis.private_counts import NoisyMarginal, PrivateCounts
 from sfumato.synthesis.residuals import Columns
 from sfumato.synthesis.spanning_tree import measure_spanning_tree
 
@@ -164,16 +164,16 @@ def _shares(sizes: Sequence[int]) -> list[Fraction]:
     return [weight / sum(weights) for weight in weights]
 
 
-def _total(measured: Sequence[Measurement]) -> float:
+def _total(measured: Sequence[NoisyMarginal]) -> float:
     weights = [1 / (one.variance * one.noisy.size) for one in measured]
     return max(1.0, float(np.average([one.noisy.sum() for one in measured], weights=weights)))
 
 
-def _merged_measurement(one: Measurement, merged: MergedCells) -> Measurement:
+def _merged_measurement(one: NoisyMarginal, merged: MergedCells) -> NoisyMarginal:
     noisy = np.bincount(merged.groups, weights=one.noisy, minlength=merged.size).astype(np.float64)
     sizes = np.bincount(merged.groups, minlength=merged.size)
     mean, most = one.variance * float(sizes.mean()), one.variance * float(sizes.max())
-    return Measurement(columns=one.columns, noisy=noisy, variance=mean, most=most)
+    return NoisyMarginal(columns=one.columns, noisy=noisy, variance=mean, most=most)
 
 
 def _measure(

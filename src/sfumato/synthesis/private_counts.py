@@ -22,14 +22,14 @@ from sfumato.dp.sampler import exponential_race
 from sfumato.secret import SecretValue
 from sfumato.synthesis.residuals import Columns, Floats
 
-__all__ = ["Measurement", "PrivateCounts", "count_cells"]
+__all__ = ["NoisyMarginal", "PrivateCounts", "count_cells"]
 
 Codes = npt.NDArray[np.int32]
 _FINE = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measurement:
+class NoisyMarginal:
     """A noisy marginal. It is public."""
 
     columns: Columns
@@ -67,7 +67,7 @@ class PrivateCounts:
         shape = [int(groups.max()) + 1 for groups in maps]
         return PrivateCounts(merged, shape, reach=self._reach, receipt=self._receipt)
 
-    def measure(self, columns: Columns, rho: Fraction) -> Measurement:
+    def measure(self, columns: Columns, rho: Fraction) -> NoisyMarginal:
         """The marginal with discrete Gaussian noise that costs at most ``rho``.
 
         All rows of a person may lie in one cell, so the squared L2 sensitivity is the square of ``reach``.
@@ -78,7 +78,7 @@ class PrivateCounts:
         counts = SecretValue(self._count(columns).ravel())
         noisy = noise.release_at(counts, receipt=self._receipt, distance=squared)
         shape = [self.shape[column] for column in columns]
-        return Measurement(
+        return NoisyMarginal(
             columns=columns, noisy=np.asarray(noisy, dtype=np.float64).reshape(shape), variance=float(variance)
         )
 
