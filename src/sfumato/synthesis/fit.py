@@ -12,9 +12,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from sfumato.dp.loss import PrivacyLoss, concentrated, rho_for
+from sfumato.dp.loss import PrivacyLoss, concentrated
 from sfumato.dp.os_random import words
 from sfumato.dp.receipt import Receipt
+from sfumato.dp.zcdp import rho_for
 from sfumato.errors import BadParameter
 from sfumato.progress import Progress
 from sfumato.synthesis.adaptive import measure_adaptively
