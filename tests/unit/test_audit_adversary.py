@@ -74,7 +74,9 @@ def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None
     k = draw.randint(2, high - low + 1)
     truth = [low if draw.random() < 0.6 else draw.randint(low, high) for _ in range(people)]
     truth[0], truth[-1] = low, high
-    auditor = Auditor(table(truth), secrets=["s"], rules=AuditRules(k=k))
+    per = (1, 2, 10)[seed % 3]  # whole numbers, halves and tenths
+    held = table([value / per for value in truth] if per > 1 else truth)
+    auditor = Auditor(held, secrets=["s"], rules=AuditRules(k=k))
     worlds = list(product(range(low, high + 1), repeat=people))
     answered = 0
     for _ in range(9):
@@ -82,13 +84,15 @@ def test_no_sequence_about_a_scale_leaves_fewer_than_k_values(seed: int) -> None
         item = draw.choice([*ITEMS, "COUNT(*)"])
         bound = draw.randint(low, high)
         count = item == "COUNT(*)"
-        decision = auditor.ask(f"SELECT {item} {where(chosen)}" + (f" AND s >= {bound}" if count else ""))
+        decision = auditor.ask(f"SELECT {item} {where(chosen)}" + (f" AND s >= {bound / per}" if count else ""))
         if decision.verdict == "refused":
             continue
         answered += 1
         told: Callable[[list[int]], Any] = partial(at_least, bound) if count else ITEMS[item]
-        assert decision.answer == told([truth[i] for i in chosen])
-        worlds = [world for world in worlds if told([world[i] for i in chosen]) == decision.answer]
+        true = told([truth[i] for i in chosen])
+        scaled = np.asarray(decision.answer) * (1 if count else per)
+        assert scaled == pytest.approx(np.asarray(true))
+        worlds = [world for world in worlds if told([world[i] for i in chosen]) == true]
         assert all(len({world[i] for world in worlds}) >= k for i in range(people)), (truth, k)
     assert answered or k > 2
 
@@ -97,7 +101,7 @@ class Wide(Auditor):
     """Everybody knows that wages are whole numbers between 0 and 40."""
 
     def bounds(self, column: str) -> Bounds | None:
-        return Bounds(low=0, high=40, whole=True)
+        return Bounds(low=0, high=40, per=1)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -113,6 +117,32 @@ def test_no_sequence_of_bounded_sums_leaves_fewer_than_k_values(seed: int) -> No
             continue
         worlds = [world for world in worlds if sum(world[i] for i in chosen) == sum(truth[i] for i in chosen)]
         assert all(len({world[i] for world in worlds}) >= k for i in range(people)), (truth, k)
+
+
+class Steps(Auditor):
+    """Everybody knows that marks are multiples of a half between 0 and 20."""
+
+    def bounds(self, column: str) -> Bounds | None:
+        return Bounds.within(self.frame[column], 0, 20)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_of_halves_within_bounds(seed: int) -> None:
+    """41 steps are no scale: the sums are audited as sums of whole steps, and everybody keeps k of them."""
+    draw = Random(seed)
+    k, truth = draw.randint(2, 5), [draw.choice([0, 1, 2, 21, 39, 40]) for _ in range(3)]
+    truth[0] = 1
+    auditor = Steps(table([value / 2 for value in truth]), secrets=["s"], rules=AuditRules(k=k))
+    worlds = list(product(range(41), repeat=3))
+    for chosen in ([0, 1], [1, 2], [0, 1, 2], [0, 2]):
+        total = sum(truth[i] for i in chosen)
+        after = [world for world in worlds if sum(world[i] for i in chosen) == total]
+        kept = min(len({world[i] for world in after}) for i in range(3))
+        decision = auditor.ask(f"SELECT SUM(s) {where(chosen)}")
+        assert (decision.verdict == "answered") == (kept >= k)
+        if decision.verdict == "answered":
+            assert decision.answer == pytest.approx(total / 2)
+            worlds = after
 
 
 def test_bounded_sums_are_answered_where_they_may_be() -> None:
@@ -183,7 +213,7 @@ def test_simulatable_decisions_keep_the_rule_on_skewed_data(common: str) -> None
 
 
 def test_shares_are_required_and_complete() -> None:
-    with pytest.raises(ValueError, match="needs the public shares"):
+    with pytest.raises(ValueError, match="need public shares"):
         AuditRules(k=2, simulatable=True, allow=0.1)
     rules = AuditRules(k=2, simulatable=True, allow=0.1, shares={"s": {"a": 1.0}})
     with pytest.raises(BadParameter, match="each possible value"):

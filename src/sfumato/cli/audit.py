@@ -38,7 +38,15 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--share", "shares", multiple=True, metavar="COLUMN:VALUE=SHARE",
-    help="Simulatable, with --allow: public share of a value. Once for each value.",
+    help="With --allow or --probable: public share of a value. Once for each value.",
+)  # fmt: skip
+@click.option(
+    "--probable", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=None,
+    help="Largest probability that a value of a person may have after all answers. Needs --share for each value.",
+)  # fmt: skip
+@click.option(
+    "--known", multiple=True, metavar="COLUMN:CONDITION",
+    help="People whose value the attacker knows already, as a condition on other columns: disease:zip = 1301.",
 )  # fmt: skip
 @click.option(
     "--independent", multiple=True, metavar="COLUMN",
@@ -56,6 +64,7 @@ if TYPE_CHECKING:
     "--told", is_flag=True,
     help="The log was answered already: list who is exposed by its answers, and which answers show it.",
 )  # fmt: skip
+@click.option("--html", type=typed_path, default=None, help="With --told: write the pictures to this HTML file.")
 @click.option("--ledger", type=typed_path, default=None, help="SQLite file that keeps the decisions across runs.")
 @click.option("--dataset", default=None, help="Name of the table in the ledger. The file's name if left out.")
 @json_option
@@ -69,10 +78,13 @@ def command(
     simulatable: bool,
     allow: float,
     shares: tuple[str, ...],
+    probable: float | None,
+    known: tuple[str, ...],
     independent: tuple[str, ...],
     auditor: Literal["exact", "delta2"],
     effort: float,
     told: bool,
+    html: Path | None,
     ledger: Path | None,
     dataset: str | None,
     as_json: bool,
@@ -111,14 +123,16 @@ def command(
     try:
         rules = AuditRules(
             k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, shares=_shares(shares),
-            independent=independent, auditor=auditor, effort=effort,
+            probable=probable, known=_known(known), independent=independent, auditor=auditor, effort=effort,
         )  # fmt: skip
     except ValidationError as failure:
         raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
     if told:
         if ledger is not None:
             raise BadParameter("--told judges a log and decides nothing; leave out --ledger.")
-        return _told(Auditor(table.frame, secrets=secrets, rules=rules), list(read_log(_text(log))), as_json)
+        return _told(Auditor(table.frame, secrets=secrets, rules=rules), list(read_log(_text(log))), as_json, html)
+    if html is not None:
+        raise BadParameter("--html is for --told: the pictures are of answers already given.")
     session: Auditor | DurableAuditor = Auditor(table.frame, secrets=secrets, rules=rules)
     if ledger is not None:
         from sfumato.dp.stores.sqlite import SqliteStore
@@ -140,7 +154,7 @@ def command(
     return 1 if refused else 0
 
 
-def _told(auditor: Auditor, queries: list[str], as_json: bool) -> int:
+def _told(auditor: Auditor, queries: list[str], as_json: bool, html: Path | None) -> int:
     """Print what answers already given give away. The exit code is 1 if somebody is exposed."""
     from rich.console import Console
     from rich.markup import escape
@@ -149,7 +163,16 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool) -> int:
     from sfumato.query.auditing.past_answers import past_answers
 
     columns, left_out = past_answers(auditor, queries)
-    exposed = any(column.exposed for column in columns)
+    limit = auditor.rules.probable
+    exposed = any(
+        column.exposed or (limit is not None and (column.probability is None or column.probability > limit + 1e-9))
+        for column in columns
+    )
+    if html is not None:
+        from sfumato.data.atomic import write_secret
+        from sfumato.reports.audit_page import audit_html
+
+        write_secret(html, audit_html(columns, left_out))
     if as_json:
         emit_json({"columns": [column.to_dict() for column in columns], "not_audited": left_out, "exposed": exposed})
         return int(exposed)
@@ -161,6 +184,15 @@ def _told(auditor: Auditor, queries: list[str], as_json: bool) -> int:
         for values, people in sorted(column.kept.items()):
             table.add_row("any number" if values == 0 else str(values), f"{people:,}")
         console.print(table)
+        if column.graph is not None and column.graph.error:
+            merged = int(column.graph.merged.sum())
+            console.print(
+                f"Of {merged:,} pairs of person and value that each answer alone leaves (merged graph), "
+                f"{column.graph.error:,} are in no assignment."
+            )
+        if limit is not None:
+            likely = "not computed: the effort ran out" if column.probability is None else f"{column.probability:.3g}"
+            console.print(f"Largest probability of a value: {likely} (allowed: {limit:g}).")
         if column.worst is None:
             everybody = f"Everybody keeps {column.k} values or more."
             console.print("Nobody's value is determined." if 0 in column.kept else everybody)
@@ -195,6 +227,15 @@ def _shares(given: tuple[str, ...]) -> dict[str, dict[str, float]]:
         if not colon or not equals:
             raise BadParameter("--share is COLUMN:VALUE=SHARE, such as disease:Flu=0.2.")
     return shares
+
+
+def _known(given: tuple[str, ...]) -> dict[str, str]:
+    from sfumato.errors import BadParameter
+
+    parts = [entry.partition(":") for entry in given]
+    if any(not colon or not condition.strip() for _, colon, condition in parts):
+        raise BadParameter("--known is COLUMN:CONDITION, such as disease:zip = 1301.")
+    return {column: condition for column, _, condition in parts}
 
 
 def _text(log: Path) -> str:

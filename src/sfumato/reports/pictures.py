@@ -13,7 +13,7 @@ from typing import Any
 
 from sfumato.reports.report_data import ColumnPicture
 
-__all__ = ["AFTER", "BEFORE", "HEAT", "by_column", "class_sizes", "column", "pairs", "risk"]
+__all__ = ["AFTER", "BEFORE", "HEAT", "base_spec", "by_column", "class_sizes", "column", "pairs", "risk"]
 
 Spec = dict[str, Any]
 
@@ -40,7 +40,8 @@ def _labels(labels: Sequence[str], limit: int) -> Spec:
     return {"labelLimit": limit, "labelColor": INK, "minExtent": _extent(labels, limit)}
 
 
-def _spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
+def base_spec(width: int, height: Any, body: Spec, **rest: Any) -> Spec:
+    """A specification with the size, the typeface and the colours of all pictures."""
     axis: Spec = {
         "labelColor": MUTED,
         "titleColor": MUTED,
@@ -139,7 +140,7 @@ def risk(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     ]
     for layer in layers:
         layer["encoding"] |= {"y": y, "yOffset": off}
-    return _spec(width, {"step": 17 if tight else 25, "for": "offset"}, {"data": {"values": rows}, "layer": layers})
+    return base_spec(width, {"step": 17 if tight else 25, "for": "offset"}, {"data": {"values": rows}, "layer": layers})
 
 
 _SEVERAL = 8
@@ -203,7 +204,7 @@ def class_sizes(rows: Sequence[Mapping[str, Any]], *, width: int = 760) -> Spec:
     }
     for layer in (bars, text):
         layer["encoding"] |= {"x": x, "xOffset": off, "y": y}
-    return _spec(width, 220, {"data": {"values": list(rows)}, "layer": [bars, text]})
+    return base_spec(width, 220, {"data": {"values": list(rows)}, "layer": [bars, text]})
 
 
 def column(picture: ColumnPicture, *, width: int = 400) -> Spec:
@@ -226,7 +227,7 @@ def column(picture: ColumnPicture, *, width: int = 400) -> Spec:
                 "encoding": {"y": y, "x": {**x, "field": "before"}},
             }
         )
-    return _spec(width, {"step": 18}, {"data": {"values": rows}, "layer": layers})
+    return base_spec(width, {"step": 18}, {"data": {"values": rows}, "layer": layers})
 
 
 def _short(label: str, most: int = 24) -> str:
@@ -265,7 +266,7 @@ def pairs(rows: Sequence[Mapping[str, Any]], names: Sequence[str], *, width: int
         "encoding": {"x": x, "y": y, "text": {"field": "words", "type": "nominal"}, "color": dark},
     }
     body: Spec = {"data": {"values": list(rows)}, "layer": [cells, text]}
-    return {**_spec(0, {"step": 34}, body), "width": {"step": step}, "autosize": {"type": "pad"}}
+    return {**base_spec(0, {"step": 34}, body), "width": {"step": step}, "autosize": {"type": "pad"}}
 
 
 def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
@@ -281,4 +282,4 @@ def by_column(rows: Sequence[Mapping[str, Any]], *, width: int = 400) -> Spec:
         {**bars, "encoding": {"y": y, "x": x}},
         {**text, "encoding": {"y": y, "x": x, "text": {"field": "words", "type": "nominal"}}},
     ]
-    return _spec(width, {"step": 20}, {"data": {"values": rows}, "layer": layers})
+    return base_spec(width, {"step": 20}, {"data": {"values": rows}, "layer": layers})

@@ -94,14 +94,19 @@ class SumForm(AnswerForm):
     """The sum of the numbers, or their mean (the number of people is known)."""
 
     numbers: Ints
+    """The numbers in steps."""
     mean: bool = False
+    per: int = 1
+    """Steps per unit."""
 
     def of(self, counts: Ints) -> AnswerConstraint:
         return AnswerConstraint.total(counts, self.numbers)
 
     def value(self, counts: Ints) -> Any:
         total = int(self.numbers @ counts)
-        return total / int(counts.sum()) if self.mean else total
+        if self.mean:
+            return total / (self.per * int(counts.sum()))
+        return total if self.per == 1 else total / self.per
 
     def candidates(self, people: int) -> int:
         return people * int(np.ptp(self.numbers)) + 1
@@ -117,14 +122,18 @@ class ExtremeForm(AnswerForm):
     """The largest or smallest number."""
 
     numbers: Ints
+    """The numbers in steps."""
     largest: bool
+    per: int = 1
+    """Steps per unit."""
 
     def of(self, counts: Ints) -> AnswerConstraint:
         return AnswerConstraint.extreme(counts, self.numbers, largest=self.largest)
 
-    def value(self, counts: Ints) -> int:
+    def value(self, counts: Ints) -> int | float:
         held = self.numbers[counts > 0]
-        return int(held.max() if self.largest else held.min())
+        best = int(held.max() if self.largest else held.min())
+        return best if self.per == 1 else best / self.per
 
     def candidates(self, people: int) -> int:
         return len(self.numbers)

@@ -7,7 +7,7 @@ some atoms in two; this takes time proportional to the size of the query, not of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
@@ -58,6 +58,10 @@ class AnswerConstraint:
     def facts(self) -> Iterator[tuple[Ints, int, Sense]]:
         """Weights, total and sense of each row."""
         return zip(self.weights, self.totals.tolist(), self.senses, strict=True)
+
+    def without(self, counts: Ints) -> AnswerConstraint:
+        """The same answer about the other people, where ``counts`` people have values that the adversary knows."""
+        return replace(self, totals=self.totals - self.weights @ counts)
 
     @classmethod
     def plain(cls, counts: Ints, fakes: Sequence[int] = ()) -> AnswerConstraint:

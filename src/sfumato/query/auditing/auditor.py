@@ -33,16 +33,20 @@ from sfumato.query.auditing.column_audits import (
     SumsAudit,
     ValuesAudit,
 )
-from sfumato.query.auditing.query_log import ASKED, AuditQuery, parse_audit_query
+from sfumato.query.auditing.number_steps import StepScale, steps_per_unit, to_steps
+from sfumato.query.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.query.auditing.rules import AuditRules
-from sfumato.query.policy.policy_query import ROW
-from sfumato.schema import Kind
+from sfumato.query.catalog import Catalog, PrivateTable
+from sfumato.query.policy.policy_query import ROW, parse_policy_query
+from sfumato.schema import Column, Kind, Role, Schema
 from sfumato.secret import Permit
 
-__all__ = ["Auditor", "Decision", "whole_numbers"]
+__all__ = ["Auditor", "Decision"]
 
 _SCALE = 32
-"""A range of at most this many whole numbers is a scale: each of them is a possible value, and all are audited."""
+"""A range of at most this many numbers in steps is a scale: each of them is a possible value, and all are audited."""
+_TABLE = "asked"
+"""The name of the table in statements, whatever a log calls it."""
 _FAMILIES = {"values": "values", "count": "values", "sum": "sums", "avg": "sums", "max": "extremes", "min": "extremes"}
 
 
@@ -91,9 +95,15 @@ class Auditor:
         self.seed = os.urandom(32)
         """Secret for the random choice of counterfeits."""
         self._require_independent()
-        self._kinds = {name: Kind.of(dtype) for name, dtype in frame.schema.items()}
+        columns = {name: Column(kind=Kind.of(dtype), role=Role.PLAIN) for name, dtype in frame.schema.items()}
+        table = PrivateTable(name=_TABLE, schema=Schema(columns=columns))
+        self._columns = Catalog(dataset=_TABLE, private={_TABLE: table})
         self._engine = self._start(frame)
         self._audits: dict[tuple[str, str], ColumnAudit] = {}
+        for name in rules.known:
+            if name not in secrets:
+                raise BadParameter(f"`known` names sensitive columns, and `{name}` is none.")
+            self._known(name)
         self._family: dict[str, str] = {}
         self._decisions: dict[tuple[Any, ...], Decision] = {}
 
@@ -119,9 +129,16 @@ class Auditor:
         form = audit.form(parsed.kind, self._meets(parsed, audit)) if isinstance(audit, ValuesAudit) else None
         return column, audit, rows, form
 
+    @property
+    def table_name(self) -> str:
+        """The name of the table in queries; a log may use any."""
+        return _TABLE
+
     def read(self, query: str) -> AuditQuery:
         """Parse a query. Unsupported SQL is refused; the decision depends on the text only."""
-        return parse_audit_query(query, kinds=self._kinds, secrets=self.secrets)
+        ordinary = frozenset(name.lower() for name in self.frame.columns if name not in self.secrets)
+        parsed = parse_policy_query(query, self._columns, table=_TABLE)
+        return read_audit_query(parsed, secrets=self.secrets, ordinary=ordinary, other_columns=True)
 
     def bounds(self, column: str) -> Bounds | None:
         """Public bounds of a secret column, if declared."""
@@ -135,7 +152,7 @@ class Auditor:
         """An engine over rows of the table."""
         from sfumato.engines.backends.duckdb.engine import Duckdb
 
-        return Duckdb(threads=1).start({ASKED: frame.with_row_index(ROW).to_arrow()})
+        return Duckdb(threads=1).start({_TABLE: frame.with_row_index(ROW).to_arrow()})
 
     def _select(self, engine: Running, people: Query) -> Ints:
         """Numbers of the rows that a statement selects."""
@@ -175,31 +192,43 @@ class Auditor:
             audit = self._audits[column, family] = self._new_audit(column, family, scale)
         return audit
 
-    def _new_audit(self, column: str, family: str, scale: Sequence[int] | None) -> ColumnAudit:
+    def _new_audit(self, column: str, family: str, scale: StepScale | None) -> ColumnAudit:
         series = self.frame.get_column(column)
         if family == "values":
-            labels = scale or self.declared(column) or series.unique().sort(nulls_last=True).to_list()
+            known = self._known(column)
+            if scale is not None:
+                codes = to_steps(series, scale.per) - scale.first
+                return ValuesAudit(
+                    column, codes, scale.labels, per=scale.per, rules=self.rules, seed=self.seed, known=known
+                )
+            labels = self.declared(column) or series.unique().sort(nulls_last=True).to_list()
             place = {label: code for code, label in enumerate(labels)}
             codes = np.array([place[value] for value in series.to_list()], np.int64)
-            return ValuesAudit(column, codes, labels, numeric=scale is not None, rules=self.rules, seed=self.seed)
+            return ValuesAudit(column, codes, labels, per=None, rules=self.rules, seed=self.seed, known=known)
         if not series.dtype.is_numeric() or series.null_count():
             raise QueryRefused(f"`{column}` is not a numeric column without missing values.")
+        if self.rules.probable is not None:
+            raise QueryRefused(
+                f"`{column}` has no short list of possible values, so probabilities are not computed for it.",
+                fix="Declare its values, or leave out `probable`.",
+            )
         audits = {audit.family: audit for audit in (SumsAudit, ExtremesAudit)}
-        return audits[family](series.to_numpy(), self.bounds(column), self.rules)
+        return audits[family](series.to_numpy(), self.bounds(column), self.rules, self._known(column))
 
-    def _scale(self, column: str) -> Sequence[int] | None:
-        """The possible values of a column of whole numbers with a short range: declared, or else the observed range.
+    def _scale(self, column: str) -> StepScale | None:
+        """The possible values of a column of numbers in steps with a short range: declared, or else the observed range.
 
-        Whole numbers that are stored or declared as real ones count as whole: an adversary may know that they are.
+        Numbers in steps that are stored or declared as real ones count as such: an adversary may know that they are.
         """
         series, bounds = self.frame.get_column(column), self.bounds(column)
-        if not whole_numbers(series):
+        per = steps_per_unit(series)
+        if per is None:
             return None
-        low, high = (bounds.low, bounds.high) if bounds is not None else (series.min(), series.max())
-        first, last = math.ceil(low), math.floor(high)  # type: ignore[arg-type]
+        ends = (bounds.low, bounds.high) if bounds is not None else (series.min(), series.max())
+        first, last = math.ceil(ends[0] * per - 1e-9), math.floor(ends[1] * per + 1e-9)  # type: ignore[operator]
         if bounds is None and bool(((series == 0) | (series == 1)).all()):
             first, last = 0, 1
-        return range(first, last + 1) if last - first < _SCALE else None
+        return StepScale(first=first, last=last, per=per) if last - first < _SCALE else None
 
     def _meets(self, parsed: AuditQuery, audit: ColumnAudit) -> Sequence[bool] | None:
         """For a count with a condition on the secret column: which possible values meet it."""
@@ -211,6 +240,22 @@ class Auditor:
             return [True] * len(values)
         met = self._select(self._start(self.frame.clear(len(values)).with_columns(values)), parsed.secret)
         return [bool(meets) for meets in np.isin(np.arange(len(values)), met)]
+
+    def _known(self, column: str) -> Ints:
+        """Rows of the people whose value of a column the adversary knows."""
+        clause = self.rules.known.get(column)
+        if clause is None:
+            return np.empty(0, np.int64)
+        try:
+            parsed = self.read(f'SELECT COUNT(*) FROM "{self.table_name}" WHERE ({clause})')
+            if parsed.secret is not None:
+                raise QueryRefused("a sensitive column is named.")
+            return self._select(self._engine, parsed.public)
+        except (QueryRefused, AnswerFailed) as refusal:
+            raise BadParameter(
+                f"`known` of `{column}` is not a condition on the other columns: {refusal}",
+                fix="Write it like a WHERE clause, for example `zip = 1301 AND age < 30`.",
+            ) from None
 
     def _require_apart(self, column: str) -> None:
         """Refuse a query about a second sensitive column unless the columns are declared independent."""
@@ -235,13 +280,6 @@ class Auditor:
                     f"`{one}` and `{other}` are declared independent, but `{one}` determines `{other}` in the data.",
                     fix="Audit one of them, or leave them out of `independent`.",
                 )
-
-
-def whole_numbers(series: pl.Series) -> bool:
-    """Whether a column holds whole numbers and no gaps."""
-    if not series.dtype.is_numeric() or series.null_count() or not series.is_finite().all():
-        return False
-    return series.dtype.is_integer() or bool((series == series.round()).all())
 
 
 def _decision(query: str, outcome: AuditOutcome, *, people: int) -> Decision:

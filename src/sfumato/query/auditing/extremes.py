@@ -11,6 +11,7 @@ Kenthapadi, Mishra, Nissim (2005), Simulatable auditing, doi:10.1145/1065167.106
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -36,8 +37,13 @@ class ExtremeAnswer:
 class ExtremeAuditor:
     """Refuses a MAX or MIN that would determine somebody's value; all values lie within the known bounds."""
 
-    def __init__(self, people: int, *, low: float = -np.inf, high: float = np.inf, effort: float = 30.0) -> None:
+    def __init__(
+        self, people: int, *, low: float = -np.inf, high: float = np.inf, effort: float = 30.0,
+        known: Mapping[int, float] | None = None,
+    ) -> None:  # fmt: skip
         self.people, self.low, self.high, self.effort = people, low, high, effort
+        self.known = dict(known or {})
+        """Values that the adversary knows, by row."""
         self.answers: list[ExtremeAnswer] = []
 
     def exposed(self, *more: ExtremeAnswer) -> Ints | None:
@@ -47,6 +53,8 @@ class ExtremeAuditor:
         """
         answers = [*self.answers, *more]
         low, high = np.full(self.people, self.low), np.full(self.people, self.high)
+        facts = list(self.known)
+        low[facts] = high[facts] = list(self.known.values())
         for answer in answers:
             rows = np.asarray(answer.people, np.int64)
             if not len(rows) or rows.min() < 0 or rows.max() >= self.people:
@@ -63,8 +71,10 @@ class ExtremeAuditor:
             return None
         pinned = np.flatnonzero(low == high)
         if len(kinds) <= 1:
-            return np.unique(np.concatenate([pinned, *[rows for rows in attain if len(rows) == 1]])).astype(np.int64)
-        return _pinned_both(answers, attain, low, high, self.effort)
+            fixed: Ints | None = np.unique(np.concatenate([pinned, *[rows for rows in attain if len(rows) == 1]]))
+        else:
+            fixed = _pinned_both(answers, attain, low, high, self.effort)
+        return None if fixed is None else np.setdiff1d(fixed.astype(np.int64), facts)
 
     def safe(self, answer: ExtremeAnswer) -> bool:
         """Whether the answer exposes nobody. The decision depends on the answer, so a refusal reveals something."""
@@ -76,7 +86,7 @@ class ExtremeAuditor:
 
         Only the position among the earlier answers matters, so one candidate per gap is enough.
         """
-        values = sorted({answer.value for answer in self.answers})
+        values = sorted({answer.value for answer in self.answers} | set(self.known.values()))
         if not values:
             candidates = [0.0]
         else:

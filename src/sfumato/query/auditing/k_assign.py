@@ -7,7 +7,7 @@ allow combinations that no assignment has. People in no query are not constraine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter
 from sfumato.query.auditing.atoms import AnswerConstraint, Atoms, AtomSplit, Flags, Ints
 from sfumato.query.auditing.linear_system import CountSystem, connected
+from sfumato.query.auditing.posterior import posterior
 from sfumato.query.auditing.search import Possibilities, search
 
 __all__ = ["Assessment", "AssignAuditor"]
@@ -30,6 +31,9 @@ class Assessment:
     """False if the effort ran out; the query is then not safe."""
     worst: int
     """The smallest number of values that a person provably keeps."""
+    probability: float | None
+    """The largest probability of a value of a person in these queries, where the rule limits it and k values are
+    kept."""
     exposed: Ints
     """Rows of people who would keep fewer than k values (all of them with ``full``). If the effort ran out, rows of
     people for whom k values could not be proved."""
@@ -46,9 +50,15 @@ class AssignAuditor:
 
     ``secrets`` are codes 0..values-1, one per person. ``effort`` bounds the search of one decision in the solver's
     deterministic seconds; if it runs out, the query is refused.
+
+    With ``probable``, no value of a person may have a larger probability given all answers; ``shares`` are the public
+    shares of the values. ``known`` are rows of people whose value the adversary knows; the others are protected.
     """
 
-    def __init__(self, secrets: npt.ArrayLike, *, values: int, k: int, effort: float = 30.0) -> None:
+    def __init__(
+        self, secrets: npt.ArrayLike, *, values: int, k: int, effort: float = 30.0, probable: float | None = None,
+        shares: Sequence[float] = (), known: Ints | None = None,
+    ) -> None:  # fmt: skip
         if k < 2:
             raise BadParameter("k is at least 2: with one possible value everything is known.")
         if values < k:
@@ -56,6 +66,12 @@ class AssignAuditor:
         self.partition = Atoms(secrets, values)
         self.k = k
         self.effort = effort
+        self.probable, self.shares = probable, shares
+        if probable is not None and len(shares) != values:
+            raise BadParameter(f"`probable` needs {values} shares, one for each value.")
+        self._known: Flags = np.zeros(self.partition.people, np.bool_)
+        if known is not None:
+            self._known[known] = True
         self.answers: list[AnswerConstraint] = []
         self._yes: Flags = np.zeros((1, values), np.bool_)
         self._no: Flags = np.zeros((1, values), np.bool_)
@@ -64,10 +80,18 @@ class AssignAuditor:
     def recall(self, history: Sequence[tuple[Ints, AnswerConstraint]]) -> None:
         """Start from answers given earlier, which the secret values must agree with."""
         for people, answer in history:
+            people, answer = self.unknown(people, answer)
             self.partition.commit(self.partition.split(people))
             self.answers.append(answer)
         self._yes = np.zeros((self.partition.atoms, self.partition.values), np.bool_)
         self._no = np.zeros_like(self._yes)
+
+    def unknown(self, rows: Ints, answer: AnswerConstraint) -> tuple[Ints, AnswerConstraint]:
+        """An answer as the adversary uses it: about the people whose values they do not know."""
+        inside = self._known[rows]
+        if not inside.any():
+            return rows, answer
+        return rows[~inside], answer.without(self.partition.count(rows[inside]))
 
     def judge(
         self,
@@ -84,9 +108,10 @@ class AssignAuditor:
         """
         if fakes and told is not None:
             raise BadParameter("counterfeits are added to a list of values only.")
-        rows = self.partition.select(people)
-        true = self.partition.count(rows)
+        selected = self.partition.select(people)
+        true = self.partition.count(selected)
         answer = AnswerConstraint.plain(true, fakes) if told is None else told(true)
+        rows, answer = self.unknown(selected, answer)
         split = self.partition.split(rows)
         last = np.zeros(len(split.member), np.bool_)
         last[-1] = True
@@ -109,10 +134,17 @@ class AssignAuditor:
         safe = not few.any()
         certain = safe or bool(doomed.any())
         worst = int(sure.min()) if len(sure) else self.partition.values
+        probability = None
+        if safe and self.probable is not None:
+            likely = posterior(system, self.shares, effort=self.effort)
+            certain = likely is not None
+            few = np.ones(len(sure), np.bool_) if likely is None else likely.max(axis=1) > self.probable + 1e-9
+            safe = not few.any()
+            probability = None if likely is None else float(likely.max(initial=0.0))
         exposed = self.partition.persons_after(split, np.flatnonzero(atoms)[few])
         return Assessment(
-            safe=safe, certain=certain, worst=worst, exposed=exposed, how=possible.how, split=split, answer=answer,
-            rows=near, atoms=atoms, possible=possible,
+            safe=safe, certain=certain, worst=worst, probability=probability, exposed=exposed, how=possible.how,
+            split=split, answer=answer, rows=near, atoms=atoms, possible=possible,
         )  # fmt: skip
 
     def accept(self, assessment: Assessment) -> None:
@@ -127,25 +159,42 @@ class AssignAuditor:
         self.answers.append(assessment.answer)
         self._yes, self._no = yes, no
 
+    def probabilities(self) -> npt.NDArray[np.float64] | None:
+        """People by values: the probability of each value given all answers; None if the effort does not suffice."""
+        table = np.tile(np.asarray(self.shares, float) / sum(self.shares), (self.partition.atoms, 1))
+        for system, atoms in self._components():
+            likely = posterior(system, self.shares, effort=self.effort)
+            if likely is None:
+                return None
+            table[atoms] = likely
+        return table[self.partition._atom]
+
     def possible(self) -> Flags:
         """People by values: the exact possible values of each person. People in no query may have any value."""
         table = np.ones((self.partition.atoms, self.partition.values), np.bool_)
+        for system, atoms in self._components():
+            table[atoms] = search(system, need=None, effort=self.effort, impossible=self._no[atoms]).yes
+        return table[self.partition._atom]
+
+    def _components(self) -> Iterator[tuple[CountSystem, Flags]]:
+        """The connected sets of answered queries, each with its atoms."""
         pending = np.ones(len(self.answers), np.bool_)
         while pending.any():
             start = np.zeros_like(pending)
             start[np.argmax(pending)] = True
             near, atoms = connected(self.partition.member, start)
             near |= start
-            system = CountSystem(
-                member=self.partition.member[near][:, atoms],
-                answers=[a for a, chosen in zip(self.answers, near, strict=True) if chosen],
-                sizes=self.partition.truth[atoms].sum(axis=1),
-                known=self.partition.truth[atoms],
-            )
-            possible = search(system, need=None, effort=self.effort, impossible=self._no[atoms])
-            table[atoms] = possible.yes
             pending &= ~near
-        return table[self.partition._atom]
+            if atoms.any():
+                yield (
+                    CountSystem(
+                        member=self.partition.member[near][:, atoms],
+                        answers=[a for a, chosen in zip(self.answers, near, strict=True) if chosen],
+                        sizes=self.partition.truth[atoms].sum(axis=1),
+                        known=self.partition.truth[atoms],
+                    ),
+                    atoms,
+                )
 
 
 def _extend(old: Ints, split: AtomSplit, answer: AnswerConstraint, atoms: Flags) -> Ints | None:

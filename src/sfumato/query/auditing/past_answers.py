@@ -16,10 +16,10 @@ import numpy as np
 
 from sfumato.errors import QueryRefused
 from sfumato.query.auditing.answer_forms import AnswerForm
+from sfumato.query.auditing.answer_graph import AnswerGraph, answer_graph
 from sfumato.query.auditing.atoms import AnswerConstraint, Ints
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.column_audits import SumsAudit, ValuesAudit
-from sfumato.query.auditing.k_assign import AssignAuditor
 from sfumato.query.auditing.sums import SumAuditor
 
 __all__ = ["PastAnswers", "past_answers"]
@@ -40,6 +40,10 @@ class PastAnswers:
     """Row of a person who keeps the fewest values, if anybody is exposed."""
     proof: tuple[int, ...]
     """Numbers of queries that together leave this person fewer than k values; without any of them it would be more."""
+    probability: float | None = None
+    """The largest probability of a value of a person, where shares are declared and the effort suffices."""
+    graph: AnswerGraph | None = None
+    """Query graphs, merged graph and possible values, for columns with known possible values."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data without values of the column."""
@@ -47,6 +51,8 @@ class PastAnswers:
             "column": self.column, "answers": len(self.queries), "k": self.k,
             "people_by_values_kept": {str(values): people for values, people in sorted(self.kept.items())},
             "exposed": [row + 1 for row in self.exposed], "worst": None if self.worst is None else self.worst + 1,
+            **({"largest_probability": self.probability} if self.probability is not None else {}),
+            **({"graph": self.graph.to_dict()} if self.graph is not None else {}),
             "proof": [{"query": number + 1, "question": self.queries[number]} for number in self.proof],
         }  # fmt: skip
 
@@ -88,17 +94,25 @@ def _values(column: str, audit: ValuesAudit, answers: Sequence[_Answered]) -> Pa
         constraints.append((answer.rows, answer.form.of(counts)))
 
     def kept(chosen: Sequence[int]) -> Ints:
-        auditor = AssignAuditor(codes, values=values, k=k, effort=audit.rules.effort)
+        auditor = audit.new_auditor()
         auditor.recall([constraints[number] for number in chosen])
         return np.asarray(auditor.possible().sum(axis=1), np.int64)
 
-    left = kept(range(len(answers)))
+    everything = audit.new_auditor()
+    everything.recall(constraints)
+    possible = everything.possible()
+    left = np.asarray(possible.sum(axis=1), np.int64)
+    left[audit.known] = values + 1  # not protected, and left out of the figures
     exposed = np.flatnonzero(left < k)
     worst = int(exposed[np.argmin(left[exposed])]) if len(exposed) else None
     proof = _minimal(len(answers), lambda chosen: bool(kept(chosen)[worst] < k)) if worst is not None else ()
+    likely = everything.probabilities() if audit.rules.probable is not None else None
+    likely = None if likely is None else np.delete(likely, audit.known, axis=0)
+    told = [(rows, constraint, a.form) for (rows, constraint), a in zip(constraints, answers, strict=True)]
     return PastAnswers(
-        column=column, queries=tuple(a.text for a in answers), k=k, kept=dict(Counter(left.tolist())),
+        column=column, queries=tuple(a.text for a in answers), k=k, kept=dict(Counter(left[left <= values].tolist())),
         exposed=tuple(exposed.tolist()), worst=worst, proof=proof,
+        probability=None if likely is None else float(likely.max()), graph=answer_graph(audit, told, possible),
     )  # fmt: skip
 
 
@@ -108,7 +122,7 @@ def _sums(column: str, audit: SumsAudit, answers: Sequence[_Answered]) -> PastAn
     def known(chosen: Sequence[int]) -> Ints:
         auditor, exposed = SumAuditor(people), np.empty(0, np.int64)
         for number in chosen:
-            _, exposed, state = auditor.judge(answers[number].rows)
+            _, exposed, state = auditor.judge(np.setdiff1d(answers[number].rows, audit.known))
             auditor.accept(state)
         return exposed
 
@@ -117,8 +131,8 @@ def _sums(column: str, audit: SumsAudit, answers: Sequence[_Answered]) -> PastAn
     proof = _minimal(len(answers), lambda chosen: worst in known(chosen)) if worst is not None else ()
     return PastAnswers(
         column=column, queries=tuple(a.text for a in answers), k=audit.rules.k,
-        kept={0: people - len(exposed), **({1: len(exposed)} if len(exposed) else {})}, exposed=tuple(exposed.tolist()),
-        worst=worst, proof=proof,
+        kept={0: people - len(audit.known) - len(exposed), **({1: len(exposed)} if len(exposed) else {})},
+        exposed=tuple(exposed.tolist()), worst=worst, proof=proof,
     )  # fmt: skip
 
 

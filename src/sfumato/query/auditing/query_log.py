@@ -1,41 +1,19 @@
-"""Parse the queries of a log: SELECT of a secret column or an aggregate, with conditions on public columns."""
+"""Queries of an audit: the texts of a log, and what a parsed query asks about people and sensitive columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import sqlglot
-from sqlglot import exp
-
-from sfumato.engines.expressions import ColumnRef, Expression
 from sfumato.engines.statements import Query
-from sfumato.errors import QueryRefused
-from sfumato.query.plan.relational import Scan, columns_of
-from sfumato.query.plan.scalar import TYPES, Scalar
-from sfumato.query.policy.policy_query import NUMBERED, ROW, people
-from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
-from sfumato.schema import Kind
+from sfumato.query.policy.policy_query import PolicyQuery
 
-__all__ = ["ASKED", "AuditQuery", "parse_audit_query", "read_log"]
+__all__ = ["AuditQuery", "read_audit_query", "read_log"]
 
 _QUOTED = r"""('(?:[^']|'')*'|"(?:[^"]|"")*")"""
 _PIECES = re.compile(_QUOTED + r"|(;|[^;'\"]+|.)", re.DOTALL)
 _BLANKS = re.compile(_QUOTED + r"|\s+")
-_AGGREGATES: dict[type[exp.Expression], str] = {
-    exp.Sum: "sum", exp.Avg: "avg", exp.Max: "max", exp.Min: "min", exp.Count: "count"
-}  # fmt: skip
-_CONDITIONS = (
-    exp.And, exp.Or, exp.Not, exp.Paren, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In,
-    exp.Like, exp.ILike, exp.Is, exp.Null, exp.Boolean, exp.Literal, exp.Column, exp.Identifier, exp.Neg, exp.Add,
-    exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Cast, exp.TryCast, exp.DataType, exp.DataTypeParam,
-)  # fmt: skip
-"""Syntax nodes allowed in conditions. Others are refused: an expression that refers to columns other than by name
-(`COLUMNS('...')`, `#3`) would bypass the check for secret columns."""
-ASKED = "asked"
-"""The name of the table in statements, whatever the log calls it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,71 +47,51 @@ def read_log(text: str) -> Iterator[str]:
             yield _BLANKS.sub(lambda match: match[1] or " ", piece).strip()
 
 
-def parse_audit_query(text: str, *, kinds: Mapping[str, Kind], secrets: Sequence[str]) -> AuditQuery:
-    """Parse one query about a table with these columns. Unsupported SQL is refused; only the text decides."""
-    try:
-        tree: Any = sqlglot.parse_one(text, read="duckdb")
-    except sqlglot.errors.SqlglotError:
-        raise QueryRefused("The SQL cannot be parsed as a SELECT.") from None
-    extra = {"group", "having", "joins", "distinct", "limit", "order", "with_", "qualify", "laterals", "windows"}
-    if not isinstance(tree, exp.Select) or any(tree.args.get(name) for name in extra):
-        raise QueryRefused(
-            "An audited query is SELECT one column or aggregate FROM the table WHERE a condition, nothing more."
+def read_audit_query(
+    parsed: PolicyQuery, *, secrets: Sequence[str], ordinary: frozenset[str], other_columns: bool = False
+) -> AuditQuery:
+    """What a parsed query asks of an audit. Unsupported queries are refused; the decision depends on the text only.
+
+    ``ordinary`` are the columns that are not sensitive, in lower case. ``other_columns``: whether a query about such a
+    column is accepted; it asks for nothing secret.
+    """
+    named = {name.lower(): name for name in secrets}
+    if parsed.joined & set(named):
+        raise parsed.refuse(parsed.node, "The audit does not support joins on a sensitive column.")
+    if parsed.attached & set(named):
+        raise parsed.refuse(
+            parsed.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
         )
-    if len(tree.expressions) != 1:
-        raise QueryRefused("A query selects one column or aggregate.", fix="Use one query for each column.")
-    known = {name.lower(): name for name in kinds}
-    for column in tree.find_all(exp.Column):
-        if column.name.lower() not in known:
-            raise QueryRefused(f"The table has no column `{column.name}`.")
-        column.set("table", None)
-    reader = ExpressionCompiler(
-        ColumnScope(
-            ("", name, Scalar(node=ColumnRef(f"c{i}", TYPES[kind]), kind=kind))
-            for i, (name, kind) in enumerate(kinds.items())
-        ),
-        text,
-    )
-    where = tree.args.get("where")
-    visible: list[Expression] = []
-    hidden: list[Expression] = []
-    hidden_column: set[str] = set()
-    for part in where.this.flatten() if where and isinstance(where.this, exp.And) else [where.this] if where else []:
-        if any(not isinstance(node, _CONDITIONS) for node in part.walk()):
-            raise QueryRefused("Conditions compare columns with constants, without functions or subqueries.")
-        names = {known[column.name.lower()] for column in part.find_all(exp.Column)}
-        used = names & set(secrets)
-        (hidden if used else visible).append(reader.condition(part).node)
-        if used and names - used:
-            raise QueryRefused("A condition cannot combine a secret column with a public one.")
-        hidden_column |= used
-    public = _people(kinds, visible)
-    item = tree.expressions[0].unalias()
-    kind = _AGGREGATES.get(type(item))
-    if kind == "count":
-        if not isinstance(item.this, exp.Star):
-            raise QueryRefused("Use COUNT(*).")
-        if len(hidden_column) > 1:
-            raise QueryRefused("COUNT(*) supports conditions on at most one secret column.")
+    hidden = [part for part in parsed.conditions if part.columns & set(named)]
+    for part in hidden:
+        if len(part.columns & set(named)) > 1 or part.columns & ordinary:
+            raise parsed.refuse(
+                part.node,
+                "A condition cannot combine a sensitive column with another column.",
+                "Use conditions about one column each, joined by AND.",
+            )
+    people = parsed.people(part for part in parsed.conditions if part not in hidden)
+    if parsed.kind == "count":
+        if parsed.value is not None:
+            raise parsed.refuse(parsed.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*).")
+        conditioned = {name for part in hidden for name in part.columns & set(named)}
+        if len(conditioned) > 1:
+            raise parsed.refuse(hidden[1].node, "COUNT(*) supports conditions on at most one sensitive column.")
         return AuditQuery(
-            kind="count", column=None, public=public, secret=_people(kinds, hidden) if hidden else None,
-            secret_column=next(iter(hidden_column), None),
+            kind="count", column=None, public=people, secret=parsed.holders(hidden) if hidden else None,
+            secret_column=named[conditioned.pop()] if conditioned else None,
         )  # fmt: skip
     if hidden:
-        raise QueryRefused(
-            "People must be selected by public columns; conditions on a secret column are for COUNT(*) only."
+        raise parsed.refuse(
+            hidden[0].node,
+            "People must be selected by columns that are not sensitive.",
+            "Use conditions on a sensitive column with COUNT(*) only.",
         )
-    inner = item.this if kind else item
-    if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
-        raise QueryRefused("An audited query selects a column, SUM, AVG, MAX or MIN of a column, or COUNT(*).")
-    column_name = known[inner.name.lower()]
-    return AuditQuery(kind=kind or "values", column=column_name, public=public, secret=None, secret_column=None)
-
-
-def _people(kinds: Mapping[str, Kind], conditions: Sequence[Expression]) -> Query:
-    """A statement for the rows of the people for whom conditions hold."""
-    names = tuple((f"c{i}", name, TYPES[kind]) for i, (name, kind) in enumerate(kinds.items()))
-    used = columns_of(conditions)
-    kept = tuple(item for item in names if item[0] in used)
-    table = Scan(table=ASKED, unit_column=None, names=(*kept, (NUMBERED, ROW, "int")))
-    return people(table, conditions, ())
+    column = named.get((parsed.column or "").lower())
+    if column is None and not (other_columns and parsed.column):
+        raise parsed.refuse(
+            parsed.node,
+            "The audit answers COUNT(*) and aggregates or values of a sensitive column.",
+            f"Sensitive here: {', '.join(secrets)}.",
+        )
+    return AuditQuery(kind=parsed.kind, column=column or parsed.column, public=people, secret=None, secret_column=None)

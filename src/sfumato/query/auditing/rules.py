@@ -26,7 +26,12 @@ class AuditRules(BaseModel):
     """Simulatable: share of possible answers that may break the rule. 0: every possible answer is checked and none may.
     Above 0: answers are drawn with the declared ``shares``."""
     shares: dict[str, dict[str, Share]] = {}
-    """Simulatable: public shares of the values, by sensitive column and value."""
+    """Public shares of the values, by sensitive column and value: for ``allow`` above 0 and for ``probable``."""
+    probable: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """The largest probability that any value of any person may have, given all answers and the declared ``shares``."""
+    known: dict[str, str] = {}
+    """Values that the adversary knows already: by sensitive column, a condition on the other columns that selects the
+    people. These people keep nothing, and all others must keep what the rule says."""
     independent: tuple[str, ...] = ()
     """Sensitive columns that do not determine each other. Other columns are not queried together with them."""
     auditor: Literal["exact", "delta2"] = "exact"
@@ -40,10 +45,17 @@ class AuditRules(BaseModel):
     def _compatible(self) -> Self:
         if self.simulatable and self.counterfeits:
             raise ValueError("counterfeits are chosen by looking at the answer; simulatable decisions do not look")
-        if (self.allow or self.shares) and not self.simulatable:
-            raise ValueError("allow and shares belong to simulatable decisions; set simulatable as well")
-        if bool(self.allow) != bool(self.shares):
-            raise ValueError("allow above 0 needs the public shares of the values, and shares need allow above 0")
+        if self.allow and not self.simulatable:
+            raise ValueError("allow belongs to simulatable decisions; set simulatable as well")
+        if bool(self.allow or self.probable) != bool(self.shares):
+            raise ValueError("allow above 0 and probable need public shares of the values, and shares need one of them")
+        if self.probable is not None and self.counterfeits:
+            raise ValueError("probabilities are not computed for lists with counterfeits; leave out one of them")
+        if self.probable is not None and self.auditor == "delta2":
+            raise ValueError("the delta2 auditor does not compute probabilities; use exact")
+        for column, shares in self.shares.items():
+            if self.probable is not None and max(shares.values()) > self.probable:
+                raise ValueError(f"a share of {column} is larger than probable, so that no answer at all could be safe")
         if self.auditor == "delta2" and (self.simulatable or self.counterfeits):
             raise ValueError("the delta2 auditor neither adds counterfeits nor decides simulatably; use exact")
         return self

@@ -43,7 +43,7 @@ class SimulatableAuditor:
 
     def __init__(
         self, *, people: int, values: int, k: int, allow: float, shares: Sequence[float] | None = None,
-        effort: float = 5.0,
+        effort: float = 5.0, probable: float | None = None,
     ) -> None:  # fmt: skip
         if not 0 <= allow < 1:
             raise BadParameter("the allowed share lies between 0 and 1.")
@@ -52,7 +52,7 @@ class SimulatableAuditor:
         prior = np.full(values, 1 / values) if shares is None else np.asarray(shares, float)
         if len(prior) != values or (prior < 0).any() or prior.sum() <= 0:
             raise BadParameter(f"shares are {values} numbers, none negative.")
-        self.k, self.values, self.allow, self.effort = k, values, allow, effort
+        self.k, self.values, self.allow, self.effort, self.probable = k, values, allow, effort, probable
         self._prior = prior / prior.sum()
         self._atoms = Atoms(np.zeros(people, np.int32), values)
         self._history: list[tuple[Ints, AnswerConstraint]] = []
@@ -60,6 +60,8 @@ class SimulatableAuditor:
     def allows(self, people: npt.ArrayLike, form: AnswerForm) -> bool:
         """Whether the query may be answered, decided without its true answer."""
         rows = self._atoms.select(people)
+        if not len(rows):
+            return True
         return self._every_answer(rows, form) if self.allow == 0 else self._most_answers(rows, form)
 
     def _every_answer(self, rows: Ints, form: AnswerForm) -> bool:
@@ -87,7 +89,8 @@ class SimulatableAuditor:
         self._history.append((rows, answer))
 
     def _safe(self, world: Ints, rows: Ints, form: AnswerForm) -> bool:
-        auditor = AssignAuditor(world, values=self.values, k=self.k, effort=self.effort)
+        auditor = AssignAuditor(world, values=self.values, k=self.k, effort=self.effort, probable=self.probable,
+                                shares=self._prior.tolist())  # fmt: skip
         auditor.recall(self._history)
         return auditor.judge(rows, told=form.of).safe
 

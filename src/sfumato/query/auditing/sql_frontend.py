@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,9 +12,9 @@ from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.query.auditing.audit_log import DurableAuditor
-from sfumato.query.auditing.auditor import Auditor, whole_numbers
+from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.column_audits import Bounds
-from sfumato.query.auditing.query_log import AuditQuery
+from sfumato.query.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.catalog import Catalog
 from sfumato.query.policy.policy_query import ROW, PolicyQuery, parse_policy_query
@@ -45,50 +44,15 @@ class SqlAuditor(Auditor):
         known = [(name, table.key, table.frame.write_csv()) for name, table in sorted(catalog.public.items())]
         self.beside = hashlib.sha256(repr((kinds, known)).encode()).hexdigest()
 
+    @property
+    def table_name(self) -> str:
+        [table] = self._catalog.private
+        return table
+
     def read(self, query: str) -> AuditQuery:
-        parsed = parse_policy_query(query, self._catalog)
-        secrets = {name.lower(): name for name in self.secrets}
-        if parsed.joined & set(secrets):
-            raise parsed.refuse(parsed.node, "The audit does not support joins on a sensitive column.")
-        if parsed.attached & set(secrets):
-            raise parsed.refuse(
-                parsed.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
-            )
-        hidden = [part for part in parsed.conditions if part.columns & set(secrets)]
-        for part in hidden:
-            if len(part.columns & set(secrets)) > 1 or part.columns & self._ordinary():
-                raise parsed.refuse(
-                    part.node,
-                    "A condition cannot combine a sensitive column with another column.",
-                    "Use conditions about one column each, joined by AND.",
-                )
-        people = parsed.people(part for part in parsed.conditions if part not in hidden)
-        if parsed.kind == "count":
-            if parsed.value is not None:
-                raise parsed.refuse(
-                    parsed.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*)."
-                )
-            named = {name for part in hidden for name in part.columns & set(secrets)}
-            if len(named) > 1:
-                raise parsed.refuse(hidden[1].node, "COUNT(*) supports conditions on at most one sensitive column.")
-            return AuditQuery(
-                kind="count", column=None, public=people, secret=parsed.holders(hidden) if hidden else None,
-                secret_column=secrets[named.pop()] if named else None,
-            )  # fmt: skip
-        if hidden:
-            raise parsed.refuse(
-                hidden[0].node,
-                "People must be selected by columns that are not sensitive.",
-                "Use conditions on a sensitive column with COUNT(*) only.",
-            )
-        column = secrets.get((parsed.column or "").lower())
-        if column is None:
-            raise parsed.refuse(
-                parsed.node,
-                "The audit answers COUNT(*) and aggregates or values of a sensitive column.",
-                f"Sensitive here: {', '.join(self.secrets)}.",
-            )
-        return AuditQuery(kind=parsed.kind, column=column, public=people, secret=None, secret_column=None)
+        return read_audit_query(
+            parse_policy_query(query, self._catalog), secrets=self.secrets, ordinary=self._ordinary()
+        )
 
     def bounds(self, column: str) -> Bounds | None:
         """The declared bounds. The constructor checked that all values lie within them."""
@@ -97,10 +61,7 @@ class SqlAuditor(Auditor):
         if domain is None or domain.low is None or domain.high is None or domain.low >= domain.high:
             return None
         series = self.frame.get_column(column)
-        exact = max(abs(domain.low), abs(domain.high)) * max(series.len(), 1) < 2**53
-        whole = exact and whole_numbers(series)
-        low, high = (math.ceil(domain.low), math.floor(domain.high)) if whole else (domain.low, domain.high)
-        return Bounds(low=float(low), high=float(high), whole=whole)
+        return Bounds.within(series, domain.low, domain.high)
 
     def declared(self, column: str) -> Sequence[Any] | None:
         """The declared values, if they contain all values of the data."""
@@ -129,11 +90,11 @@ class SqlAuditor(Auditor):
                 fix="Declare bounds that hold for everybody, or clip the data to them.", column=column,
             )  # fmt: skip
 
-    def _ordinary(self) -> set[str]:
+    def _ordinary(self) -> frozenset[str]:
         """Columns that are not sensitive, of this table and of the public tables."""
         names = {name.lower() for name in self.frame.columns}
         names |= {name.lower() for table in self._catalog.public.values() for name in table.frame.columns}
-        return names - {name.lower() for name in self.secrets}
+        return frozenset(names) - {name.lower() for name in self.secrets}
 
     def _start(self, frame: pl.DataFrame) -> Running:
         [table] = self._catalog.private.values()

@@ -35,6 +35,14 @@ class Audit(AuditRules, Policy):
     promise = "Answers are exact or refused: everyone keeps at least {k} possible values."
     broken_by = ("reconstruction", "refusals")
 
+    def promise_text(self) -> str:
+        text = super().promise_text()
+        if self.known:
+            text = text.replace("everyone", "everyone whose value is not declared as known")
+        if self.probable is not None:
+            text = f"{text.rstrip('.')}, none of them more probable than {self.probable:g} for the declared shares."
+        return text
+
     @property
     def needs_sensitive(self) -> bool:
         return True

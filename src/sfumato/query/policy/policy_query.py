@@ -89,9 +89,14 @@ class PolicyQuery:
         return people(self.base, met, (("value", when(there, value, none)), ("there", there)))
 
 
-def parse_policy_query(sql: str, catalog: Catalog) -> PolicyQuery:
-    """Read a query; what is outside the language is refused with place, reason and suggestion."""
+def parse_policy_query(sql: str, catalog: Catalog, *, table: str | None = None) -> PolicyQuery:
+    """Read a query; what is outside the language is refused with place, reason and suggestion.
+
+    ``table`` is the only table there is: FROM may call it by any name.
+    """
     text, tree, target = parse_statement(sql)
+    if table is not None:
+        _rename_table(tree, table)
     if target is not None:
         raise QueryRefused("ERROR belongs to differential privacy; this data set has another policy.",
                            fix="Leave it out.")  # fmt: skip
@@ -99,6 +104,17 @@ def parse_policy_query(sql: str, catalog: Catalog) -> PolicyQuery:
         return _read(text, tree, catalog)
     except RecursionError:
         raise QueryRefused("The query is nested too deeply.") from None
+
+
+def _rename_table(tree: Any, table: str) -> None:
+    """Let FROM name ``table``, whatever it is called; columns may still be qualified by the name in the text."""
+    node = tree.args["from_"].this if isinstance(tree, exp.Select) and tree.args.get("from_") else None
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        if not node.alias:
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+        node.this.set("this", table)
+        node.set("db", None)
+        node.set("catalog", None)
 
 
 def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:

@@ -1,0 +1,56 @@
+"""Audit of answers already given, as one offline HTML page. It shows values of single people: for the owner only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+
+from sfumato.errors import counted
+from sfumato.query.auditing.past_answers import PastAnswers
+from sfumato.reports.audit_pictures import audit_figures
+from sfumato.reports.page import environment
+from sfumato.reports.style import style
+
+__all__ = ["audit_html", "audit_sentences"]
+
+
+def audit_sentences(audited: PastAnswers) -> tuple[str, ...]:
+    """What the answers about a column give away, in sentences."""
+    sentences = [f"{counted(len(audited.queries), 'answer')} about “{audited.column}”."]
+    if audited.worst is None:
+        everybody = f"Everybody keeps {audited.k} values or more."
+        sentences.append("Nobody's value is determined." if 0 in audited.kept else everybody)
+    else:
+        people = "1 person keeps" if len(audited.exposed) == 1 else f"{len(audited.exposed):,} people keep"
+        sentences.append(
+            f"{people} fewer than {audited.k} values. Row {audited.worst + 1} follows from "
+            f"{counted(len(audited.proof), 'answer')}."
+        )
+    if audited.probability is not None:
+        sentences.append(f"The largest probability of a value of a person is {audited.probability:.3g}.")
+    if audited.graph is not None:
+        facts = audited.graph.to_dict()
+        sentences.append(
+            f"Each answer alone leaves {facts['merged_edges']:,} pairs of person and value (the merged graph); "
+            f"{facts['merged_error']:,} of them are in no assignment that agrees with all answers."
+        )
+    return tuple(sentences)
+
+
+def audit_html(columns: Sequence[PastAnswers], left_out: Sequence[str]) -> str:
+    """The page with the pictures of each column and the proofs."""
+    from markupsafe import Markup
+
+    sheet = style()
+    digest = base64.b64encode(hashlib.sha256(sheet.encode()).digest()).decode()
+    return (
+        environment()
+        .get_template("audit.html")
+        .render(
+            style=Markup(sheet),  # our own file, not data
+            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+            columns=[(column, audit_sentences(column), audit_figures(column)) for column in columns],
+            left_out=left_out,
+        )
+    )
