@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # known to type checkers; `typing` takes longer to load than 
     from sfumato.api.attack import attack as attack
     from sfumato.api.attack_queries import attack_queries as attack_queries
     from sfumato.api.check import check as check
+    from sfumato.api.connect import RemoteSession as RemoteSession
+    from sfumato.api.connect import connect as connect
     from sfumato.api.decide import decide as decide
     from sfumato.api.link import LinkResult as LinkResult
     from sfumato.api.link import link as link
@@ -47,7 +49,7 @@ __version__ = "0.2.0.dev0"
 
 _HOME = {
     "api": (
-        *("AttackResults", "CheckResults", "LinkResult", "MeasureResults", "Protection"),
+        *("AttackResults", "CheckResults", "LinkResult", "MeasureResults", "Protection", "RemoteSession"),
         *(
             "attack",
             "attack_queries",

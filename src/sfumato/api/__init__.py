@@ -3,6 +3,7 @@
 from sfumato.api.attack import attack
 from sfumato.api.attack_queries import attack_queries
 from sfumato.api.check import check
+from sfumato.api.connect import RemoteSession, connect
 from sfumato.api.decide import decide
 from sfumato.api.link import LinkResult, link
 from sfumato.api.measure import measure
@@ -20,9 +21,11 @@ __all__ = [
     "LinkResult",
     "MeasureResults",
     "Protection",
+    "RemoteSession",
     "attack",
     "attack_queries",
     "check",
+    "connect",
     "decide",
     "link",
     "measure",

@@ -12,7 +12,8 @@ import click
 from sfumato.cli._console import NUMBER, emit_json, json_option, note, typed_path
 
 if TYPE_CHECKING:
-    from sfumato.query import Answer
+    from sfumato.api.connect import RemoteSession
+    from sfumato.query import Answer, Session
 
 
 @click.command("query")
@@ -61,8 +62,13 @@ if TYPE_CHECKING:
 @click.option(
     "--engine", default=None, help="duckdb, postgres or spark. Chosen by the location of the data if left out."
 )
+@click.option(
+    "--server",
+    default=None,
+    help="Address of a query server. METADATA is then the name of the data set, and SFUMATO_TOKEN holds the token.",
+)
 @json_option
-def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: Any) -> None:
+def command(metadata: Path, sql: str, explain: bool, as_json: bool, server: str | None, **options: Any) -> None:
     """Answer the query SQL on the data set that METADATA describes; `-` reads the query from standard input.
 
     `sfumato init FILE --query` writes the METADATA for the owner to complete.
@@ -81,6 +87,9 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     stripped = text.lstrip()
     if stripped[:8].upper() == "EXPLAIN ":
         explain, text = True, stripped[8:]
+    if server is not None:
+        _show(_remote(server, str(metadata), options), text, options, explain=explain, as_json=as_json)
+        return
     try:
         loaded = load(metadata)
     except InvalidRecipe as refusal:
@@ -94,6 +103,22 @@ def command(metadata: Path, sql: str, explain: bool, as_json: bool, **options: A
     session = loaded.session(
         base=metadata.parent, analyst=analyst, engine=options.pop("engine"), pace=options.pop("pace")
     )
+    _show(session, text, options, explain=explain, as_json=as_json)
+
+
+def _remote(server: str, dataset: str, options: dict[str, Any]) -> RemoteSession:
+    """The data set on a server. It knows the analyst by the token, and chooses engine and pace itself."""
+    from sfumato.api.connect import connect
+
+    for name in ("analyst", "engine", "pace"):
+        if options.pop(name) is not None:
+            raise click.UsageError(f"--{name} is decided by the server.")
+    return connect(server, dataset=dataset)
+
+
+def _show(
+    session: Session | RemoteSession, text: str, options: dict[str, Any], *, explain: bool, as_json: bool
+) -> None:
     if explain:
         explanation = session.explain(text, **options)
         if as_json:

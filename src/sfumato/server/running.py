@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ from sfumato.server.settings import ServerSettings
 from sfumato.server.state import ServerState
 from sfumato.server.witness import Witness
 
-__all__ = ["RunningServer", "default_witness", "run_server"]
+__all__ = ["RunningServer", "default_witness", "run_server", "witness_of"]
 
 _GRACE_SECONDS = 30
 
@@ -33,14 +36,14 @@ class RunningServer:
 
 
 def default_witness(state: ServerState) -> Path | None:
-    """Where the witness is kept unless the settings say otherwise: in the user's state folder, beside no backup."""
-    import hashlib
-    import os
+    """Where the witness is kept unless the settings say otherwise; None for a state in PostgreSQL."""
+    return None if isinstance(state.where, str) else witness_of(state.where)
 
-    if isinstance(state.where, str):
-        return None
+
+def witness_of(folder: Path) -> Path:
+    """The witness of a state folder: in the user's own state folder, which a backup of the server does not hold."""
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    name = hashlib.sha256(str(state.where.resolve()).encode()).hexdigest()[:16]
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     return home / "sfumato" / f"witness-{name}.json"
 
 
@@ -122,6 +125,8 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _postgres(service: QueryService, settings: ServerSettings) -> Any:
     if settings.postgres_port < 0:
+        return None
+    if find_spec("sfumato.server.postgres") is None:
         return None
     module = import_module("sfumato.server.postgres.endpoint")
     return module.PostgresEndpoint(
