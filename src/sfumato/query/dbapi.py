@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sfumato.query.results.answer import Answer
     from sfumato.query.session import QueryOptions, Session
 
-__all__ = ["Connection", "Cursor", "apilevel", "connect", "paramstyle", "threadsafety"]
+__all__ = ["Connection", "Cursor", "apilevel", "connect", "literal_text", "paramstyle", "threadsafety"]
 
 apilevel = "2.0"
 threadsafety = 1
@@ -258,12 +258,13 @@ def bind_parameters(sql: str, parameters: Sequence[Any]) -> str:
     parts, last = [], 0
     for start, value in zip(places, parameters, strict=True):
         # A space on both sides: a prefix such as E would give the literal another meaning.
-        parts += [sql[last:start], f" {_literal(value)} "]
+        parts += [sql[last:start], f" {literal_text(value)} "]
         last = start + 1
     return "".join([*parts, sql[last:]])
 
 
-def _literal(value: Any) -> str:
+def literal_text(value: Any) -> str:
+    """The SQL literal of a value; :class:`DataError` for one that has none."""
     plain = value.item() if hasattr(value, "item") and not isinstance(value, str) else value  # a NumPy scalar
     match plain:
         case None:

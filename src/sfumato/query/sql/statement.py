@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.errors import QueryRefused
 from sfumato.query.sql.allowed_forms import check_forms
 
-__all__ = ["ErrorTarget", "parse_statement"]
+__all__ = ["ErrorTarget", "parse_statement", "split_error_clause"]
 
 _MAX_CHARACTERS = 20_000
 _ERROR_CLAUSE = re.compile(
@@ -36,7 +36,7 @@ def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
 
     if len(sql) > _MAX_CHARACTERS:
         raise QueryRefused(f"A query has at most {_MAX_CHARACTERS} characters.")
-    sql, target = _split_error_clause(sql)
+    sql, target = split_error_clause(sql)
     try:
         trees = sqlglot.parse(sql, dialect="duckdb")
     except SqlglotError as failure:
@@ -56,7 +56,8 @@ def parse_statement(sql: str) -> tuple[str, Any, ErrorTarget | None]:
     return sql, statements[0], target
 
 
-def _split_error_clause(sql: str) -> tuple[str, ErrorTarget | None]:
+def split_error_clause(sql: str) -> tuple[str, ErrorTarget | None]:
+    """The text without the ERROR clause behind it, and what the clause asks for."""
     clause = _ERROR_CLAUSE.search(sql)
     if clause is None:
         return sql, None

@@ -1,0 +1,183 @@
+"""What one connection may ask of the query service. Every call checks the token, the grant and the data set anew.
+
+All functions block and are run in threads. A token that was revoked, or a grant that was withdrawn, ends what a
+connection can do with its next statement.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sfumato.errors import Cancelled, SfumatoError
+from sfumato.query.catalog import Catalog
+from sfumato.query.results.answer import Answer
+from sfumato.query.results.explain import Explanation
+from sfumato.query.results.public_schema import schema_answer
+from sfumato.query.sql.statement import split_error_clause
+from sfumato.server.budgets import AccountBalance, period_name
+from sfumato.server.postgres.catalog import CatalogEngine, CatalogResult
+from sfumato.server.postgres.catalog_relations import user_relations
+from sfumato.server.postgres.catalog_sql import Identity
+from sfumato.server.postgres.question_columns import question_columns
+from sfumato.server.postgres.settings import VERSION, Settings
+from sfumato.server.postgres.sqlstates import SqlError
+from sfumato.server.postgres.statements import CatalogStatement
+from sfumato.server.postgres.type_mapping import PostgresType
+from sfumato.server.roles import Principal
+from sfumato.server.service import QueryService
+
+__all__ = ["Backend", "CatalogEngines", "Columns"]
+
+_PRIVATE = "differential-privacy"
+_MOST_QUESTIONS = 1_000
+Columns = tuple[tuple[str, PostgresType], ...]
+
+
+class CatalogEngines:
+    """One catalog engine per data set, made when it is first asked and again when a new version is registered."""
+
+    def __init__(self) -> None:
+        self._engines: dict[str, CatalogEngine] = {}
+        self._lock = threading.Lock()
+
+    def of(self, catalog: Catalog) -> CatalogEngine:
+        """The engine of a catalog."""
+        with self._lock:
+            engine = self._engines.get(catalog.dataset)
+            if engine is None or engine.catalog is not catalog:
+                engine = self._engines[catalog.dataset] = CatalogEngine(catalog)
+            return engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """The service as seen by one connection."""
+
+    service: QueryService
+    engines: CatalogEngines
+    user: str
+    token: str
+    """Identifier of the token that the client signed in with."""
+    dataset: str
+
+    def principal(self) -> Principal:
+        """Who asks, if the token is still valid."""
+        return self.service.tokens.authenticated(self.token)
+
+    def catalog(self) -> Catalog:
+        """The public schema, if it may be seen."""
+        return self.service.schema(self.principal(), self.dataset)
+
+    def _private(self, principal: Principal) -> bool:
+        """Whether the data set is answered by differential privacy."""
+        return any(one.name == self.dataset and one.policy == _PRIVATE for one in self.service.datasets(principal))
+
+    def columns(self, sql: str) -> Columns:
+        """The columns of a question; nothing is run."""
+        return question_columns(sql, self.catalog(), private=self._private(self.principal()))
+
+    def explain(self, sql: str, settings: Settings) -> Explanation:
+        """Cost and error of a question."""
+        principal = self.principal()
+        return self.service.explain(principal, self.dataset, sql, **self._options(sql, settings, principal))
+
+    def ask(
+        self, sql: str, settings: Settings, *, most: Fraction | None, begun: Callable[[str], bool]
+    ) -> tuple[Answer, Columns]:
+        """Ask a question. ``begun`` is told its identifier and says whether to go on."""
+        principal = self.principal()
+        columns = question_columns(sql, self.service.schema(principal, self.dataset), private=self._private(principal))
+        options = self._options(sql, settings, principal)
+        question = self.service.begin(principal, self.dataset, sql, **options)
+        if not begun(question.id):
+            self.service.cancel(principal, question.id)
+            raise Cancelled("The question was cancelled before it was run. Nothing was charged.")
+        return self.service.run(principal, question, max_epsilon=most).answer, columns
+
+    def cancel(self, question: str) -> None:
+        """Cancel a question that runs."""
+        try:
+            self.service.cancel(self.principal(), question)
+        except SfumatoError:
+            return  # it has ended, or the token has: there is nobody to tell
+
+    def _options(self, sql: str, settings: Settings, principal: Principal) -> dict[str, str]:
+        """The cost of a question: the settings, or its own ERROR clause."""
+        if not self._private(principal):
+            return {}
+        target = split_error_clause(sql)[1]
+        epsilon, delta = settings.number("epsilon"), settings.number("delta")
+        given = {} if delta is None else {"delta": str(delta)}
+        if target is not None and not target.relative:
+            return given
+        if epsilon is None:
+            raise SqlError(
+                "22023", "a question needs its cost: sfumato.epsilon is not set",
+                "SET sfumato.epsilon = 0.1, or end the question with ERROR 50. EXPLAIN shows cost and error for free.",
+            )  # fmt: skip
+        return {"epsilon": str(epsilon), **given}
+
+    def schema_answer(self, sql: str) -> Answer:
+        """``SHOW TABLES`` and ``DESCRIBE table``."""
+        answer = schema_answer(sql, self.catalog(), policy="")
+        if answer is None:
+            raise SqlError("42601", "this statement is not understood", "SHOW TABLES or DESCRIBE table.")
+        return answer
+
+    def catalog_columns(self, statement: CatalogStatement, values: Sequence[Any], settings: Settings) -> Columns:
+        """The columns of a query on public things."""
+        engine = self.engines.of(self.catalog())
+        described = engine.columns(engine.prepare(statement.tree.copy(), self._identity(settings), values))
+        return tuple(zip(described.names, described.types, strict=True))
+
+    def catalog_answer(
+        self, statement: CatalogStatement, values: Sequence[Any], settings: Settings, last: Sequence[Mapping[str, Any]]
+    ) -> CatalogResult:
+        """The rows of a query on public things. ``last`` are those of ``sfumato.last_answer``."""
+        principal = self.principal()
+        engine = self.engines.of(self.service.schema(principal, self.dataset))
+
+        def rows(name: str) -> Iterable[Mapping[str, Any]]:
+            match name:
+                case "sfumato_budget":
+                    return [_budget_row(one) for one in self.service.budget(principal)]
+                case "sfumato_questions":
+                    return self._question_rows(principal)
+                case "sfumato_last_answer":
+                    return last
+                case "sfumato_columns":
+                    return engine.declared_columns()
+            names = tuple(sorted(one.name for one in self.service.datasets(principal)))
+            return user_relations(user=self.user, datasets=names, settings=settings.all())[name]
+
+        query = engine.prepare(statement.tree.copy(), self._identity(settings), values)
+        return engine.answer(query, rows)
+
+    def _question_rows(self, principal: Principal) -> list[dict[str, Any]]:
+        return [
+            {"asked_at": one.at[:23].replace("T", " "), "question": one.sql, "status": one.state,
+             "epsilon": one.options.get("epsilon"), "charged": bool(one.entries)}
+            for one in self.service.questions(principal, most=_MOST_QUESTIONS)
+            if one.dataset == self.dataset
+        ]  # fmt: skip
+
+    def _identity(self, settings: Settings) -> Identity:
+        from sfumato import __version__
+
+        return Identity(
+            user=self.user, database=self.dataset, version=f"PostgreSQL {VERSION} (sfumato {__version__})",
+            settings=settings.all(),
+        )  # fmt: skip
+
+
+def _budget_row(balance: AccountBalance) -> dict[str, Any]:
+    return {
+        "dataset": balance.dataset or "all data sets", "period": period_name(balance.period),
+        "cap": None if balance.cap is None else str(balance.cap), "spent": str(balance.spent),
+        "remaining": None if balance.left is None else str(balance.left),
+        "since_beginning": str(balance.since_beginning),
+    }  # fmt: skip

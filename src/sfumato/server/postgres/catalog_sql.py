@@ -1,0 +1,271 @@
+"""Rewrite a query on ``pg_catalog``, ``information_schema``, ``sfumato`` or public tables for the catalog engine.
+
+The query is parsed as PostgreSQL and written as DuckDB. Tables are replaced by those of the catalog engine, casts to
+``regclass`` and its kin by lookups, and functions are checked against a list. Parameters become literal nodes of
+their type. What is left over is refused: nothing that a client writes reaches the engine as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from sqlglot import exp
+
+from sfumato.errors import QueryRefused, did_you_mean
+from sfumato.server.postgres.catalog_functions import ALLOWED
+from sfumato.server.postgres.catalog_relations import relations, user_relations
+from sfumato.server.postgres.views import VIEWS
+
+__all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite"]
+
+_SAME = {"regclass": "regclass_name", "regtype": "regtype_name", "regnamespace": "regnamespace_name"}
+_LOOKUPS = {"regclass": "to_regclass", "regtype": "to_regtype", "regnamespace": "to_regnamespace"}
+_OPERATORS: dict[str, Callable[..., exp.Expression]] = {
+    "~": lambda a, b: exp.RegexpLike(this=a, expression=b),
+    "!~": lambda a, b: exp.Not(this=exp.RegexpLike(this=a, expression=b)),
+    "~*": lambda a, b: exp.RegexpILike(this=a, expression=b),
+    "=": lambda a, b: exp.EQ(this=a, expression=b),
+    "<>": lambda a, b: exp.NEQ(this=a, expression=b),
+    "~~": lambda a, b: exp.Like(this=a, expression=b),
+}
+_USER_TABLES = frozenset(user_relations(user="", datasets=(), settings={}))
+_VIEW_NAMES = tuple(view.name for view in VIEWS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What a query may ask about its own connection."""
+
+    user: str
+    database: str
+    version: str
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogQuery:
+    """A query for the catalog engine."""
+
+    sql: str
+    needs: frozenset[str] = field(default_factory=frozenset)
+    """Tables that depend on who asks: names of catalogs, and of views of sfumato as ``sfumato_budget``."""
+
+
+def literal_node(value: Any) -> exp.Expression:
+    """A value as a node of a syntax tree."""
+    match value:
+        case None:
+            return exp.Null()
+        case bool():
+            return exp.Boolean(this=value)
+        case int() | float() | Decimal():
+            text = format(Decimal(repr(value)) if isinstance(value, float) else Decimal(value), "f")
+            number = exp.Literal.number(text.lstrip("-"))
+            return exp.Paren(this=exp.Neg(this=number)) if text.startswith("-") else number
+        case list():
+            return exp.Array(expressions=[literal_node(item) for item in value])
+        case datetime():
+            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "TIMESTAMP")
+        case date():
+            return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+        case _:
+            return exp.Literal.string(str(value))
+
+
+def rewrite(tree: exp.Expression, *, public: Sequence[str], identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
+    """The query as the catalog engine runs it; a refusal says what is not available."""
+    if not isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery | exp.Values):
+        raise QueryRefused("Only SELECT is answered about the catalogs.")
+    if tree.find(exp.DDL, exp.DML, exp.Command, exp.Into) is not None:
+        raise QueryRefused("Nothing can be written.")
+    _fold_names(tree)
+    _name_outputs(tree)
+    rewriter = _Rewriter(public=public, identity=identity, parameters=parameters)
+    rewriter.named = {cte.alias_or_name for cte in tree.find_all(exp.CTE)}
+    for node in reversed(list(tree.walk())):  # children before their parents
+        changed = rewriter.node(node)
+        if changed is not node:
+            node.replace(changed)
+    _check_functions(tree)
+    return CatalogQuery(sql=tree.sql(dialect="duckdb"), needs=frozenset(rewriter.needs))
+
+
+def _fold_names(tree: exp.Expression) -> None:
+    """Names without quotation marks are written in lower case, as PostgreSQL reads them."""
+    for name in tree.find_all(exp.Identifier):
+        if not name.quoted:
+            name.set("this", name.name.lower())
+
+
+def _name_outputs(tree: exp.Expression) -> None:
+    """Give unnamed columns the names that PostgreSQL gives them."""
+    select = tree
+    while not isinstance(select, exp.Select):
+        if not isinstance(select.this, exp.Expression):
+            return
+        select = select.this
+    for item in list(select.expressions):
+        if not isinstance(item, exp.Alias | exp.Star) and not item.is_star:
+            item.replace(exp.alias_(item.copy(), _output_name(item), quoted=True))
+
+
+def _output_name(node: exp.Expression) -> str:
+    match node:
+        case exp.Cast() | exp.Paren() | exp.Collate():
+            return _output_name(node.this)
+        case exp.Column() | exp.Dot():
+            return str(node.name)
+        case exp.Anonymous():
+            return str(node.name).lower()
+        case exp.CurrentVersion():
+            return "version"
+        case exp.And() | exp.Or() | exp.Not():
+            return "?column?"
+        case exp.Subquery():
+            select = node.find(exp.Select)
+            return "?column?" if select is None or not select.expressions else _output_name(select.expressions[0].unalias())
+        case exp.Func():
+            return str(node.sql_name()).lower()
+        case _:
+            return "?column?"
+
+
+@dataclass
+class _Rewriter:
+    public: Sequence[str]
+    identity: Identity
+    parameters: Sequence[Any]
+    named: set[str] = field(default_factory=set)
+    needs: set[str] = field(default_factory=set)
+
+    def node(self, node: exp.Expression) -> exp.Expression:
+        match node:
+            case exp.Table() if isinstance(node.this, exp.Identifier):
+                return self._table(node)
+            case exp.Column():
+                return self._column(node)
+            case exp.Parameter():
+                return self._parameter(node)
+            case exp.Operator():
+                return self._operator(node)
+            case exp.Collate():
+                return node.this
+            case exp.Cast():
+                return self._cast(node)
+            case exp.CurrentUser() | exp.SessionUser():
+                return exp.Literal.string(self.identity.user)
+            case exp.CurrentDatabase() | exp.CurrentCatalog():
+                return exp.Literal.string(self.identity.database)
+            case exp.CurrentSchema():
+                return exp.Literal.string("public")
+            case exp.CurrentSchemas():
+                implicit = isinstance(node.this, exp.Boolean) and node.this.this
+                return literal_node(["pg_catalog", "public"] if implicit else ["public"])
+            case exp.CurrentVersion():
+                return exp.Literal.string(self.identity.version)
+            case exp.CurrentTimestamp():
+                return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP") if not isinstance(node.parent, exp.Cast) else node
+            case exp.Anonymous():
+                return self._function(node)
+            case exp.Literal() if node.is_string:
+                text = node.name
+                plain = text.startswith("{") and text.endswith("}") and '"' not in text
+                return exp.Literal.string(f"[{text[1:-1]}]") if plain else node
+        return node
+
+    def _table(self, node: exp.Table) -> exp.Expression:
+        name, schema = node.name, node.db
+        if not schema and name in self.named:
+            return node
+        if node.catalog and node.catalog != self.identity.database:
+            raise QueryRefused(f"There is no database `{node.catalog}` here.", fix="Connect to it.")
+        if schema in ("", "pg_catalog") and ("pg_catalog", name) in relations():
+            if name in _USER_TABLES:
+                self.needs.add(name)
+            return self._placed(node, "temp" if name in _USER_TABLES else "cat", name)
+        if schema == "information_schema" and (schema, name) in relations():
+            return self._placed(node, "inf", name)
+        if schema == "sfumato":
+            if name not in _VIEW_NAMES:
+                raise QueryRefused(f"There is no view `sfumato.{name}`.", fix=did_you_mean(name, _VIEW_NAMES))
+            self.needs.add(f"sfumato_{name}")
+            return self._placed(node, "temp", f"sfumato_{name}")
+        if schema in ("", "public"):
+            known = next((table for table in self.public if table.lower() == name.lower()), None)
+            if known is not None:
+                return self._placed(node, "pub", known)
+        raise QueryRefused(f"There is no table `{f'{schema}.' if schema else ''}{name}` here.")
+
+    def _placed(self, node: exp.Table, schema: str, name: str) -> exp.Expression:
+        placed = node.copy()
+        placed.set("this", exp.to_identifier(name, quoted=True))
+        placed.set("db", exp.to_identifier(schema, quoted=True))
+        placed.set("catalog", None)
+        if not placed.alias:
+            placed.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+        return placed
+
+    def _column(self, node: exp.Column) -> exp.Expression:
+        """A column without schema and database: tables are named by their alias."""
+        if not node.table and node.name == "user" and not node.this.quoted:
+            return exp.Literal.string(self.identity.user)
+        if node.args.get("db"):
+            plain = node.copy()
+            plain.set("db", None)
+            plain.set("catalog", None)
+            return plain
+        return node
+
+    def _parameter(self, node: exp.Parameter) -> exp.Expression:
+        number = int(node.name) if node.name.isdigit() else 0
+        if not 1 <= number <= len(self.parameters):
+            raise QueryRefused(f"There is no parameter ${node.name}.")
+        return literal_node(self.parameters[number - 1])
+
+    def _operator(self, node: exp.Operator) -> exp.Expression:
+        made = _OPERATORS.get(str(node.args["operator"]).strip())
+        if made is None:
+            raise QueryRefused(f"OPERATOR({node.args['operator']}) is not available.")
+        return made(node.this, node.expression)
+
+    def _function(self, node: exp.Anonymous) -> exp.Expression:
+        name = node.name.lower()
+        if name in ("current_setting", "set_config") and node.expressions:
+            asked = node.expressions[0]
+            setting = self.identity.settings.get(asked.name.lower()) if isinstance(asked, exp.Literal) else None
+            return exp.cast(literal_node(setting), "VARCHAR")
+        if name == "json_build_object":
+            return exp.Anonymous(this="json_object", expressions=node.expressions)
+        return node
+
+    def _cast(self, node: exp.Cast) -> exp.Expression:
+        name = str(node.to.sql(dialect="postgres")).lower().strip('"')
+        inner = node.this
+        if name in _LOOKUPS:
+            lookup = isinstance(inner, exp.Parameter) or (isinstance(inner, exp.Literal) and inner.is_string)
+            outer = node.parent
+            if not lookup and isinstance(outer, exp.Cast) and str(outer.to.sql(dialect="postgres")).lower() == "oid":
+                return inner
+            return exp.Anonymous(this=_LOOKUPS[name] if lookup else _SAME[name], expressions=[inner])
+        if name in ("regproc", "regprocedure", "regoper", "regoperator", "regrole"):
+            return exp.Anonymous(this="regproc_name", expressions=[inner])
+        if name in ("oid", "xid"):
+            return exp.cast(inner, "UINTEGER", dialect="duckdb")
+        if name in ("oid[]", "int2vector", "oidvector"):
+            return exp.cast(inner, "UINTEGER[]" if name.startswith("oid") else "SMALLINT[]", dialect="duckdb")
+        if name in ("name", "char", "char(1)", "bpchar", "pg_node_tree", "json", "jsonb", "inet", "unknown"):
+            return exp.cast(inner, "VARCHAR")
+        if name in ("name[]", '"char"[]', 'char"[]', "aclitem[]"):
+            return exp.cast(inner, "VARCHAR[]", dialect="duckdb")
+        return node
+
+
+def _check_functions(tree: exp.Expression) -> None:
+    for call in tree.find_all(exp.Func):
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else str(call.sql_name()).lower()
+        if name not in ALLOWED:
+            raise QueryRefused(f"The function `{name}` is not available in queries on the catalogs.")

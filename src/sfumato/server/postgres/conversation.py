@@ -1,0 +1,317 @@
+"""The state of a signed-in connection: settings, transaction, spending limit, prepared statements and portals.
+
+Only :meth:`Conversation.run` asks questions. Parsing, binding and describing read the text of a statement and the
+public schema. A portal is run when rows are first fetched from it and never again: fetching page by page pays once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from sfumato.dp.loss import PrivacyMeasure
+from sfumato.errors import AnswerFailed, Cancelled, NotComparable
+from sfumato.query.catalog import Catalog
+from sfumato.query.results.answer import Answer
+from sfumato.server.postgres.backend import Backend, Columns
+from sfumato.server.postgres.notices import answer_notice, last_answer_rows
+from sfumato.server.postgres.parameters import parameter_types, sample_values
+from sfumato.server.postgres.results import Outcome, text_outcome
+from sfumato.server.postgres.settings import Settings
+from sfumato.server.postgres.sqlstates import SqlError
+from sfumato.server.postgres.statement_text import bind_numbered
+from sfumato.server.postgres.statements import (
+    CatalogStatement,
+    Command,
+    Copy,
+    Empty,
+    Explain,
+    QuestionStatement,
+    SchemaStatement,
+    SetStatement,
+    Show,
+    Statement,
+    read_statement,
+)
+from sfumato.server.postgres.type_mapping import TEXT, PostgresType
+
+__all__ = ["Conversation", "Portal", "Prepared"]
+
+_MOST_PREPARED = 1_000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A prepared statement."""
+
+    statement: Statement
+    types: tuple[PostgresType, ...]
+    sql: str
+
+
+@dataclass(kw_only=True)
+class Portal:
+    """A statement with its parameters; its outcome once it was run, and how many rows were sent."""
+
+    prepared: Prepared
+    values: Sequence[Any]
+    formats: tuple[int, ...]
+    outcome: Outcome | None = None
+    sent: int = 0
+
+
+@dataclass
+class Conversation:
+    """One client after it signed in."""
+
+    backend: Backend
+    settings: Settings
+    workers: Executor
+    notify: Callable[[str], None]
+    """Sends a notice to the client."""
+    status: bytes = b"I"
+    """As clients are told: idle, in a transaction, or in a failed one."""
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    portals: dict[str, Portal] = field(default_factory=dict)
+    spent: Fraction = Fraction(0)
+    """What this connection has paid; counted against ``sfumato.max_epsilon``."""
+    last: Answer | None = None
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    _question: str = ""
+    _before: dict[str, str] = field(default_factory=dict)
+    """Settings when the transaction began."""
+    _savepoints: list[str] = field(default_factory=list)
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.workers, work, *arguments)
+
+    async def read(self, sql: str) -> Statement:
+        """Recognize a statement."""
+
+        def work() -> Statement:
+            catalog: Catalog = self.backend.catalog()
+            return read_statement(sql, catalog)
+
+        return await self._in_thread(work)
+
+    async def prepare(self, name: str, sql: str, stated: Sequence[int]) -> None:
+        """Prepare a statement. Nothing is run."""
+        if name and name in self.prepared:
+            raise SqlError("42P05", f'prepared statement "{name}" already exists')
+        if len(self.prepared) >= _MOST_PREPARED:
+            raise SqlError("53000", f"a connection has at most {_MOST_PREPARED:,} prepared statements", "DEALLOCATE some.")
+        statement = await self.read(sql)
+        tree = _tree(statement)
+        types = await self._in_thread(lambda: parameter_types(tree, stated, self.backend.catalog()))
+        self.prepared[name] = Prepared(statement=statement, types=types, sql=sql)
+
+    async def columns(self, prepared: Prepared, values: Sequence[Any] | None) -> Columns | None:
+        """The columns of a statement, with example values for parameters that are not bound yet."""
+        return await self._in_thread(self._columns, prepared, values)
+
+    def _columns(self, prepared: Prepared, values: Sequence[Any] | None) -> Columns | None:
+        statement = prepared.statement
+        match statement:
+            case QuestionStatement():
+                known = values
+                if known is None:
+                    known = sample_values(statement.tree, prepared.types, self.backend.catalog())
+                return self.backend.columns(bind_numbered(statement.sql, known))
+            case CatalogStatement():
+                return self.backend.catalog_columns(statement, values or [None] * len(prepared.types), self.settings)
+            case Explain():
+                return (("QUERY PLAN", TEXT),)
+            case Show(name=name):
+                return ((name, TEXT),)
+            case SchemaStatement():
+                return tuple((name, TEXT) for name in self.backend.schema_answer(statement.sql).columns)
+        return None
+
+    async def run(self, statement: Statement, values: Sequence[Any]) -> Outcome:
+        """Run a statement."""
+        ending = isinstance(statement, Command) and statement.tag in ("ROLLBACK", "COMMIT", "ROLLBACK TO")
+        if self.status == b"E" and not ending:
+            raise SqlError("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+        match statement:
+            case QuestionStatement():
+                return await self._ask(statement, values)
+            case CatalogStatement():
+                last = [] if self.last is None else last_answer_rows(self.last)
+                result = await self._in_thread(self.backend.catalog_answer, statement, values, self.settings, last)
+                return Outcome(tag="SELECT", columns=tuple(zip(result.names, result.types, strict=True)), rows=result.rows)
+            case SchemaStatement():
+                answer = await self._in_thread(self.backend.schema_answer, statement.sql)
+                cells = [[cell.value for cell in row] for row in answer.rows]
+                return Outcome(tag="SELECT", columns=tuple((name, TEXT) for name in answer.columns), rows=cells)
+            case Explain(question=question):
+                sql = bind_numbered(question.sql, values)
+                explanation = await self._in_thread(self.backend.explain, sql, self.settings)
+                return text_outcome("QUERY PLAN", str(explanation).split("\n"), "EXPLAIN")
+            case Copy(query=query):
+                inner = await self.run(query, values)
+                return Outcome(tag="COPY", columns=inner.columns, rows=inner.rows, copy=statement)
+            case Show(name=name):
+                return self._show(name)
+            case SetStatement():
+                return self._set(statement)
+            case Command():
+                return self._command(statement)
+            case Empty():
+                return Outcome(tag="")
+
+    def _show(self, name: str) -> Outcome:
+        if name.lower() == "all":
+            rows = [(key, value, "") for key, value in sorted(self.settings.all().items())]
+            return Outcome(tag="SHOW", columns=(("name", TEXT), ("setting", TEXT), ("description", TEXT)), rows=rows)
+        return text_outcome(name, [self.settings.get(name)], "SHOW")
+
+    def _set(self, statement: SetStatement) -> Outcome:
+        kept = self.settings.get(statement.name) if statement.local and self.status != b"I" else None
+        self.settings.set(statement.name, statement.value)
+        if kept is not None:
+            self._local.setdefault(statement.name.lower(), kept)
+        elif statement.local:
+            self.settings.set(statement.name, None)
+        return Outcome(tag="RESET" if statement.value is None else "SET")
+
+    async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> Outcome:
+        sql = bind_numbered(statement.sql, values)
+        limit = self.settings.number("max_epsilon")
+        most = None if limit is None else max(Fraction(0), limit - self.spent)
+        self.cancelled.clear()
+        self._question = ""
+        started = False
+
+        def begun(question: str) -> bool:
+            nonlocal started
+            self._question, started = question, not self.cancelled.is_set()
+            return started
+
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(
+            self.workers, lambda: self.backend.ask(sql, self.settings, most=most, begun=begun)
+        )
+        stop = asyncio.ensure_future(self.cancelled.wait())
+        try:
+            await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                running.add_done_callback(_seen)
+                raise Cancelled(
+                    "The question was cancelled. What was charged before stays charged.",
+                    fix="sfumato.questions says whether it was charged; asked again, it is not charged twice.",
+                )
+            answer, columns = running.result()
+        except (AnswerFailed, Cancelled):
+            if started:  # it may have been charged: count it, so that the limit holds
+                self.spent += self.settings.number("epsilon") or (most or Fraction(0))
+            raise
+        finally:
+            stop.cancel()
+            self._question = ""
+        self._count(answer)
+        self.last = answer
+        if not self.settings.quiet():
+            self.notify(answer_notice(answer))
+        return Outcome(tag="SELECT", columns=columns, rows=[[cell.value for cell in row] for row in answer.rows])
+
+    def _count(self, answer: Answer) -> None:
+        if answer.loss is None or answer.cached:
+            return
+        try:
+            self.spent += answer.loss.to(PrivacyMeasure.EPSILON).size
+        except NotComparable:
+            return  # with a limit in epsilon the service refuses a cost in rho
+
+    def cancel(self) -> None:
+        """A client asked on another connection that the question of this one ends."""
+        self.cancelled.set()
+        if self._question:
+            self.workers.submit(self.backend.cancel, self._question)
+
+    def _command(self, statement: Command) -> Outcome:
+        tag = statement.tag
+        match tag:
+            case "BEGIN" | "START TRANSACTION":
+                if self.status != b"I":
+                    self.notify("there is already a transaction in progress")
+                else:
+                    self.status, self._before = b"T", self.settings.copy()
+            case "COMMIT" | "ROLLBACK":
+                failed = self.status == b"E"
+                if self.status == b"I":
+                    self.notify("there is no transaction in progress")
+                self._end(undo=failed or tag == "ROLLBACK")
+                tag = "ROLLBACK" if failed else tag
+            case "SAVEPOINT" | "RELEASE" | "ROLLBACK TO":
+                self._savepoint(tag, statement.argument)
+                tag = "ROLLBACK" if tag == "ROLLBACK TO" else tag
+            case "DEALLOCATE":
+                self._deallocate(statement.argument)
+            case "DISCARD ALL":
+                self._deallocate("ALL")
+                self.portals.clear()
+            case "RESET ALL":
+                for name in ("application_name", "sfumato.epsilon", "sfumato.delta", "sfumato.max_epsilon"):
+                    self.settings.set(name, None)
+                tag = "RESET"
+        return Outcome(tag=tag)
+
+    def _end(self, *, undo: bool) -> None:
+        """End the transaction. Settings go back to what they were; budget that was spent does not come back."""
+        if self.status != b"I" and undo:
+            self.settings.restore(self._before)
+        elif self.status != b"I":
+            for name, value in self._local.items():
+                self.settings.set(name, value or None)
+        self._local.clear()
+        self._savepoints.clear()
+        self.portals.clear()
+        self.status = b"I"
+
+    def _savepoint(self, tag: str, name: str) -> None:
+        if self.status == b"I":
+            raise SqlError("25P01", f"{tag} can only be used in transaction blocks")
+        if tag == "SAVEPOINT":
+            self._savepoints.append(name)
+            return
+        if name not in self._savepoints:
+            raise SqlError("3B001", f'savepoint "{name[:80]}" does not exist')
+        place = len(self._savepoints) - 1 - self._savepoints[::-1].index(name)
+        del self._savepoints[place + (tag == "ROLLBACK TO") :]
+        self.status = b"T"
+
+    def _deallocate(self, name: str) -> None:
+        if name.upper() == "ALL":
+            self.prepared.clear()
+        elif self.prepared.pop(name, None) is None:
+            raise SqlError("26000", f'prepared statement "{name[:80]}" does not exist')
+
+    def failed(self) -> None:
+        """A statement failed: its transaction has failed too."""
+        if self.status == b"T":
+            self.status = b"E"
+
+    _local: dict[str, str] = field(default_factory=dict)
+    """What settings go back to at the end of the transaction."""
+
+
+def _tree(statement: Statement) -> Any:
+    match statement:
+        case QuestionStatement() | CatalogStatement():
+            return statement.tree
+        case Explain(question=question):
+            return question.tree
+        case Copy(query=query):
+            return query.tree
+    return None
+
+
+def _seen(done: asyncio.Future[Any]) -> None:
+    """The result of a question whose client no longer waits; its answer is stored."""
+    if not done.cancelled():
+        done.exception()

@@ -1,0 +1,124 @@
+"""The PostgreSQL endpoint: accepts connections and serves each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from sfumato.errors import BadParameter
+from sfumato.server.postgres.backend import CatalogEngines
+from sfumato.server.postgres.certificates import end_point_binding, tls_context
+from sfumato.server.postgres.channel import Channel
+from sfumato.server.postgres.connection import Connection
+from sfumato.server.postgres.messages import CancelRequest, error_response
+from sfumato.server.postgres.sign_in import Tls
+from sfumato.server.service import QueryService
+
+__all__ = ["Limits", "PostgresEndpoint"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one client, and all of them together, may take."""
+
+    connections: int = 2_000
+    message_bytes: int = 1_000_000
+    """A message that a client announces to be longer ends its connection; nothing of it is read."""
+    stall_seconds: float = 20.0
+    """A message that has begun must be complete within this time, and a client must take what it is sent."""
+    workers: int = 16
+    """Questions that run at the same time."""
+
+
+class PostgresEndpoint:
+    """Serves the data sets of a query service to PostgreSQL clients."""
+
+    def __init__(
+        self,
+        service: QueryService,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 5432,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        if (certificate is None) != (key is None):
+            raise BadParameter("TLS needs a certificate and its key.", fix="Give both files.")
+        if certificate is None and not _is_loopback(host):
+            raise BadParameter(
+                "the PostgreSQL endpoint listens beyond this machine only with TLS.",
+                fix="Give a certificate and its key, or bind it to 127.0.0.1.",
+            )
+        self._service, self._host, self._asked_port = service, host, port
+        self._limits = limits or Limits()
+        self._tls = (
+            None
+            if certificate is None or key is None
+            else Tls(context=tls_context(certificate, key), binding=end_point_binding(certificate))
+        )
+        self._engines = CatalogEngines()
+        self._workers = ThreadPoolExecutor(self._limits.workers, thread_name_prefix="postgres")
+        self._open: dict[int, tuple[bytes, Connection, asyncio.Task[None]]] = {}
+        self._next = int.from_bytes(os.urandom(2), "big")
+        self._server: asyncio.Server | None = None
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        assert self._server is not None
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen; an occupied port is an OSError."""
+        self._server = await asyncio.start_server(self._accept, self._host, self._asked_port, backlog=512, limit=16_384)
+
+    async def stop(self, *, grace: float = 5.0) -> None:
+        """Take no new connections, tell all clients, and wait for questions that run."""
+        if self._server is not None:
+            self._server.close()
+        connections = list(self._open.values())
+        for _, connection, task in connections:
+            await connection.terminate()
+            task.cancel()
+        if connections:
+            await asyncio.wait([task for _, _, task in connections], timeout=grace)
+        await asyncio.get_running_loop().run_in_executor(None, lambda: self._workers.shutdown(wait=True))
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._open) >= self._limits.connections:
+            writer.write(error_response(code="53300", text="too many connections", severity="FATAL"))
+            writer.close()
+            return
+        self._next = self._next % 0x7FFFFFFF + 1
+        process, secret = self._next, os.urandom(4)
+        connection = Connection(
+            Channel(reader, writer, stall=self._limits.stall_seconds), service=self._service, engines=self._engines,
+            workers=self._workers, tls=self._tls, largest=self._limits.message_bytes, process=process, secret=secret,
+            cancel=self._cancel,
+        )  # fmt: skip
+        task = asyncio.current_task()
+        assert task is not None
+        self._open[process] = secret, connection, task
+        try:
+            await connection.serve()
+        finally:
+            del self._open[process]
+
+    def _cancel(self, request: CancelRequest) -> None:
+        """Cancel the question of the connection whose key was given; a wrong key does nothing and is not told."""
+        known = self._open.get(request.process)
+        if known is not None and hmac.compare_digest(known[0], request.secret) and known[1].conversation is not None:
+            known[1].conversation.cancel()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

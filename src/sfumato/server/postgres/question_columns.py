@@ -1,0 +1,44 @@
+"""Columns of the answer to a question: names and types from its text and the public schema, before anything is run.
+
+A count is ``bigint``, other numbers are ``double precision``: noise makes a sum of whole numbers a number like any
+other. Group keys have the type of their column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfumato.query.catalog import Catalog
+from sfumato.query.plan.outputs import Key, Measured, Output, Value
+from sfumato.query.policy.policy_query import parse_policy_query
+from sfumato.query.results.answer import column_titles
+from sfumato.query.sql.parse import GroupKey, parse_query
+from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, TEXT, PostgresType
+
+__all__ = ["question_columns"]
+
+_FAMILIES = {"number": "float8", "boolean": "bool", "date": "date", "datetime": "timestamp"}
+
+
+def question_columns(sql: str, catalog: Catalog, *, private: bool) -> tuple[tuple[str, PostgresType], ...]:
+    """The columns of a question; ``private`` says whether differential privacy answers it. Refuses as asking does."""
+    if not private:
+        asked = parse_policy_query(sql, catalog)
+        if asked.kind == "count":
+            return ((asked.title, BY_NAME["int8"]),)
+        number = asked.kind in ("sum", "avg") or asked.value is None or asked.value.number
+        return ((asked.title, BY_NAME["float8"] if number or asked.value is None else KIND_TYPES[asked.value.kind]),)
+    query = parse_query(sql, catalog)
+    types = [_type(output, query.keys) for _, output in query.outputs]
+    return tuple(zip(column_titles(query), types, strict=True))
+
+
+def _type(output: Output, keys: Sequence[GroupKey]) -> PostgresType:
+    match output:
+        case Key(index=index):
+            return KIND_TYPES[keys[index].scalar.kind]
+        case Measured(what="count" | "distinct"):
+            return BY_NAME["int8"]
+        case Value(value=int() as value) if not isinstance(value, bool):
+            return BY_NAME["int8"]
+    return BY_NAME.get(_FAMILIES.get(output.family([key.scalar.family for key in keys]), ""), TEXT)

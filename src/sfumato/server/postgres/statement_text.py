@@ -1,0 +1,116 @@
+"""The text of a statement: where one statement ends, and which marks and prefixes it contains.
+
+Texts are cut by the tokens of the SQL dialect, never by searching: a mark in a string, name or comment is not one.
+Prefixes are blanked out with spaces of the same length, so that positions in later errors stay right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from sfumato.errors import QueryRefused
+from sfumato.query.dbapi import literal_text
+
+__all__ = ["bind_numbered", "split_statements", "tokens", "without_prefix", "without_system_prefix"]
+
+_MOST_NESTED = 200
+_MOST_TOKENS = 50_000
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+
+
+def tokens(sql: str, dialect: Any = Postgres) -> list[Any]:
+    """The tokens of a text; deep nesting is refused here, before any parser recurses into it."""
+    try:
+        found = list(dialect().tokenize(sql))
+    except (SqlglotError, RecursionError):
+        raise QueryRefused("The SQL cannot be parsed.", fix="Check quotation marks and comments.") from None
+    if len(found) > _MOST_TOKENS:
+        raise QueryRefused(f"The query is too long: at most {_MOST_TOKENS:,} words and marks.")
+    depth = 0
+    for token in found:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth > _MOST_NESTED:
+            raise QueryRefused("The query is nested too deeply.", fix=f"Nest at most {_MOST_NESTED} parentheses.")
+    return found
+
+
+def split_statements(sql: str) -> list[str]:
+    """The statements of a text, without their semicolons; empty ones are left out.
+
+    >>> split_statements("SELECT ';' ; -- done;\\n COMMIT;")
+    ["SELECT ';' ", ' -- done;\\n COMMIT']
+    """
+    parts, start, used = [], 0, False
+    for token in tokens(sql):
+        if token.token_type is TokenType.SEMICOLON:
+            if used:
+                parts.append(sql[start : token.start])
+            start, used = token.end + 1, False
+        else:
+            used = True
+    return [*parts, sql[start:]] if used else parts
+
+
+def without_prefix(sql: str, *prefixes: tuple[str, ...]) -> str:
+    """The text with schemas in front of names blanked out; a prefix is one name, or several with dots between them."""
+    found, text, place = tokens(sql), list(sql), 0
+    while place < len(found):
+        if place and found[place - 1].token_type is TokenType.DOT:
+            place += 1
+            continue
+        matching = [prefix for prefix in prefixes if _starts(found[place:], prefix)]
+        if not matching:
+            place += 1
+            continue
+        size = 2 * len(max(matching, key=len))
+        for at in range(found[place].start, found[place + size - 1].end + 1):
+            text[at] = " "
+        place += size
+    return "".join(text)
+
+
+def _starts(found: Sequence[Any], prefix: tuple[str, ...]) -> bool:
+    """Whether tokens begin with the names of a prefix, each with a dot behind it."""
+    if len(found) <= 2 * len(prefix):
+        return False
+    return all(
+        found[2 * i].token_type is not TokenType.STRING
+        and found[2 * i].text.lower() == name
+        and found[2 * i + 1].token_type is TokenType.DOT
+        for i, name in enumerate(prefix)
+    )
+
+
+def without_system_prefix(sql: str) -> str:
+    """The text without ``pg_catalog.``, which is searched first in any case."""
+    plain = without_prefix(sql, ("pg_catalog",)) if "pg_catalog" in sql.lower() else sql
+    return plain.replace("information_schema._pg_expandarray", "_pg_expandarray")
+
+
+def bind_numbered(sql: str, values: Sequence[Any]) -> str:
+    """Put the literal of each parameter in place of its ``$1``, ``$2``, ... as the parser of questions sees them.
+
+    >>> bind_numbered("SELECT COUNT(*) FROM t WHERE a = $1 AND b = '$1'", ["it's"])
+    "SELECT COUNT(*) FROM t WHERE a =  'it''s'  AND b = '$1'"
+    """
+    if not values:
+        return sql
+    parts, last, found = [], 0, tokens(sql, DuckDB)
+    for mark, number in zip(found, found[1:], strict=False):
+        adjacent = mark.token_type is TokenType.PARAMETER and number.start == mark.end + 1
+        if not adjacent or number.token_type is not TokenType.NUMBER or not number.text.isdigit():
+            continue
+        place = int(number.text)
+        if not 1 <= place <= len(values):
+            raise QueryRefused(f"There is no parameter ${place}.")
+        # A space on both sides: a prefix such as E would give the literal another meaning.
+        parts += [sql[last : mark.start], f" {literal_text(values[place - 1])} "]
+        last = number.end + 1
+    return "".join([*parts, sql[last:]])

@@ -1,0 +1,43 @@
+"""Views of the schema ``sfumato``: the budget, the questions asked before, the last answer, the declared columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["VIEWS", "View"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A view that analysts read with SELECT, at no cost."""
+
+    name: str
+    columns: Mapping[str, str]
+    """PostgreSQL type by column."""
+    about: str
+
+
+VIEWS = (
+    View(
+        name="budget",
+        columns={"dataset": "text", "period": "text", "cap": "text", "spent": "text", "remaining": "text",
+                 "since_beginning": "text"},
+        about="your budgets; since_beginning is the loss that has accumulated, whatever was renewed",
+    ),
+    View(
+        name="questions",
+        columns={"asked_at": "timestamp", "question": "text", "status": "text", "epsilon": "text", "charged": "bool"},
+        about="your questions on this data set; charged says whether a question cost budget",
+    ),
+    View(
+        name="last_answer",
+        columns={"row_number": "int8", "column_name": "text", "value": "text", "low": "float8", "high": "float8"},
+        about="the last answer of this connection with its 95 % intervals",
+    ),
+    View(
+        name="columns",
+        columns={"table_name": "text", "column_name": "text", "kind": "text", "declared_values": "text"},
+        about="declared columns and values; no data was read",
+    ),
+)
