@@ -15,7 +15,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from sqlglot import exp
 
 from sfumato.data.sql_quoting import quoted_name
 from sfumato.errors import QueryRefused
@@ -33,7 +32,8 @@ _SECONDS = 5.0
 _MOST_ROWS = 100_000
 _TYPES = {
     "BOOLEAN": "bool", "TINYINT": "int2", "SMALLINT": "int2", "INTEGER": "int4", "BIGINT": "int8", "HUGEINT": "int8",
-    "UINTEGER": "oid", "UBIGINT": "int8", "FLOAT": "float4", "DOUBLE": "float8", "DATE": "date", "TIMESTAMP": "timestamp",
+    "UINTEGER": "oid", "UBIGINT": "int8", "FLOAT": "float4", "DOUBLE": "float8", "DATE": "date",
+    "TIMESTAMP": "timestamp",
     "TIMESTAMP WITH TIME ZONE": "timestamptz",
 }  # fmt: skip
 
@@ -87,7 +87,7 @@ class CatalogEngine:
         database.execute(f"INSERT INTO {place} SELECT * FROM catalog_rows")
         database.unregister("catalog_rows")
 
-    def prepare(self, tree: exp.Expression, identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
+    def prepare(self, tree: Any, identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
         """The query as this engine runs it."""
         return rewrite(tree, public=tuple(self.catalog.public), identity=identity, parameters=parameters)
 
@@ -121,7 +121,9 @@ class CatalogEngine:
             timer.cancel()
             cursor.close()
         return CatalogResult(
-            names=tuple(item[0] for item in described), types=tuple(_type(str(item[1])) for item in described), rows=rows
+            names=tuple(item[0] for item in described),
+            types=tuple(_type(str(item[1])) for item in described),
+            rows=rows,
         )
 
     def declared_columns(self) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Functions of ``pg_catalog`` as DuckDB macros over the catalog tables, and the built-in functions that may be called.
 
-Everything here reads the public schema only. Aliases in macros begin with ``_``: DuckDB puts the arguments of a call
-into the text of a macro, where an alias of the same name would capture them. A function that is in neither list is refused: the engine behind the
-catalogs has functions of its own that analysts have no business with.
+Everything here reads the public schema only. A function that is in neither list is refused: the engine behind the
+catalogs has functions of its own that analysts have no business with. Aliases in macros begin with ``_``: DuckDB puts
+the arguments of a call into the text of a macro, where an alias of the same name would capture them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ __all__ = ["ALLOWED", "HELPERS", "MACROS"]
 
 MACROS = (
     # names of types and relations
-    "format_type(o, m) AS (SELECT CASE WHEN _t.typelem <> 0 AND _t.typcategory = 'A' THEN long_type_name(_e.typname) || "
+    "format_type(o, m) AS (SELECT CASE WHEN _t.typelem <> 0 AND _t.typcategory = 'A' THEN "
+    "long_type_name(_e.typname) || "
     "'[]' ELSE long_type_name(_t.typname) END FROM cat.pg_type _t LEFT JOIN cat.pg_type _e ON _e.oid = _t.typelem "
     "WHERE _t.oid = o)",
     "to_regtype(n) AS (SELECT min(_t.oid) FROM cat.pg_type _t WHERE _t.typname = n OR long_type_name(_t.typname) = n)",
@@ -27,7 +28,8 @@ MACROS = (
     # definitions and comments
     "pg_get_constraintdef(o) AS key_text(o), (o, p) AS key_text(o)",
     "pg_get_indexdef(o) AS index_text(o), (o, n, p) AS CASE WHEN n = 0 THEN index_text(o) ELSE (SELECT "
-    "min(_a.attname) FROM cat.pg_index _i JOIN cat.pg_attribute _a ON _a.attrelid = _i.indrelid AND _a.attnum = _i.indkey[n] "
+    "min(_a.attname) FROM cat.pg_index _i JOIN cat.pg_attribute _a ON _a.attrelid = _i.indrelid AND "
+    "_a.attnum = _i.indkey[n] "
     "WHERE _i.indexrelid = o) END",
     "col_description(o, n) AS (SELECT min(_d.description) FROM cat.pg_description _d WHERE _d.objoid = o AND "
     "_d.objsubid = n)",
@@ -82,9 +84,11 @@ MACROS = (
     "array_lower(a, n) AS CASE WHEN len(a) > 0 AND n = 1 THEN 1 END",
     "_pg_expandarray(a) AS unnest(list_transform(a, lambda x, i: {'x': x, 'n': i::INTEGER}))",
     "generate_subscripts(a, n) AS unnest(generate_series(1, len(a)))",
-    "quote_ident(n) AS CASE WHEN regexp_full_match(n, '[a-z_][a-z0-9_$]*') THEN n ELSE '\"' || replace(n, '\"', '\"\"') || "
+    "quote_ident(n) AS CASE WHEN regexp_full_match(n, '[a-z_][a-z0-9_$]*') THEN n ELSE '\"' || "
+    "replace(n, '\"', '\"\"') || "
     "'\"' END",
-    "pg_get_keywords() AS TABLE SELECT ''::VARCHAR AS word, 'U'::VARCHAR AS catcode, ''::VARCHAR AS catdesc WHERE false",
+    "pg_get_keywords() AS TABLE SELECT unnest(['analyse', 'analyze', 'freeze', 'ilike', 'isnull', 'limit', 'notnull', "
+    "'offset', 'returning', 'verbose']) AS word, 'R'::VARCHAR AS catcode, 'reserved'::VARCHAR AS catdesc",
     "pg_options_to_table(o) AS TABLE SELECT ''::VARCHAR AS option_name, ''::VARCHAR AS option_value WHERE false",
 )  # fmt: skip
 
@@ -94,25 +98,30 @@ HELPERS = (
     "WHEN 'bpchar' THEN 'character' WHEN 'varchar' THEN 'character varying' WHEN 'time' THEN 'time without time zone' "
     "WHEN 'timestamp' THEN 'timestamp without time zone' WHEN 'timestamptz' THEN 'timestamp with time zone' WHEN "
     "'timetz' THEN 'time with time zone' WHEN 'varbit' THEN 'bit varying' ELSE n END",
-    "key_names(o, k) AS (SELECT string_agg(_a.attname, ', ' ORDER BY list_position(k, _a.attnum)) FROM cat.pg_attribute _a "
+    "key_names(o, k) AS (SELECT string_agg(_a.attname, ', ' ORDER BY list_position(k, _a.attnum)) FROM "
+    "cat.pg_attribute _a "
     "WHERE _a.attrelid = o AND list_contains(k, _a.attnum))",
     "key_text(o) AS (SELECT min('PRIMARY KEY (' || key_names(_c.conrelid, _c.conkey) || ')') FROM cat.pg_constraint _c "
     "WHERE _c.oid = o)",
-    "index_text(o) AS (SELECT min('CREATE UNIQUE INDEX ' || _c.relname || ' ON public.' || _t.relname || ' USING btree (' "
-    "|| key_names(_i.indrelid, _i.indkey) || ')') FROM cat.pg_index _i JOIN cat.pg_class _c ON _c.oid = _i.indexrelid JOIN "
+    "index_text(o) AS (SELECT min('CREATE UNIQUE INDEX ' || _c.relname || ' ON public.' || _t.relname || "
+    "' USING btree (' "
+    "|| key_names(_i.indrelid, _i.indkey) || ')') FROM cat.pg_index _i JOIN cat.pg_class _c ON _c.oid = "
+    "_i.indexrelid JOIN "
     "cat.pg_class _t ON _t.oid = _i.indrelid WHERE _i.indexrelid = o)",
-    "comment_text(o) AS (SELECT min(_d.description) FROM cat.pg_description _d WHERE _d.objoid = o AND _d.objsubid = 0)",
+    "comment_text(o) AS (SELECT min(_d.description) FROM cat.pg_description _d WHERE _d.objoid = o AND "
+    "_d.objsubid = 0)",
 )
 """Macros that other macros use; a query cannot name them."""
 
-ALLOWED = frozenset(macro.split("(", 1)[0] for macro in MACROS) | frozenset(
-    "abs all and any array array_agg array_append array_cat array_concat array_contains array_length array_size "
-    "array_to_string avg bool_and bool_or case cast ceil coalesce concat concat_ws count current_date "
-    "current_timestamp exists exploding_generate_series explode floor format generate_series greatest "
-    "group_concat if ilike initcap json_object left length like listagg logical_and logical_or lower lpad ltrim "
-    "max md5 min mod nullif now or pi position power quote_literal regexp_i_like regexp_ilike regexp_like "
-    "regexp_replace repeat replace reverse right round row_number rpad rtrim sign split_part sqrt "
-    "starts_with str_position string_agg string_to_array strpos substring substr sum to_char trim try_cast unnest upper "
-    "xor".split()
-)
+_BUILT_IN = """
+    abs all and any array array_agg array_append array_cat array_concat array_contains array_length array_size
+    array_to_string avg bool_and bool_or case cast ceil coalesce concat concat_ws count current_date
+    current_timestamp exists exploding_generate_series explode floor format generate_series greatest
+    group_concat if ilike initcap json_object left length like listagg logical_and logical_or lower lpad ltrim
+    max md5 min mod nullif now or pi position power quote_literal regexp_i_like regexp_ilike regexp_like
+    regexp_replace repeat replace reverse right round row_number rpad rtrim sign split_part sqrt starts_with
+    str_position string_agg string_to_array strpos substring substr sum to_char trim try_cast unnest upper xor
+"""
+
+ALLOWED = frozenset(macro.split("(", 1)[0] for macro in MACROS) | frozenset(_BUILT_IN.split())
 """Functions that a query on the catalogs may call, in lower case."""

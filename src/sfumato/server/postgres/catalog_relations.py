@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from sfumato.query.catalog import Catalog, PublicTable
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.query.results.public_schema import describe_table, list_tables
 from sfumato.server.postgres.type_mapping import BY_NAME, KIND_TYPES, PostgresType
 from sfumato.server.postgres.views import VIEWS
@@ -112,12 +112,16 @@ def _tables(catalog: Catalog) -> list[_Table]:
     found, oid = [], _FIRST_OID
     about = {name: f"{access} table, unit of privacy: {unit}" if unit else f"{access} table"
              for name, access, unit in list_tables(catalog)[1]}  # fmt: skip
-    for name, table in {**catalog.private, **catalog.public}.items():
+    tables: dict[str, PrivateTable | PublicTable] = {**catalog.private, **catalog.public}
+    for name, table in tables.items():
         texts = {row[0]: row[2] for row in describe_table(catalog, name)[1]}
         if isinstance(table, PublicTable):
             kinds, key = {column: table.kind(column) for column in table.frame.columns}, table.key
         else:
-            kinds, key = {column: declared.kind for column, declared in table.schema.columns.items() if declared.kind}, ()
+            kinds, key = (
+                {column: declared.kind for column, declared in table.schema.columns.items() if declared.kind},
+                (),
+            )
         columns = tuple(
             _Column(name=column, type=KIND_TYPES[kind], about=texts[column], required=column in key)
             for column, kind in kinds.items()
@@ -149,14 +153,16 @@ def declared_relations(catalog: Catalog) -> dict[str, list[Row]]:
         "pg_namespace": [{"oid": oid, "nspname": name, "nspowner": _OWNER_OID} for name, oid in _NAMESPACES.items()],
         "pg_am": [{"oid": 2, "amname": "heap", "amtype": "t"}, {"oid": 403, "amname": "btree", "amtype": "i"}],
         "pg_tablespace": [{"oid": 1663, "spcname": "pg_default", "spcowner": _OWNER_OID}],
-        "pg_collation": [{"oid": 100, "collname": "default", "collnamespace": 11, "collprovider": "d", "collencoding": -1}],
+        "pg_collation": [{"oid": 100, "collname": "default", "collnamespace": 11, "collprovider": "d",
+        "collencoding": -1}],
         "pg_type": list(_type_rows()),
         "pg_class": [_class_row(table) for table in everything] + [_index_class(table) for table in keyed],
         "pg_attribute": [row for table in everything for row in _attribute_rows(table)],
         "pg_index": [_index_row(table) for table in keyed],
         "pg_constraint": [_constraint_row(table) for table in keyed],
         "pg_description": [row for table in tables for row in _description_rows(table)],
-        "pg_tables": [{"schemaname": t.schema, "tablename": t.name, "tableowner": OWNER} for t in everything if t.kind == "r"],
+        "pg_tables": [{"schemaname": t.schema, "tablename": t.name, "tableowner": OWNER}
+            for t in everything if t.kind == "r"],
         "pg_views": [{"schemaname": t.schema, "viewname": t.name, "viewowner": OWNER} for t in tables if t.kind == "v"],
         "pg_indexes": [{"schemaname": t.schema, "tablename": t.name, "indexname": f"{t.name}_pkey"} for t in keyed],
     }  # fmt: skip
@@ -167,8 +173,10 @@ def user_relations(*, user: str, datasets: tuple[str, ...], settings: Mapping[st
     """The rows that depend on who asks: their own account, the data sets they may see, and their settings."""
     return {
         "pg_database": [
-            {"oid": _USER_OID + 1 + number, "datname": name, "datdba": _OWNER_OID, "encoding": 6, "datcollate": "C.UTF-8",
-             "datctype": "C.UTF-8", "datlocprovider": "c", "datallowconn": True, "datconnlimit": -1, "dattablespace": 1663}
+            {"oid": _USER_OID + 1 + number, "datname": name, "datdba": _OWNER_OID, "encoding": 6,
+             "datcollate": "C.UTF-8",
+             "datctype": "C.UTF-8", "datlocprovider": "c", "datallowconn": True, "datconnlimit": -1,
+             "dattablespace": 1663}
             for number, name in enumerate(datasets)
         ],
         "pg_roles": [
@@ -184,7 +192,9 @@ def user_relations(*, user: str, datasets: tuple[str, ...], settings: Mapping[st
 def _type_rows() -> Iterator[Row]:
     text = files("sfumato.server.postgres").joinpath("catalog_types.tsv").read_text("utf-8")
     for line in text.splitlines():
-        oid, name, length, by_value, kind, category, preferred, delimiter, element, array, collation, read = line.split("\t")
+        oid, name, length, by_value, kind, category, preferred, delimiter, element, array, collation, read = line.split(
+            "\t"
+        )
         yield {
             "oid": int(oid), "typname": name, "typnamespace": 11, "typowner": _OWNER_OID, "typlen": int(length),
             "typbyval": by_value == "t", "typtype": kind, "typcategory": category, "typispreferred": preferred == "t",
@@ -198,7 +208,7 @@ def _class_row(table: _Table) -> Row:
         "oid": table.oid, "relname": table.name, "relnamespace": _NAMESPACES[table.schema], "relowner": _OWNER_OID,
         "relam": 2 if table.kind == "r" else 0, "reltuples": -1.0, "relhasindex": bool(table.key),
         "relpersistence": "p", "relkind": table.kind, "relnatts": len(table.columns), "relispopulated": True,
-        "relreplident": "d",
+        "relreplident": "d", "relacl": [f"=r/{OWNER}"],
     }  # fmt: skip
 
 
@@ -231,7 +241,8 @@ def _index_row(table: _Table) -> Row:
 
 def _constraint_row(table: _Table) -> Row:
     return {
-        "oid": table.oid + 2, "conname": f"{table.name}_pkey", "connamespace": _NAMESPACES[table.schema], "contype": "p",
+        "oid": table.oid + 2, "conname": f"{table.name}_pkey", "connamespace": _NAMESPACES[table.schema],
+        "contype": "p",
         "convalidated": True, "conrelid": table.oid, "conindid": table.oid + 1, "conislocal": True,
         "connoinherit": True, "conkey": table.key_numbers,
     }  # fmt: skip
@@ -249,7 +260,11 @@ def _information_schema(dataset: str, tables: list[_Table], keyed: list[_Table])
         return {"table_catalog": dataset, "table_schema": table.schema, "table_name": table.name}
 
     def constraint(table: _Table) -> Row:
-        return {"constraint_catalog": dataset, "constraint_schema": table.schema, "constraint_name": f"{table.name}_pkey"}
+        return {
+            "constraint_catalog": dataset,
+            "constraint_schema": table.schema,
+            "constraint_name": f"{table.name}_pkey",
+        }
 
     return {
         "schemata": [{"catalog_name": dataset, "schema_name": name, "schema_owner": OWNER} for name in _NAMESPACES],
@@ -258,7 +273,8 @@ def _information_schema(dataset: str, tables: list[_Table], keyed: list[_Table])
         ],
         "views": [{**place(t), "check_option": "NONE", "is_updatable": "NO"} for t in tables if t.kind == "v"],
         "columns": [
-            {**place(t), "column_name": c.name, "ordinal_position": number, "is_nullable": "NO" if c.required else "YES",
+            {**place(t), "column_name": c.name, "ordinal_position": number,
+             "is_nullable": "NO" if c.required else "YES",
              "data_type": _LONG.get(c.type.name, c.type.name), "udt_catalog": dataset, "udt_schema": "pg_catalog",
              "udt_name": c.type.name, "numeric_precision": _PRECISION.get(c.type.name), "is_identity": "NO",
              "is_generated": "NEVER", "is_updatable": "NO", "dtd_identifier": str(number)}
@@ -268,7 +284,8 @@ def _information_schema(dataset: str, tables: list[_Table], keyed: list[_Table])
                                "initially_deferred": "NO", "enforced": "YES"} for t in keyed],
         "key_column_usage": [{**place(t), **constraint(t), "column_name": name, "ordinal_position": number}
                              for t in keyed for number, name in enumerate(t.key, start=1)],
-        "constraint_column_usage": [{**place(t), **constraint(t), "column_name": name} for t in keyed for name in t.key],
+        "constraint_column_usage": [{**place(t), **constraint(t), "column_name": name}
+            for t in keyed for name in t.key],
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ __all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite"]
 
 _SAME = {"regclass": "regclass_name", "regtype": "regtype_name", "regnamespace": "regnamespace_name"}
 _LOOKUPS = {"regclass": "to_regclass", "regtype": "to_regtype", "regnamespace": "to_regnamespace"}
-_OPERATORS: dict[str, Callable[..., exp.Expression]] = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "~": lambda a, b: exp.RegexpLike(this=a, expression=b),
     "!~": lambda a, b: exp.Not(this=exp.RegexpLike(this=a, expression=b)),
     "~*": lambda a, b: exp.RegexpILike(this=a, expression=b),
@@ -55,7 +55,7 @@ class CatalogQuery:
     """Tables that depend on who asks: names of catalogs, and of views of sfumato as ``sfumato_budget``."""
 
 
-def literal_node(value: Any) -> exp.Expression:
+def literal_node(value: Any) -> Any:
     """A value as a node of a syntax tree."""
     match value:
         case None:
@@ -76,7 +76,7 @@ def literal_node(value: Any) -> exp.Expression:
             return exp.Literal.string(str(value))
 
 
-def rewrite(tree: exp.Expression, *, public: Sequence[str], identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
+def rewrite(tree: Any, *, public: Sequence[str], identity: Identity, parameters: Sequence[Any]) -> CatalogQuery:
     """The query as the catalog engine runs it; a refusal says what is not available."""
     if not isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery | exp.Values):
         raise QueryRefused("Only SELECT is answered about the catalogs.")
@@ -94,14 +94,14 @@ def rewrite(tree: exp.Expression, *, public: Sequence[str], identity: Identity, 
     return CatalogQuery(sql=tree.sql(dialect="duckdb"), needs=frozenset(rewriter.needs))
 
 
-def _fold_names(tree: exp.Expression) -> None:
+def _fold_names(tree: Any) -> None:
     """Names without quotation marks are written in lower case, as PostgreSQL reads them."""
     for name in tree.find_all(exp.Identifier):
         if not name.quoted:
             name.set("this", name.name.lower())
 
 
-def _name_outputs(tree: exp.Expression) -> None:
+def _name_outputs(tree: Any) -> None:
     """Give unnamed columns the names that PostgreSQL gives them."""
     select = tree
     while not isinstance(select, exp.Select):
@@ -113,7 +113,7 @@ def _name_outputs(tree: exp.Expression) -> None:
             item.replace(exp.alias_(item.copy(), _output_name(item), quoted=True))
 
 
-def _output_name(node: exp.Expression) -> str:
+def _output_name(node: Any) -> str:
     match node:
         case exp.Cast() | exp.Paren() | exp.Collate():
             return _output_name(node.this)
@@ -127,7 +127,11 @@ def _output_name(node: exp.Expression) -> str:
             return "?column?"
         case exp.Subquery():
             select = node.find(exp.Select)
-            return "?column?" if select is None or not select.expressions else _output_name(select.expressions[0].unalias())
+            return (
+                "?column?"
+                if select is None or not select.expressions
+                else _output_name(select.expressions[0].unalias())
+            )
         case exp.Func():
             return str(node.sql_name()).lower()
         case _:
@@ -142,7 +146,7 @@ class _Rewriter:
     named: set[str] = field(default_factory=set)
     needs: set[str] = field(default_factory=set)
 
-    def node(self, node: exp.Expression) -> exp.Expression:
+    def node(self, node: Any) -> Any:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 return self._table(node)
@@ -177,7 +181,7 @@ class _Rewriter:
                 return exp.Literal.string(f"[{text[1:-1]}]") if plain else node
         return node
 
-    def _table(self, node: exp.Table) -> exp.Expression:
+    def _table(self, node: exp.Table) -> Any:
         name, schema = node.name, node.db
         if not schema and name in self.named:
             return node
@@ -200,7 +204,7 @@ class _Rewriter:
                 return self._placed(node, "pub", known)
         raise QueryRefused(f"There is no table `{f'{schema}.' if schema else ''}{name}` here.")
 
-    def _placed(self, node: exp.Table, schema: str, name: str) -> exp.Expression:
+    def _placed(self, node: exp.Table, schema: str, name: str) -> Any:
         placed = node.copy()
         placed.set("this", exp.to_identifier(name, quoted=True))
         placed.set("db", exp.to_identifier(schema, quoted=True))
@@ -209,7 +213,7 @@ class _Rewriter:
             placed.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
         return placed
 
-    def _column(self, node: exp.Column) -> exp.Expression:
+    def _column(self, node: exp.Column) -> Any:
         """A column without schema and database: tables are named by their alias."""
         if not node.table and node.name == "user" and not node.this.quoted:
             return exp.Literal.string(self.identity.user)
@@ -220,19 +224,19 @@ class _Rewriter:
             return plain
         return node
 
-    def _parameter(self, node: exp.Parameter) -> exp.Expression:
+    def _parameter(self, node: exp.Parameter) -> Any:
         number = int(node.name) if node.name.isdigit() else 0
         if not 1 <= number <= len(self.parameters):
             raise QueryRefused(f"There is no parameter ${node.name}.")
         return literal_node(self.parameters[number - 1])
 
-    def _operator(self, node: exp.Operator) -> exp.Expression:
+    def _operator(self, node: exp.Operator) -> Any:
         made = _OPERATORS.get(str(node.args["operator"]).strip())
         if made is None:
             raise QueryRefused(f"OPERATOR({node.args['operator']}) is not available.")
         return made(node.this, node.expression)
 
-    def _function(self, node: exp.Anonymous) -> exp.Expression:
+    def _function(self, node: exp.Anonymous) -> Any:
         name = node.name.lower()
         if name in ("current_setting", "set_config") and node.expressions:
             asked = node.expressions[0]
@@ -242,7 +246,7 @@ class _Rewriter:
             return exp.Anonymous(this="json_object", expressions=node.expressions)
         return node
 
-    def _cast(self, node: exp.Cast) -> exp.Expression:
+    def _cast(self, node: exp.Cast) -> Any:
         name = str(node.to.sql(dialect="postgres")).lower().strip('"')
         inner = node.this
         if name in _LOOKUPS:
@@ -264,7 +268,7 @@ class _Rewriter:
         return node
 
 
-def _check_functions(tree: exp.Expression) -> None:
+def _check_functions(tree: Any) -> None:
     for call in tree.find_all(exp.Func):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else str(call.sql_name()).lower()
         if name not in ALLOWED:

@@ -125,9 +125,7 @@ class Connection:
         backend = Backend(
             service=self._service, engines=self._engines, user=who.user, token=who.token, dataset=who.dataset
         )
-        self.conversation = Conversation(
-            backend=backend, settings=settings, workers=self._workers, notify=self._notify
-        )
+        self.conversation = Conversation(backend=backend, settings=settings, workers=self._workers, notify=self._notify)
         self._report()
         self._channel.write(message(b"K", struct.pack("!i", self._process) + self._secret))
         await self._ready()

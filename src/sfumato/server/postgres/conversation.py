@@ -104,7 +104,9 @@ class Conversation:
         if name and name in self.prepared:
             raise SqlError("42P05", f'prepared statement "{name}" already exists')
         if len(self.prepared) >= _MOST_PREPARED:
-            raise SqlError("53000", f"a connection has at most {_MOST_PREPARED:,} prepared statements", "DEALLOCATE some.")
+            raise SqlError(
+                "53000", f"a connection has at most {_MOST_PREPARED:,} prepared statements", "DEALLOCATE some."
+            )
         statement = await self.read(sql)
         tree = _tree(statement)
         types = await self._in_thread(lambda: parameter_types(tree, stated, self.backend.catalog()))
@@ -143,7 +145,9 @@ class Conversation:
             case CatalogStatement():
                 last = [] if self.last is None else last_answer_rows(self.last)
                 result = await self._in_thread(self.backend.catalog_answer, statement, values, self.settings, last)
-                return Outcome(tag="SELECT", columns=tuple(zip(result.names, result.types, strict=True)), rows=result.rows)
+                return Outcome(
+                    tag="SELECT", columns=tuple(zip(result.names, result.types, strict=True)), rows=result.rows
+                )
             case SchemaStatement():
                 answer = await self._in_thread(self.backend.schema_answer, statement.sql)
                 cells = [[cell.value for cell in row] for row in answer.rows]
@@ -193,12 +197,12 @@ class Conversation:
             return started
 
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(
+        running: asyncio.Future[Any] = loop.run_in_executor(
             self.workers, lambda: self.backend.ask(sql, self.settings, most=most, begun=begun)
         )
-        stop = asyncio.ensure_future(self.cancelled.wait())
+        stop: asyncio.Future[Any] = asyncio.ensure_future(self.cancelled.wait())
         try:
-            await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([running, stop], return_when=asyncio.FIRST_COMPLETED)
             if not running.done():
                 running.add_done_callback(_seen)
                 raise Cancelled(

@@ -25,7 +25,9 @@ def answer_notice(answer: Answer) -> str:
                     lines.append(f"{name}: 95 % interval {digits(cell.low, 4)} to {digits(cell.high, 4)}")
     else:
         for i in known:
-            widest = max((c.high - c.low) / 2 for row in answer.rows if (c := row[i]).low is not None and c.high is not None)
+            widest = max(
+                (c.high - c.low) / 2 for row in answer.rows if (c := row[i]).low is not None and c.high is not None
+            )
             lines.append(f"{answer.columns[i]}: 95 % intervals of at most ±{digits(widest, 4)}")
     if known:
         lines.append("SELECT * FROM sfumato.last_answer lists them.")

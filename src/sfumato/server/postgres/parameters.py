@@ -13,27 +13,43 @@ from typing import Any
 
 from sqlglot import exp
 
-from sfumato.query.catalog import Catalog, PublicTable
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
 from sfumato.schema import Domain, Kind
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.messages import Bind
 from sfumato.server.postgres.sqlstates import SqlError
-from sfumato.server.postgres.type_mapping import BY_NAME, BY_OID, KIND_TYPES, TEXT, BadValue, PostgresType, array_of, decode
+from sfumato.server.postgres.type_mapping import (
+    BY_NAME,
+    BY_OID,
+    KIND_TYPES,
+    TEXT,
+    BadValue,
+    PostgresType,
+    array_of,
+    decode,
+)
 
 __all__ = ["bound_values", "parameter_types", "sample_values"]
 
 _MOST = 1_000
 _CAST_NAMES = {
-    "smallint": "int2", "int": "int4", "integer": "int4", "bigint": "int8", "real": "float4", "double precision": "float8",
+    "smallint": "int2", "int": "int4", "integer": "int4", "bigint": "int8", "real": "float4",
+    "double precision": "float8",
     "decimal": "numeric", "boolean": "bool", "varchar": "varchar", "character varying": "varchar",
-    "timestamp": "timestamp", "timestamptz": "timestamptz", "regclass": "text", "regtype": "text", "regnamespace": "text",
+    "timestamp": "timestamp", "timestamptz": "timestamptz", "regclass": "text", "regtype": "text",
+    "regnamespace": "text",
 }  # fmt: skip
-_SYSTEM_TYPES = {"sql_identifier": "name", "character_data": "varchar", "yes_or_no": "varchar", "cardinal_number": "int4"}
+_SYSTEM_TYPES = {
+    "sql_identifier": "name",
+    "character_data": "varchar",
+    "yes_or_no": "varchar",
+    "cardinal_number": "int4",
+}
 
 
-def parameter_types(tree: exp.Expression | None, stated: Sequence[int], catalog: Catalog) -> tuple[PostgresType, ...]:
+def parameter_types(tree: Any, stated: Sequence[int], catalog: Catalog) -> tuple[PostgresType, ...]:
     """The types of ``$1``, ``$2``, ..."""
-    nodes: dict[int, exp.Expression] = {}
+    nodes: dict[int, Any] = {}
     for node in () if tree is None else tree.find_all(exp.Parameter):
         if node.name.isdigit() and 1 <= int(node.name) <= _MOST:
             nodes.setdefault(int(node.name), node)
@@ -53,7 +69,7 @@ def parameter_types(tree: exp.Expression | None, stated: Sequence[int], catalog:
     return tuple(types)
 
 
-def _inferred(node: exp.Expression | None, kinds: Mapping[str, PostgresType]) -> PostgresType:
+def _inferred(node: Any, kinds: Mapping[str, PostgresType]) -> PostgresType:
     if node is None:
         return TEXT
     parent = node.parent
@@ -70,7 +86,7 @@ def _inferred(node: exp.Expression | None, kinds: Mapping[str, PostgresType]) ->
     return TEXT
 
 
-def _beside(node: exp.Expression, parent: exp.Expression, kinds: Mapping[str, PostgresType]) -> PostgresType:
+def _beside(node: Any, parent: Any, kinds: Mapping[str, PostgresType]) -> PostgresType:
     """The type of what stands on the other side of a comparison or operation."""
     for other in parent.iter_expressions():
         if other is node:
@@ -85,7 +101,7 @@ def _beside(node: exp.Expression, parent: exp.Expression, kinds: Mapping[str, Po
     return TEXT
 
 
-def _cast_type(to: exp.Expression) -> PostgresType:
+def _cast_type(to: Any) -> PostgresType:
     name = str(to.sql(dialect="postgres")).lower().strip('"').split("(", 1)[0]
     if name.endswith("[]"):
         element = BY_NAME.get(_CAST_NAMES.get(name[:-2], name[:-2]), TEXT)
@@ -105,7 +121,8 @@ def _system_columns() -> Mapping[str, PostgresType]:
 def _column_types(catalog: Catalog) -> Mapping[str, PostgresType]:
     """Types by name of a column; a name that has two kinds in two tables is text."""
     found: dict[str, PostgresType] = {}
-    for table in (*catalog.private.values(), *catalog.public.values()):
+    tables: list[PrivateTable | PublicTable] = [*catalog.private.values(), *catalog.public.values()]
+    for table in tables:
         if isinstance(table, PublicTable):
             kinds: dict[str, Kind | None] = {name: table.kind(name) for name in table.frame.columns}
         else:
@@ -132,7 +149,7 @@ def bound_values(bind: Bind, types: Sequence[PostgresType]) -> list[Any]:
     return values
 
 
-def sample_values(tree: exp.Expression | None, types: Sequence[PostgresType], catalog: Catalog) -> list[Any]:
+def sample_values(tree: Any, types: Sequence[PostgresType], catalog: Catalog) -> list[Any]:
     """A value for each parameter with which the columns of a result can be found before any value is bound.
 
     Declared values are taken where a parameter is compared with a column that has some: they are always accepted.

@@ -51,7 +51,13 @@ class Exchange:
             # it, somebody between them removed the offer.
             allowed = flag == "n" or (flag == "y" and self._binding is None)
         fields = bare.split(",")
-        if not allowed or authzid or len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r="):
+        if (
+            not allowed
+            or authzid
+            or len(fields) < 2
+            or not fields[0].startswith("n=")
+            or not fields[1].startswith("r=")
+        ):
             raise AuthenticationFailed
         if not 8 <= len(fields[1]) <= 256:
             raise AuthenticationFailed

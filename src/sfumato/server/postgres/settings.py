@@ -32,9 +32,11 @@ _FREE = {
     "transaction_isolation": "read committed", "statement_timeout": "0", "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0", "bytea_output": "hex", "row_security": "on", "xmloption": "content",
     "default_tablespace": "", "check_function_bodies": "on", "synchronize_seqscans": "on", "role": "none",
-    "jit": "off", "cursor_tuple_fraction": "0.1", "default_transaction_deferrable": "off", "backslash_quote": "safe_encoding",
+    "jit": "off", "cursor_tuple_fraction": "0.1", "default_transaction_deferrable": "off",
+    "backslash_quote": "safe_encoding",
     "session_replication_role": "origin", "escape_string_warning": "on", "enable_seqscan": "on", "datlastsysoid": "0",
-    "lc_messages": "C.UTF-8", "lc_monetary": "C.UTF-8", "lc_numeric": "C.UTF-8", "lc_time": "C.UTF-8", "work_mem": "4MB",
+    "lc_messages": "C.UTF-8", "lc_monetary": "C.UTF-8", "lc_numeric": "C.UTF-8", "lc_time": "C.UTF-8",
+    "work_mem": "4MB",
 }  # fmt: skip
 _NUMBERS = ("sfumato.epsilon", "sfumato.delta", "sfumato.max_epsilon")
 _UTF8 = ("utf8", "utf-8", "unicode")
@@ -72,7 +74,7 @@ class Settings:
         elif key in _FIXED or key == "session_authorization":
             if value is not None and value.lower() != self._values[key].lower():
                 raise SqlError("55P02", f'parameter "{name}" cannot be changed')
-        elif key == "client_encoding" and value is not None and value.lower() not in _UTF8:
+        elif key == "client_encoding" and value is not None and value.lower().strip("'") not in _UTF8:
             raise SqlError("22023", f'client_encoding must be UTF8, not "{value[:40]}"')
         elif key == "datestyle" and value is not None and not value.lower().startswith("iso"):
             raise SqlError("22023", "DateStyle must be ISO: dates are written as 2026-01-31")
@@ -117,7 +119,8 @@ def startup_settings(parameters: Mapping[str, str]) -> dict[str, str]:
     {'application_name': 'psql', 'sfumato.epsilon': '0.1'}
     """
     found = {name: value for name, value in parameters.items()
-             if name not in ("user", "database", "options", "replication") and not name.startswith("_pq_.")}  # fmt: skip
+             if name not in ("user", "database", "options", "replication")
+             and not name.startswith("_pq_.")}  # fmt: skip
     words = parameters.get("options", "").replace("-c ", "-c").split()
     for word in words:
         name, equals, value = word.removeprefix("--").removeprefix("-c").partition("=")

@@ -6,8 +6,9 @@ Prefixes are blanked out with spaces of the same length, so that positions in la
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
 
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.postgres import Postgres
@@ -25,10 +26,20 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 
-def tokens(sql: str, dialect: Any = Postgres) -> list[Any]:
+class _Tokenizer(Postgres.Tokenizer):  # type: ignore[misc]
+    """PostgreSQL's tokens, also behind words such as EXPLAIN, where the parser takes the rest as one text."""
+
+    COMMANDS: ClassVar[set[Any]] = set()
+
+
+def _postgres_tokens(sql: str) -> Any:
+    return _Tokenizer(dialect="postgres").tokenize(sql)  # a tokenizer serves one thread
+
+
+def tokens(sql: str, tokenize: Callable[[str], Any] = _postgres_tokens) -> list[Any]:
     """The tokens of a text; deep nesting is refused here, before any parser recurses into it."""
     try:
-        found = list(dialect().tokenize(sql))
+        found = list(tokenize(sql))
     except (SqlglotError, RecursionError):
         raise QueryRefused("The SQL cannot be parsed.", fix="Check quotation marks and comments.") from None
     if len(found) > _MOST_TOKENS:
@@ -102,8 +113,8 @@ def bind_numbered(sql: str, values: Sequence[Any]) -> str:
     """
     if not values:
         return sql
-    parts, last, found = [], 0, tokens(sql, DuckDB)
-    for mark, number in zip(found, found[1:], strict=False):
+    parts, last, found = [], 0, tokens(sql, DuckDB().tokenize)
+    for mark, number in pairwise(found):
         adjacent = mark.token_type is TokenType.PARAMETER and number.start == mark.end + 1
         if not adjacent or number.token_type is not TokenType.NUMBER or not number.text.isdigit():
             continue

@@ -15,7 +15,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import TokenType
 
-from sfumato.errors import QueryRefused
 from sfumato.query.catalog import Catalog
 from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.postgres.catalog_relations import relations
@@ -42,7 +41,7 @@ class QuestionStatement:
     """A query that names a private table."""
 
     sql: str
-    tree: exp.Expression | None
+    tree: Any
     """None where the text cannot be parsed here; whoever answers questions says why."""
 
 
@@ -50,7 +49,7 @@ class QuestionStatement:
 class CatalogStatement:
     """A query on public things only."""
 
-    tree: exp.Expression
+    tree: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +170,7 @@ def _is_private(table: exp.Table, private: Collection[str], known: Collection[st
     return name in private or (name not in known and ("pg_catalog", name) not in relations())
 
 
-def _parsed(sql: str) -> exp.Expression | None:
+def _parsed(sql: str) -> Any:
     try:
         trees = [tree for tree in sqlglot.parse(sql, dialect="postgres") if tree is not None]
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError):
@@ -245,7 +244,11 @@ def _copy(sql: str, found: list[Any], catalog: Catalog) -> Copy:
             break
     words = [token.text.upper() for token in found[closing + 1 :]]
     if found[1:2] == [] or found[1].token_type is not TokenType.L_PAREN or words[:2] != ["TO", "STDOUT"]:
-        raise SqlError("0A000", "only COPY (SELECT ...) TO STDOUT is supported", "A table cannot be copied: its rows are about people.")
+        raise SqlError(
+            "0A000",
+            "only COPY (SELECT ...) TO STDOUT is supported",
+            "A table cannot be copied: its rows are about people.",
+        )
     query = _query(" " * found[2].start + sql[found[2].start : found[closing].start], catalog)
     texts = [token.text for token in found[closing + 3 :] if token.text.upper() not in ("WITH", "(", ")", ",")]
     return _copy_options(query, texts)
@@ -270,7 +273,9 @@ def _copy_options(query: QuestionStatement | CatalogStatement, words: list[str])
         elif word == "ENCODING" and after.lower() in ("utf8", "utf-8"):
             place += 2
         else:
-            raise SqlError("0A000", f"COPY has no option {word[:30]} here", "Options: FORMAT csv or text, HEADER, DELIMITER, NULL.")
+            raise SqlError(
+                "0A000", f"COPY has no option {word[:30]} here", "Options: FORMAT csv or text, HEADER, DELIMITER, NULL."
+            )
     delimiter = given.get("DELIMITER", "," if csv else "\t")
     if len(delimiter) != 1 or delimiter in '\\"\r\n':
         raise SqlError("22023", "the COPY delimiter must be a single character")

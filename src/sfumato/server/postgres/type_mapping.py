@@ -150,9 +150,7 @@ def _binary(value: Any, kind: PostgresType) -> bytes:
     if kind.element is not None:
         items = [encode(item, kind.element, binary=True) for item in value]
         head = struct.pack("!iiI", 1 if items else 0, int(None in items), kind.element.oid)
-        body = b"".join(
-            b"\xff\xff\xff\xff" if item is None else struct.pack("!i", len(item)) + item for item in items
-        )
+        body = b"".join(b"\xff\xff\xff\xff" if item is None else struct.pack("!i", len(item)) + item for item in items)
         return head + (struct.pack("!ii", len(items), 1) + body if items else b"")
     match kind.name:
         case "date":
@@ -312,7 +310,8 @@ def _array_from_binary(raw: bytes, element: PostgresType) -> list[Any]:
     count, _ = struct.unpack_from("!ii", raw, 12)
     if dimensions != 1 or oid != element.oid or not 0 <= count <= len(raw):
         raise ValueError
-    items, at = [], 20
+    items: list[Any] = []
+    at = 20
     for _ in range(count):
         (size,) = struct.unpack_from("!i", raw, at)
         at += 4

@@ -21,8 +21,14 @@ class View:
 VIEWS = (
     View(
         name="budget",
-        columns={"dataset": "text", "period": "text", "cap": "text", "spent": "text", "remaining": "text",
-                 "since_beginning": "text"},
+        columns={
+            "dataset": "text",
+            "period": "text",
+            "cap": "text",
+            "spent": "text",
+            "remaining": "text",
+            "since_beginning": "text",
+        },
         about="your budgets; since_beginning is the loss that has accumulated, whatever was renewed",
     ),
     View(
