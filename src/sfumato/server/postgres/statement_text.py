@@ -26,7 +26,7 @@ _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
 
-class _Tokenizer(Postgres.Tokenizer):  # type: ignore[misc]
+class _Tokenizer(Postgres.Tokenizer):
     """PostgreSQL's tokens, also behind words such as EXPLAIN, where the parser takes the rest as one text."""
 
     COMMANDS: ClassVar[set[Any]] = set()
