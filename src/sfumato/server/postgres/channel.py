@@ -12,7 +12,7 @@ import struct
 
 from sfumato.server.postgres.messages import MalformedMessage
 
-__all__ = ["Channel", "TooLarge"]
+__all__ = ["ClientChannel", "TooLarge"]
 
 _CHUNK = 16_384
 
@@ -21,7 +21,7 @@ class TooLarge(Exception):
     """A client announced a message that is longer than allowed."""
 
 
-class Channel:
+class ClientChannel:
     """Reads and writes messages of one connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, stall: float) -> None:

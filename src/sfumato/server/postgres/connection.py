@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from sfumato.errors import NotSignedIn, SfumatoError
 from sfumato.query.dbapi import DataError
 from sfumato.server.postgres.backend import Backend, CatalogEngines
-from sfumato.server.postgres.channel import Channel, TooLarge
+from sfumato.server.postgres.channel import ClientChannel, TooLarge
 from sfumato.server.postgres.conversation import Conversation, Portal
 from sfumato.server.postgres.messages import (
     CancelRequest,
@@ -30,7 +30,7 @@ from sfumato.server.postgres.messages import (
     text_argument,
 )
 from sfumato.server.postgres.parameters import bound_values
-from sfumato.server.postgres.results import Outcome, complete, copy_lines, described, encoded_rows
+from sfumato.server.postgres.results import StatementResult, complete, copy_lines, described, encoded_rows
 from sfumato.server.postgres.settings import REPORTED, Settings, startup_settings
 from sfumato.server.postgres.sign_in import Refused, Tls, sign_in
 from sfumato.server.postgres.sqlstates import SqlError, error_message
@@ -38,19 +38,19 @@ from sfumato.server.postgres.statement_text import split_statements
 from sfumato.server.postgres.statements import Empty
 from sfumato.server.service import QueryService
 
-__all__ = ["Connection"]
+__all__ = ["ClientConnection"]
 
 _FLUSH_AT = 65_536
 _MOST_PORTALS = 1_000
 _SIGN_IN_SECONDS = 30.0
 
 
-class Connection:
+class ClientConnection:
     """Serves one client until it leaves."""
 
     def __init__(
         self,
-        channel: Channel,
+        channel: ClientChannel,
         *,
         service: QueryService,
         engines: CatalogEngines,
@@ -208,7 +208,7 @@ class Connection:
             self._talk.portals.clear()
         await self._ready()
 
-    async def _send(self, outcome: Outcome, rows: object, formats: tuple[int, ...]) -> None:
+    async def _send(self, outcome: StatementResult, rows: object, formats: tuple[int, ...]) -> None:
         if outcome.columns is None:
             return
         assert isinstance(rows, list | tuple)

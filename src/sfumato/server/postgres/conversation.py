@@ -20,7 +20,7 @@ from sfumato.query.results.answer import Answer
 from sfumato.server.postgres.backend import Backend, Columns
 from sfumato.server.postgres.notices import answer_notice, last_answer_rows
 from sfumato.server.postgres.parameters import parameter_types, sample_values
-from sfumato.server.postgres.results import Outcome, text_outcome
+from sfumato.server.postgres.results import StatementResult, text_outcome
 from sfumato.server.postgres.settings import Settings
 from sfumato.server.postgres.sqlstates import SqlError
 from sfumato.server.postgres.statement_text import bind_numbered
@@ -61,7 +61,7 @@ class Portal:
     prepared: Prepared
     values: Sequence[Any]
     formats: tuple[int, ...]
-    outcome: Outcome | None = None
+    outcome: StatementResult | None = None
     sent: int = 0
 
 
@@ -134,7 +134,7 @@ class Conversation:
                 return tuple((name, TEXT) for name in self.backend.schema_answer(statement.sql).columns)
         return None
 
-    async def run(self, statement: Statement, values: Sequence[Any]) -> Outcome:
+    async def run(self, statement: Statement, values: Sequence[Any]) -> StatementResult:
         """Run a statement."""
         ending = isinstance(statement, Command) and statement.tag in ("ROLLBACK", "COMMIT", "ROLLBACK TO")
         if self.status == b"E" and not ending:
@@ -145,20 +145,20 @@ class Conversation:
             case CatalogStatement():
                 last = [] if self.last is None else last_answer_rows(self.last)
                 result = await self._in_thread(self.backend.catalog_answer, statement, values, self.settings, last)
-                return Outcome(
+                return StatementResult(
                     tag="SELECT", columns=tuple(zip(result.names, result.types, strict=True)), rows=result.rows
                 )
             case SchemaStatement():
                 answer = await self._in_thread(self.backend.schema_answer, statement.sql)
                 cells = [[cell.value for cell in row] for row in answer.rows]
-                return Outcome(tag="SELECT", columns=tuple((name, TEXT) for name in answer.columns), rows=cells)
+                return StatementResult(tag="SELECT", columns=tuple((name, TEXT) for name in answer.columns), rows=cells)
             case Explain(question=question):
                 sql = bind_numbered(question.sql, values)
                 explanation = await self._in_thread(self.backend.explain, sql, self.settings)
                 return text_outcome("QUERY PLAN", str(explanation).split("\n"), "EXPLAIN")
             case Copy(query=query):
                 inner = await self.run(query, values)
-                return Outcome(tag="COPY", columns=inner.columns, rows=inner.rows, copy=statement)
+                return StatementResult(tag="COPY", columns=inner.columns, rows=inner.rows, copy=statement)
             case Show(name=name):
                 return self._show(name)
             case SetStatement():
@@ -166,24 +166,26 @@ class Conversation:
             case Command():
                 return self._command(statement)
             case Empty():
-                return Outcome(tag="")
+                return StatementResult(tag="")
 
-    def _show(self, name: str) -> Outcome:
+    def _show(self, name: str) -> StatementResult:
         if name.lower() == "all":
             rows = [(key, value, "") for key, value in sorted(self.settings.all().items())]
-            return Outcome(tag="SHOW", columns=(("name", TEXT), ("setting", TEXT), ("description", TEXT)), rows=rows)
+            return StatementResult(
+                tag="SHOW", columns=(("name", TEXT), ("setting", TEXT), ("description", TEXT)), rows=rows
+            )
         return text_outcome(name, [self.settings.get(name)], "SHOW")
 
-    def _set(self, statement: SetStatement) -> Outcome:
+    def _set(self, statement: SetStatement) -> StatementResult:
         kept = self.settings.get(statement.name) if statement.local and self.status != b"I" else None
         self.settings.set(statement.name, statement.value)
         if kept is not None:
             self._local.setdefault(statement.name.lower(), kept)
         elif statement.local:
             self.settings.set(statement.name, None)
-        return Outcome(tag="RESET" if statement.value is None else "SET")
+        return StatementResult(tag="RESET" if statement.value is None else "SET")
 
-    async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> Outcome:
+    async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
         sql = bind_numbered(statement.sql, values)
         limit = self.settings.number("max_epsilon")
         most = None if limit is None else max(Fraction(0), limit - self.spent)
@@ -221,7 +223,9 @@ class Conversation:
         self.last = answer
         if not self.settings.quiet():
             self.notify(answer_notice(answer))
-        return Outcome(tag="SELECT", columns=columns, rows=[[cell.value for cell in row] for row in answer.rows])
+        return StatementResult(
+            tag="SELECT", columns=columns, rows=[[cell.value for cell in row] for row in answer.rows]
+        )
 
     def _count(self, answer: Answer) -> None:
         if answer.loss is None or answer.cached:
@@ -237,7 +241,7 @@ class Conversation:
         if self._question:
             self.workers.submit(self.backend.cancel, self._question)
 
-    def _command(self, statement: Command) -> Outcome:
+    def _command(self, statement: Command) -> StatementResult:
         tag = statement.tag
         match tag:
             case "BEGIN" | "START TRANSACTION":
@@ -263,7 +267,7 @@ class Conversation:
                 for name in ("application_name", "sfumato.epsilon", "sfumato.delta", "sfumato.max_epsilon"):
                     self.settings.set(name, None)
                 tag = "RESET"
-        return Outcome(tag=tag)
+        return StatementResult(tag=tag)
 
     def _end(self, *, undo: bool) -> None:
         """End the transaction. Settings go back to what they were; budget that was spent does not come back."""

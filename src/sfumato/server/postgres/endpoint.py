@@ -13,17 +13,17 @@ from pathlib import Path
 from sfumato.errors import BadParameter
 from sfumato.server.postgres.backend import CatalogEngines
 from sfumato.server.postgres.certificates import end_point_binding, tls_context
-from sfumato.server.postgres.channel import Channel
-from sfumato.server.postgres.connection import Connection
+from sfumato.server.postgres.channel import ClientChannel
+from sfumato.server.postgres.connection import ClientConnection
 from sfumato.server.postgres.messages import CancelRequest, error_response
 from sfumato.server.postgres.sign_in import Tls
 from sfumato.server.service import QueryService
 
-__all__ = ["Limits", "PostgresEndpoint"]
+__all__ = ["EndpointLimits", "PostgresEndpoint"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class EndpointLimits:
     """What one client, and all of them together, may take."""
 
     connections: int = 2_000
@@ -46,7 +46,7 @@ class PostgresEndpoint:
         port: int = 5432,
         certificate: Path | None = None,
         key: Path | None = None,
-        limits: Limits | None = None,
+        limits: EndpointLimits | None = None,
     ) -> None:
         if (certificate is None) != (key is None):
             raise BadParameter("TLS needs a certificate and its key.", fix="Give both files.")
@@ -56,7 +56,7 @@ class PostgresEndpoint:
                 fix="Give a certificate and its key, or bind it to 127.0.0.1.",
             )
         self._service, self._host, self._asked_port = service, host, port
-        self._limits = limits or Limits()
+        self._limits = limits or EndpointLimits()
         self._tls = (
             None
             if certificate is None or key is None
@@ -64,7 +64,7 @@ class PostgresEndpoint:
         )
         self._engines = CatalogEngines()
         self._workers = ThreadPoolExecutor(self._limits.workers, thread_name_prefix="postgres")
-        self._open: dict[int, tuple[bytes, Connection, asyncio.Task[None]]] = {}
+        self._open: dict[int, tuple[bytes, ClientConnection, asyncio.Task[None]]] = {}
         self._next = int.from_bytes(os.urandom(2), "big")
         self._server: asyncio.Server | None = None
 
@@ -97,8 +97,8 @@ class PostgresEndpoint:
             return
         self._next = self._next % 0x7FFFFFFF + 1
         process, secret = self._next, os.urandom(4)
-        connection = Connection(
-            Channel(reader, writer, stall=self._limits.stall_seconds), service=self._service, engines=self._engines,
+        connection = ClientConnection(
+            ClientChannel(reader, writer, stall=self._limits.stall_seconds), service=self._service, engines=self._engines,
             workers=self._workers, tls=self._tls, largest=self._limits.message_bytes, process=process, secret=secret,
             cancel=self._cancel,
         )  # fmt: skip

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 __all__ = [
     "Bind",
     "CancelRequest",
-    "Close",
-    "Column",
-    "Describe",
+    "ColumnDescription",
     "Execute",
     "MalformedMessage",
     "Parse",
@@ -79,20 +77,6 @@ class Bind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Target:
-    portal: bool
-    name: str
-
-
-class Describe(_Target):
-    """Asks for the columns of a statement or portal."""
-
-
-class Close(_Target):
-    """Ends a statement or portal."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Execute:
     """Asks for rows of a portal; 0 rows stand for all."""
 
@@ -101,7 +85,7 @@ class Execute:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class ColumnDescription:
     """One column of a result."""
 
     name: str
@@ -231,7 +215,7 @@ def message(kind: bytes, body: bytes = b"") -> bytes:
     return kind + _INT32.pack(len(body) + 4) + body
 
 
-def row_description(columns: Sequence[Column]) -> bytes:
+def row_description(columns: Sequence[ColumnDescription]) -> bytes:
     """The names and types of the columns that follow."""
     body = bytearray(_INT16.pack(len(columns)))
     for column in columns:

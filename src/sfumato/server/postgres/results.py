@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.server.postgres.backend import Columns
-from sfumato.server.postgres.messages import Column, data_row, message, row_description
+from sfumato.server.postgres.messages import ColumnDescription, data_row, message, row_description
 from sfumato.server.postgres.sqlstates import SqlError
 from sfumato.server.postgres.statements import Copy
 from sfumato.server.postgres.type_mapping import TEXT, PostgresType, encode
 
-__all__ = ["Outcome", "complete", "copy_lines", "described", "encoded_rows", "text_outcome"]
+__all__ = ["StatementResult", "complete", "copy_lines", "described", "encoded_rows", "text_outcome"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class StatementResult:
     """What a statement came to."""
 
     tag: str
@@ -28,9 +28,9 @@ class Outcome:
     copy: Copy | None = None
 
 
-def text_outcome(name: str, lines: Sequence[str], tag: str) -> Outcome:
+def text_outcome(name: str, lines: Sequence[str], tag: str) -> StatementResult:
     """A result of one column of text."""
-    return Outcome(tag=tag, columns=((name, TEXT),), rows=[(line,) for line in lines])
+    return StatementResult(tag=tag, columns=((name, TEXT),), rows=[(line,) for line in lines])
 
 
 def _formats(columns: Columns, asked: Sequence[int]) -> list[int]:
@@ -45,7 +45,10 @@ def described(columns: Columns | None, formats: Sequence[int] = ()) -> bytes:
         return message(b"n")
     chosen = _formats(columns, formats)
     return row_description(
-        [Column(name=name, oid=kind.oid, size=kind.size, format=chosen[i]) for i, (name, kind) in enumerate(columns)]
+        [
+            ColumnDescription(name=name, oid=kind.oid, size=kind.size, format=chosen[i])
+            for i, (name, kind) in enumerate(columns)
+        ]
     )
 
 
@@ -57,7 +60,7 @@ def encoded_rows(columns: Columns, rows: Sequence[Sequence[Any]], formats: Seque
         yield data_row(cells, len(cells))
 
 
-def complete(outcome: Outcome, rows: int) -> bytes:
+def complete(outcome: StatementResult, rows: int) -> bytes:
     """The end of a statement."""
     tag = f"{outcome.tag} {rows}" if outcome.tag in ("SELECT", "COPY") else outcome.tag
     return message(b"C", tag.encode() + b"\0")

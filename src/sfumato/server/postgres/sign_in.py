@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sfumato.errors import SfumatoError
-from sfumato.server.postgres.channel import Channel
+from sfumato.server.postgres.channel import ClientChannel
 from sfumato.server.postgres.messages import (
     CancelRequest,
     MalformedMessage,
@@ -38,7 +38,7 @@ class Tls:
 
     context: ssl.SSLContext
     binding: bytes
-    """Channel binding of the certificate."""
+    """ClientChannel binding of the certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Refused(Exception):
 
 
 async def sign_in(
-    channel: Channel,
+    channel: ClientChannel,
     service: QueryService,
     tls: Tls | None,
     in_thread: Callable[[Callable[[], object]], Awaitable[object]],
@@ -95,7 +95,7 @@ async def sign_in(
     return SignedIn(user=user, token=token, dataset=dataset, startup=first)
 
 
-async def _startup(channel: Channel, tls: Tls | None) -> Startup | CancelRequest:
+async def _startup(channel: ClientChannel, tls: Tls | None) -> Startup | CancelRequest:
     for _ in range(4):
         body = await channel.read_startup(_LARGEST_STARTUP)
         code = struct.unpack("!i", body[:4])[0] if len(body) == 4 else None
@@ -112,7 +112,7 @@ async def _startup(channel: Channel, tls: Tls | None) -> Startup | CancelRequest
 
 
 async def _authenticate(
-    channel: Channel,
+    channel: ClientChannel,
     service: QueryService,
     user: str,
     tls: Tls | None,
@@ -145,7 +145,7 @@ async def _authenticate(
     return token
 
 
-async def _password_message(channel: Channel) -> bytes:
+async def _password_message(channel: ClientChannel) -> bytes:
     await channel.flush()
     kind, body = await channel.read_message(largest=_LARGEST_STARTUP, idle=None)
     if kind != b"p":

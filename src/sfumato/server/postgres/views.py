@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["VIEWS", "View"]
+__all__ = ["VIEWS", "SystemView"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class SystemView:
     """A view that analysts read with SELECT, at no cost."""
 
     name: str
@@ -19,7 +19,7 @@ class View:
 
 
 VIEWS = (
-    View(
+    SystemView(
         name="budget",
         columns={
             "dataset": "text",
@@ -31,17 +31,17 @@ VIEWS = (
         },
         about="your budgets; since_beginning is the loss that has accumulated, whatever was renewed",
     ),
-    View(
+    SystemView(
         name="questions",
         columns={"asked_at": "timestamp", "question": "text", "status": "text", "epsilon": "text", "charged": "bool"},
         about="your questions on this data set; charged says whether a question cost budget",
     ),
-    View(
+    SystemView(
         name="last_answer",
         columns={"row_number": "int8", "column_name": "text", "value": "text", "low": "float8", "high": "float8"},
         about="the last answer of this connection with its 95 % intervals",
     ),
-    View(
+    SystemView(
         name="columns",
         columns={"table_name": "text", "column_name": "text", "kind": "text", "declared_values": "text"},
         about="declared columns and values; no data was read",
