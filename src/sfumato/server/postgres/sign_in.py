@@ -38,7 +38,7 @@ class Tls:
 
     context: ssl.SSLContext
     binding: bytes
-    """ClientChannel binding of the certificate."""
+    """Channel binding of the certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
