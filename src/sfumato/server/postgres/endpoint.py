@@ -99,7 +99,8 @@ class PostgresEndpoint:
         process, secret = self._next, os.urandom(4)
         connection = ClientConnection(
             ClientChannel(reader, writer, stall=self._limits.stall_seconds), service=self._service,
-            engines=self._engines, workers=self._workers, tls=self._tls, largest=self._limits.message_bytes, process=process, secret=secret,
+            engines=self._engines, workers=self._workers, tls=self._tls, largest=self._limits.message_bytes,
+            process=process, secret=secret,
             cancel=self._cancel,
         )  # fmt: skip
         task = asyncio.current_task()
