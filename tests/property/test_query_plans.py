@@ -24,6 +24,7 @@ from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequen
 from sfumato.dp.mechanisms.gaussian import Gaussian
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.mechanisms.quantiles import Quantiles
+from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.expressions import Arithmetic, Case, Constant, Expression, Extreme
@@ -207,7 +208,7 @@ def too_far(strategy: NoisePlan, one: dict[int | None, dict[Any, int]], two: dic
                 return f"cells of {measurement}"
             continue
         grid = grid_of(measurement, strategy.bounding)
-        if isinstance(draw.mechanism, ThresholdedLaplace):
+        if isinstance(draw.mechanism, ThresholdedLaplace | ThresholdedGaussian):
             by_key: dict[Any, int] = {}
             for key, change in moved.items():
                 by_key[key[:width]] = by_key.get(key[:width], 0) + change

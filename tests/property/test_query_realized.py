@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
-from math import ceil, exp, log
+from math import ceil, erfc, exp, log, sqrt
 from typing import Any
 
 import duckdb
@@ -33,6 +33,7 @@ from sfumato.dp.mechanisms.partition_selection import PartitionSelection
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.errors import BadParameter, QueryRefused
@@ -290,15 +291,20 @@ def rank_chances(rank: Fraction, rate: float, low: int, high: int, rows: list[in
 def apart(
     rank: Fraction, rate: float, low: int, high: int, one: list[int], two: list[int]
 ) -> tuple[list[int], np.ndarray]:
-    """Every outcome, as far as they differ, and how much each tells two tables apart."""
+    """Every outcome, as far as they differ, and the logarithm of the ratio of its chances."""
     at = sorted(v for v in {low, high, *one, *two, *(row + 1 for row in [*one, *two])} if low <= v <= high)
     chances = (rank_chances(rank, rate, low, high, rows, at) for rows in (one, two))
-    return at, np.abs(next(chances) - next(chances))
+    return at, next(chances) - next(chances)
+
+
+def selected(ratios: np.ndarray, in_rho: bool) -> np.ndarray:
+    """The loss of each outcome of a selection: its log-ratio; in rho, an eighth of their squared range for all."""
+    return np.full(len(ratios), np.ptp(ratios) ** 2 / 8) if in_rho else np.abs(ratios)
 
 
 def divided(
     noise: Quantiles, ranks: tuple[Fraction, ...], ends: tuple[Fraction, Fraction], low: int, high: int,
-    one: list[int], two: list[int],
+    one: list[int], two: list[int], in_rho: bool,
 ) -> float:  # fmt: skip
     """The largest loss over all outcomes of a choice level by level, between rows that share their random order."""
     if not ranks:
@@ -309,15 +315,16 @@ def divided(
     if last:
         low, high, one, two = low >> TIES, high >> TIES, [row >> TIES for row in one], [row >> TIES for row in two]
     rate = float(noise.price / (2 * max(rank, 1 - rank)))
-    at, losses = apart(rank, rate, low, high, one, two)
+    at, ratios = apart(rank, rate, low, high, one, two)
+    losses = selected(ratios, in_rho)
     if last:
         return float(losses.max())
     worst = 0.0
     for v, here in zip(at, losses, strict=True):
         left = ([row for row in rows if row <= v] for rows in (one, two))
         right = ([row for row in rows if row > v] for rows in (one, two))
-        below = divided(noise, ranks[:middle], (ends[0], ranks[middle]), low, v, *left)
-        above = divided(noise, ranks[middle + 1 :], (ranks[middle], ends[1]), min(v + 1, high), high, *right)
+        below = divided(noise, ranks[:middle], (ends[0], ranks[middle]), low, v, *left, in_rho)
+        above = divided(noise, ranks[middle + 1 :], (ranks[middle], ends[1]), min(v + 1, high), high, *right, in_rho)
         worst = max(worst, float(here) + below + above)
     return worst
 
@@ -345,8 +352,12 @@ def alone(item: Measurement, one: dict[Any, dict[Any, int]], two: dict[Any, dict
             yield sum(has[index][key] for index in item.covers)
 
 
-def naming_chance(noise: ThresholdedLaplace, count: int) -> float:
+def naming_chance(noise: ThresholdedLaplace | ThresholdedGaussian, count: int) -> float:
     """How likely noise lifts a count over the limit: exactly for one number, else as if steps were infinitely fine."""
+    if isinstance(noise, ThresholdedGaussian):
+        gap = float(noise.limit / noise.grid) - count
+        least = ceil(gap) - 0.5 if noise.parts == 1 else gap
+        return erfc(least * float(noise.grid) / sqrt(2 * float(noise.variance) * noise.parts)) / 2
     rate = float(noise.grid / noise.scale)
     gap = float(noise.limit / noise.grid) - count
     if noise.parts == 1:
@@ -357,8 +368,9 @@ def naming_chance(noise: ThresholdedLaplace, count: int) -> float:
 
 
 def mode_loss(
-    plan: NoisePlan, item: Measurement, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]], width: int
-) -> float:
+    plan: NoisePlan, item: Measurement, one: dict[Any, dict[Any, int]], two: dict[Any, dict[Any, int]], width: int,
+    in_rho: bool,
+) -> float:  # fmt: skip
     """Over all groups, the largest ratio of the chances of any value, by the formula of the exponential mechanism."""
     candidates = len(plan.query.aggregates[item.aggregate].candidates)
     rate, total = float(item.mechanism.rate), 0.0
@@ -367,7 +379,7 @@ def mode_loss(
         for table in (one, two):
             weights = rate * np.array([table[item.aggregate].get((*group, place), 0) for place in range(candidates)])
             chances.append(weights - np.logaddexp.reduce(weights))
-        total += float(np.abs(chances[0] - chances[1]).max())
+        total += float(selected(chances[0] - chances[1], in_rho).max())
     return total
 
 
@@ -377,10 +389,12 @@ def realized(plan: NoisePlan, one: dict[Any, dict[Any, int]], two: dict[Any, dic
     epsilon = rho = delta = 0.0
     width = len(group_columns(plan.query))
 
-    def pay(size: float) -> None:
+    normal = Fraction(0)
+
+    def pay(size: float, *, as_rho: float | None = None) -> None:
         nonlocal epsilon, rho
         if in_rho:
-            rho += size * size / 2
+            rho += size * size / 2 if as_rho is None else as_rho
         else:
             epsilon += size
 
@@ -388,7 +402,7 @@ def realized(plan: NoisePlan, one: dict[Any, dict[Any, int]], two: dict[Any, dic
         noise = item.mechanism
         if isinstance(noise, PartitionSelection):
             table = noise.chances() / float(1 << 62)
-            total = 0.0
+            total = squares = 0.0
             for key in {*one[None], *two[None]}:
                 a, b = (table[min(found[None].get(key, 0), len(table) - 1)] for found in (one, two))
                 if a == b:
@@ -398,27 +412,32 @@ def realized(plan: NoisePlan, one: dict[Any, dict[Any, int]], two: dict[Any, dic
                     delta += abs(a - b) if min(a, b) == 0 else 0
                     lift = 0.0 if min(a, b) == 0 else log(1 / min(a, b))
                     total += min(lift, float(noise.epsilon))
+                    squares += min(lift, float(noise.epsilon)) ** 2
                     continue
                 total += float(noise.epsilon)
-            pay(total)
+                squares += float(noise.epsilon) ** 2
+            pay(total, as_rho=squares / 2)
             continue
         if isinstance(noise, Exponential):
-            pay(mode_loss(plan, item, one, two, width))
+            total = mode_loss(plan, item, one, two, width, in_rho)
+            pay(total, as_rho=total)
             continue
         if isinstance(noise, Quantile):
             total = 0.0
             for group in groups_of(item, one, two, width):
                 tables = [[row >> TIES for row in ordered(t[item.aggregate], group, width)] for t in (one, two)]
-                total += float(apart(noise.rank, float(noise.rate), 0, noise.cells - 1, *tables)[1].max())
-            pay(total)
+                ratios = apart(noise.rank, float(noise.rate), 0, noise.cells - 1, *tables)[1]
+                total += float(selected(ratios, in_rho).max())
+            pay(total, as_rho=total)
             continue
         if isinstance(noise, Quantiles):
             groups = groups_of(item, one, two, width)
-            pay(sum(
+            total = sum(
                 divided(noise, noise.ranks, (Fraction(0), Fraction(1)), 0, (noise.cells << TIES) - 1,
-                        *(ordered(found[item.aggregate], group, width) for found in (one, two)))
+                        *(ordered(found[item.aggregate], group, width) for found in (one, two)), in_rho)
                 for group in groups
-            ))  # fmt: skip
+            )  # fmt: skip
+            pay(total, as_rho=total)
             continue
         assert isinstance(noise, Laplace | Gaussian)
         far = squared = 0.0
@@ -426,23 +445,26 @@ def realized(plan: NoisePlan, one: dict[Any, dict[Any, int]], two: dict[Any, dic
             for key in {*one[index], *two[index]}:
                 moved = abs(one[index].get(key, 0) - two[index].get(key, 0)) * float(noise.grid)
                 far, squared = far + moved, squared + moved * moved
-        if isinstance(noise, ThresholdedLaplace):
+        if isinstance(noise, ThresholdedLaplace | ThresholdedGaussian):
             delta += sum(naming_chance(noise, count) for count in alone(item, one, two))
         if isinstance(noise, Laplace):
             pay(far / float(noise.scale))
-        elif isinstance(noise, RoundedGaussian):
+        elif isinstance(noise, RoundedGaussian) and noise.delta is not None:
             spent = normal_epsilon(Fraction(squared) / noise.variance, noise.delta)
             assert spent <= item.loss.size * (1 + Fraction(1, 10**9))
-            assert noise.delta <= plan.cost.delta
+            assert noise.delta + Fraction(delta) <= plan.cost.delta * (1 + Fraction(1, 10**9))
             epsilon += float(spent)
         else:
             rho += squared / (2 * float(noise.variance))
+            normal += Fraction(squared) / noise.variance if isinstance(noise, RoundedGaussian) else 0
     if not in_rho and rho:
         gaussian = next(part for part in plan.parts if any(isinstance(d.mechanism, Gaussian) for d in plan.measurements)
                         and part.delta > 0)  # fmt: skip
-        joint = concentrated(Fraction(rho)).at(gaussian.delta)
-        assert joint.size <= gaussian.size * (1 + Fraction(1, 10**9))
-        epsilon += float(joint.size)
+        exactly = float(normal) / 2 > rho * (1 - 1e-9)  # all of the noise is normal
+        left = gaussian.delta - Fraction(delta)
+        joint = normal_epsilon(normal, left) if exactly else concentrated(Fraction(rho)).at(left).size
+        assert joint <= gaussian.size * (1 + Fraction(1, 10**9))
+        epsilon += float(joint)
     return (rho if in_rho else epsilon), delta
 
 

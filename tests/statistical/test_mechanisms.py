@@ -40,6 +40,7 @@ from sfumato.dp.mechanisms.report_noisy_max import ReportNoisyMax
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
 from sfumato.dp.mechanisms.sample_and_aggregate import SampleAndAggregate
 from sfumato.dp.mechanisms.sparse_vector import SparseVector
+from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.receipt import issue
 from sfumato.registry import registry
@@ -205,11 +206,11 @@ GRADED = list(range(40))
 WITHHELD = -1000
 
 
-def thresholded_pmf(scale: float, limit: int) -> Pmf:
-    """Laplace noise where the result reaches the limit; all the rest is one outcome."""
+def thresholded_pmf(noise: Pmf, limit: int) -> Pmf:
+    """Noise where the result reaches the limit; all the rest is one outcome."""
 
     def pmf(value: Any, theta: float) -> dict[int, float]:
-        plain = shifted(scale)(value, theta)
+        plain = noise(value, theta)
         named = {y: p for y, p in plain.items() if y >= limit}
         return named | {WITHHELD: 1 - sum(named.values())}
 
@@ -363,11 +364,21 @@ AUDITS = {
     "thresholded-laplace": Audit(
         make=lambda t: ThresholdedLaplace(scale=exact(3 * t), limit=18, reach=1),
         draw=lambda m, value, n: np.nan_to_num(vector(m, value, n), nan=WITHHELD).astype(int),
-        pmf=thresholded_pmf(3.0, 18),
+        pmf=thresholded_pmf(shifted(3.0), 18),
         base=20,
         near=21,
         far=22,
         count=300_000,
+        delta=0.01,
+    ),
+    "thresholded-gaussian": Audit(
+        make=lambda t: ThresholdedGaussian(variance=exact(9 * t * t), delta="0.009", limit=18, reach=1),
+        draw=lambda m, value, n: np.nan_to_num(vector(m, value, n), nan=WITHHELD).astype(int),
+        pmf=thresholded_pmf(rounded_normal_pmf(9.0), 18),
+        base=20,
+        near=23,
+        far=26,
+        count=200_000,
         delta=0.01,
     ),
     "sample-and-aggregate": Audit(
@@ -503,6 +514,25 @@ def test_keys_of_one_person_are_named_as_rarely_as_claimed(parts: int, grid: str
 
     assert chance(float(made.limit)) <= float(made.chance) * (1 + 1e-9) <= 0.001
     assert chance(0.88 * float(made.limit)) > 0.001
+
+
+@pytest.mark.parametrize(("parts", "grid"), [(1, "1"), (1, "1/4"), (2, "1/4"), (4, "1/8")])
+def test_keys_of_one_person_pass_a_gaussian_limit_as_rarely_as_claimed(parts: int, grid: str) -> None:
+    """The exact chance, by convolution of the rounded noise, is below the claim, and a limit 12 % lower breaks it."""
+    noise = RoundedGaussian(variance=9, grid=grid)
+    made = ThresholdedGaussian.around(noise, delta="0.001", reach=2, keys=2, parts=parts)
+    step = float(made.grid)
+    one = np.array(list(rounded_normal_pmf(9 / step**2)(0, 1.0).values()))
+    total = one
+    for _ in range(parts - 1):
+        total = np.convolve(total, one)
+    places = (np.arange(len(total)) - len(total) // 2) * step
+
+    def chance(limit: float) -> float:
+        return float(total[places + 2 >= limit - 1e-9].sum())
+
+    assert chance(float(made.limit)) <= float(made.chance) * (1 + 1e-9) <= 0.0005
+    assert chance(0.88 * float(made.limit)) > 0.0005
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 9])

@@ -25,6 +25,7 @@ CASES = {
     "quantile": ("SELECT MEDIAN(x) FROM t", pure(1)),
     "quantiles": ("SELECT QUANTILE_CONT(x, 0.25), QUANTILE_CONT(x, 0.5), QUANTILE_CONT(x, 0.75) FROM t", pure(1)),
     "partition-selection": ("SELECT c, MEDIAN(x) FROM t GROUP BY c", approximate(1, "1e-6")),
+    "thresholded-gaussian": ("SELECT c, COUNT(*) FROM t GROUP BY c", approximate(1, "1e-6")),
     "thresholded-laplace": ("SELECT c, COUNT(*) FROM t GROUP BY c", approximate(1, "1e-6")),
 }
 
@@ -36,7 +37,9 @@ def plan(name: str) -> NoisePlan:
     table = PrivateTable(name="t", schema=Schema(columns=columns, unit="p"), rows=3, groups=20)
     sql, cost = CASES[name]
     question = parse_query(sql, Catalog(dataset="d", private={"t": table}))
-    limits: dict[str, Any] = {"bounding": "clip"} if name.endswith("gaussian") else {}
+    limits: dict[str, Any] = {"bounding": "clip"} if name in ("gaussian", "rounded-gaussian") else {}
+    if name == "thresholded-laplace":
+        limits = {"groups": 1}
     return plan_query(question, cost, **limits)
 
 

@@ -20,6 +20,7 @@ from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian as RoundedGau
 from sfumato.dp.mechanisms.sample_and_aggregate import SampleAndAggregate as SampleAndAggregate
 from sfumato.secret import SecretValue as SecretValue
 from sfumato.dp.mechanisms.sparse_vector import SparseVector as SparseVector
+from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian as ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace as ThresholdedLaplace
 from sfumato.dp.loss import advanced as advanced
 from sfumato.dp.loss import approximate as approximate

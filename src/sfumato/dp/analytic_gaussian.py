@@ -19,7 +19,7 @@ from sfumato.dp.zcdp import epsilon_at
 from sfumato.errors import BadParameter
 from sfumato.rationals import rational
 
-__all__ = ["SMALLEST_DELTA", "normal_delta", "normal_epsilon", "squared_for", "squared_of_pure"]
+__all__ = ["SMALLEST_DELTA", "normal_delta", "normal_epsilon", "normal_tail", "squared_for", "squared_of_pure"]
 
 _DIGITS = Context(prec=150, rounding=ROUND_HALF_EVEN, Emax=10**9, Emin=-(10**9))
 _FAR = 14
@@ -63,6 +63,11 @@ def _normal(x: Fraction) -> tuple[Fraction, Fraction]:
         power = _DIGITS.divide(_DIGITS.multiply(power, half), Decimal(n))
     middle = Fraction(1, 2) + Fraction(_DIGITS.divide(total, _root_of_two_pi()))
     return max(Fraction(0), middle - _SURE), min(Fraction(1), middle + _SURE)
+
+
+def normal_tail(distance: Fraction) -> Fraction:
+    """An upper bound of the probability that a standard normal variable exceeds ``distance``."""
+    return _normal(-distance)[1]
 
 
 def normal_delta(squared: Fraction, epsilon: Fraction) -> Fraction:

@@ -28,6 +28,7 @@ from sfumato.dp.mechanisms.partition_selection import PartitionSelection
 from sfumato.dp.mechanisms.quantile import Quantile
 from sfumato.dp.mechanisms.quantiles import Quantiles
 from sfumato.dp.mechanisms.rounded_gaussian import RoundedGaussian
+from sfumato.dp.mechanisms.thresholded_gaussian import ThresholdedGaussian
 from sfumato.dp.mechanisms.thresholded_laplace import ThresholdedLaplace
 from sfumato.dp.rational_bounds import sqrt_up
 from sfumato.dp.zcdp import rho_for
@@ -104,10 +105,11 @@ def plan_query(
         noisy = _plan(query, cost, r, g, select_partitions, gaussian=True)
         if noisy.bounding != "clip" or all(_small(noisy, i) for i in _additive(noisy.query)):
             options.append(noisy)
-    if select_partitions and cost.measure is PrivacyMeasure.EPSILON:
-        options += _with_threshold_selection(
-            options[0], _plan(query, cost, r, g, select_partitions, gaussian=False, by_count=True)
-        )
+    if select_partitions:
+        noises = [] if cost.measure is PrivacyMeasure.RHO else [False]
+        for gaussian in [*noises, True] if _additive(query) else noises:
+            by_count = _plan(query, cost, r, g, select_partitions, gaussian=gaussian, by_count=True)
+            options += _with_threshold_selection(options[0], by_count)
     if bounding is not None:
         options = [plan for plan in options if plan.bounding in (bounding, "row")]
         if not options:
@@ -194,7 +196,7 @@ def _plan(
     ]  # fmt: skip
     host = min((i for i in additive if _rank(query.aggregates[i]) < 3), default=None,
                key=lambda i: _rank(query.aggregates[i])) if by_count else None  # fmt: skip
-    select_partitions = select_partitions and host is None
+    by_threshold, select_partitions = host is not None, select_partitions and host is None
     shares = len(additive) + len(special) + select_partitions
     in_rho = cost.measure is PrivacyMeasure.RHO
     each = cost.size / shares
@@ -215,7 +217,9 @@ def _plan(
         measurements.append(_pure_measurement(query.aggregates[i], i, budget, rows, groups, threshold_delta, ranks))
     if pure_parts:
         reserved.append(sequential(measurement.loss.to(cost.measure) for measurement in measurements))
-    key_delta = (cost.delta / 2 if gaussian and not in_rho else cost.delta) if select_partitions else Fraction(0)
+    key_delta = Fraction(0)
+    if select_partitions or (gaussian and by_threshold):
+        key_delta = cost.delta / 2 if gaussian and not in_rho else cost.delta
     if gaussian:
         noise_delta = cost.delta - key_delta
         joint = approximate(each * len(additive), noise_delta)
@@ -233,6 +237,12 @@ def _plan(
             draws = [_gaussian_measurement(query.aggregates[i], i, noise, rows, groups, bounding) for i in additive]
             if all(isinstance(measurement.mechanism, RoundedGaussian) for measurement in draws):
                 break
+        if host is not None:
+            joint = replace(joint, delta=cost.delta)
+            draws = [
+                _with_threshold(measurement, query.aggregates[i], key_delta, rows, groups) if i == host else measurement
+                for i, measurement in zip(additive, draws, strict=True)
+            ]
         measurements += [replace(measurement, reservation=len(reserved)) for measurement in draws]
         total = sequential(measurement.loss for measurement in draws)
         reserved.append(total if in_rho else replace(joint, curve=total.composable()))
@@ -303,6 +313,19 @@ def _pure_measurement(
 
 def _parts(aggregate: Aggregate) -> int:
     return aggregate.parts if isinstance(aggregate, BernsteinSum) else 1
+
+
+def _with_threshold(
+    measurement: Measurement, aggregate: Aggregate, delta: Fraction, rows: int, groups: int
+) -> Measurement:
+    """The measurement of counts by private key that reports those above a limit; unchanged without normal noise."""
+    if not isinstance(measurement.mechanism, RoundedGaussian):
+        return measurement
+    mechanism = ThresholdedGaussian.around(
+        measurement.mechanism, delta=delta, reach=aggregate.sensitivity(rows) * grid_of(aggregate, "sample"),
+        keys=groups, parts=measurement.parts,
+    )  # fmt: skip
+    return replace(measurement, mechanism=mechanism, loss=mechanism.loss_at(measurement.sensitivity))
 
 
 def _gaussian_measurement(
