@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 from uuid import uuid4
 
 import polars as pl
@@ -32,6 +32,7 @@ from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
+from sfumato.query.options import CheckedOptions, QueryOptions
 from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_error, plan_within
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
@@ -48,44 +49,9 @@ from sfumato.rationals import Number, rational
 
 if TYPE_CHECKING:
     from sfumato.query.dbapi import Connection
+    from sfumato.query.fit_limits import FittedLimits
 
 __all__ = ["Answer", "QueryOptions", "Session"]
-
-
-class QueryOptions(TypedDict, total=False):
-    """Options under differential privacy. A query needs ``epsilon``, ``rho``, ``share`` or an ``ERROR`` clause."""
-
-    epsilon: Number | None
-    """The cost. With ``ERROR 5%`` in the query: the most it may cost."""
-    delta: Number
-    """Needed for Gaussian noise and for private group keys; 0 by default."""
-    rho: Number | None
-    """The cost in zero-concentrated differential privacy, instead of ``epsilon``."""
-    share: Number | None
-    """The cost as a share of the budget, such as 1/100, instead of ``epsilon``: a hundred such queries fit."""
-    rows: int | None
-    """Rows of one unit that count within a group, instead of the declared number."""
-    groups: int | None
-    """Groups in which one unit counts, instead of the declared number."""
-    bounding: str | None
-    """How contributions are bounded: "sample" or "clip"; chosen by the planner when left out."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Options:
-    """The options with their defaults."""
-
-    epsilon: Number | None = None
-    delta: Number = 0
-    rho: Number | None = None
-    share: Number | None = None
-    rows: int | None = None
-    groups: int | None = None
-    bounding: str | None = None
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        return {"rows": self.rows, "groups": self.groups, "bounding": self.bounding}
 
 
 class Session:
@@ -217,7 +183,7 @@ class Session:
         query = parse_query(sql, self.catalog)
         if query.target is not None and query.target.relative:
             query = replace(query, target=None)
-        return explain(self._plan_noise(query, _Options(**options)))
+        return explain(self._plan_noise(query, CheckedOptions(**options)))
 
     def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
         """The privacy analysis of a query, for reviewers: its tree of rows and each measurement with its bounds.
@@ -227,7 +193,7 @@ class Session:
         if self.policy is not None:
             raise BadParameter(f"policy `{self.policy.part_name()}` has no privacy analysis.", fix="Use explain().")
         query = replace(parse_query(sql, self.catalog), target=None)
-        return analysis(self._plan_noise(query, _Options(**options)))
+        return analysis(self._plan_noise(query, CheckedOptions(**options)))
 
     def ask(self, sql: str, **options: Unpack[QueryOptions]) -> Answer:
         """The answer to a query. The same query at the same cost gets the same answer again, for free, for everybody.
@@ -247,7 +213,7 @@ class Session:
             if self.policy is not None:
                 self._refuse_options(**options)
                 return self._ask_policy(sql)
-            settings = _Options(**options)
+            settings = CheckedOptions(**options)
             query = parse_query(sql, self.catalog)
             if query.target is not None and query.target.relative:
                 return self._reach_error(query, settings, sql)
@@ -306,7 +272,7 @@ class Session:
         # A concurrent session may have stored its answer to the same query first.
         return self._answer(plan, table if stored == body else NoisyTable.from_json(stored), cached=False)
 
-    def _reach_error(self, query: Query, options: _Options, text: str) -> Answer:
+    def _reach_error(self, query: Query, options: CheckedOptions, text: str) -> Answer:
         """Ask at doubling costs until the noisy answer is accurate enough; the loss is that of all steps."""
         if options.epsilon is None or options.rho is not None:
             raise BadParameter("a relative error needs an epsilon that it may cost at most.")
@@ -338,6 +304,18 @@ class Session:
         """Start a query without SQL: ``session.table("patients").by("ward").count().ask(epsilon=1)``."""
         return Builder(session=self, source=name)
 
+    def fit_limits(
+        self, table: str, *, epsilon: Number, by: Sequence[str] = (), share: Number = "0.95", most: int = 100
+    ) -> FittedLimits:
+        """Choose ``rows`` and ``groups`` privately, for queries of a table that GROUP BY the columns ``by``.
+
+        The limits fit a share of the people; ``most`` is the largest that may be chosen. The noisy share of people of
+        whom nothing is cut comes with them.
+        """
+        from sfumato.query.fit_limits import fit_limits
+
+        return fit_limits(self, table, epsilon=epsilon, by=by, share=share, most=most)
+
     def workload(
         self,
         queries: Sequence[str],
@@ -368,7 +346,7 @@ class Session:
         known = [loss for loss in left if loss is not None]
         return min(known, key=lambda loss: loss.size, default=None)
 
-    def _plan_noise(self, query: Query, options: _Options) -> NoisePlan:
+    def _plan_noise(self, query: Query, options: CheckedOptions) -> NoisePlan:
         epsilon, delta, limits = options.epsilon, options.delta, options.limits
         if options.share is not None:
             if epsilon is not None or options.rho is not None or rational(delta) or query.target is not None:

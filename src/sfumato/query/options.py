@@ -1,0 +1,46 @@
+"""Options of a query under differential privacy: its cost and its contribution bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+from sfumato.rationals import Number
+
+__all__ = ["CheckedOptions", "QueryOptions"]
+
+
+class QueryOptions(TypedDict, total=False):
+    """Options under differential privacy. A query needs ``epsilon``, ``rho``, ``share`` or an ``ERROR`` clause."""
+
+    epsilon: Number | None
+    """The cost. With ``ERROR 5%`` in the query: the most it may cost."""
+    delta: Number
+    """Needed for Gaussian noise and for private group keys; 0 by default."""
+    rho: Number | None
+    """The cost in zero-concentrated differential privacy, instead of ``epsilon``."""
+    share: Number | None
+    """The cost as a share of the budget, such as 1/100, instead of ``epsilon``: a hundred such queries fit."""
+    rows: int | None
+    """Rows of one unit that count within a group, instead of the declared number."""
+    groups: int | None
+    """Groups in which one unit counts, instead of the declared number."""
+    bounding: str | None
+    """How contributions are bounded: "sample" or "clip"; chosen by the planner when left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedOptions:
+    """The options of a query with their defaults."""
+
+    epsilon: Number | None = None
+    delta: Number = 0
+    rho: Number | None = None
+    share: Number | None = None
+    rows: int | None = None
+    groups: int | None = None
+    bounding: str | None = None
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        return {"rows": self.rows, "groups": self.groups, "bounding": self.bounding}
