@@ -284,6 +284,11 @@ class Attack(Part):
         counted afterwards. Empty for an attack that represents itself."""
         return ()
 
+    @property
+    def refinements(self) -> tuple[Attack, ...]:
+        """Variants of an alternative that cost more. They are tried if it is one of the strongest alternatives."""
+        return ()
+
     @abstractmethod
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         """The best guess for each target, from the view alone.

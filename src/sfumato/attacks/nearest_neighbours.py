@@ -1,14 +1,14 @@
-"""Exact nearest neighbours with ties broken at random.
+"""Exact nearest neighbours by squared Euclidean distance, in a tree of bounding boxes.
 
-Every target is compared with every distinct released point, in tiles that stay in the cache; memory is that of the two
-tables. Large files with few columns are searched by a KD-tree, those with many columns in bounding boxes, skipping the
-boxes that are too far; the result is the same.
+Rows are halved along their widest column until at most 64 are left. A search descends into the nearer half first and
+skips every box that is farther than the rows found so far. Boxes of a few columns, or of columns that must agree,
+exclude most rows; with many columns nearly all rows are compared, as in a plain scan. The result is the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,21 +19,84 @@ from sfumato.attacks.best_row import next_random
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["TILE", "Nearest", "bounding_boxes", "distinct_points", "in_boxes", "near_many", "nearest", "tree_of"]
+__all__ = ["BoxTree", "Nearest", "distinct_points", "nearest"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-TILE = 512
-"""Number of points per tile: their distances stay in the cache."""
-_TREE_COLUMNS = 10
-"""With more columns a tree visits nearly all points, and the scan is faster."""
-_TREE_WORK = 2_000_000_000
-"""With fewer differences the scan is faster than building a tree."""
+_LEAF = 64
+"""Maximum number of points in the smallest boxes: their distances are computed together."""
 _PORTION = 200_000_000
 """Number of differences computed, in a fraction of a second, between two checks of the deadline."""
-_TREE_PORTION = 500
-"""Number of targets looked up in a tree between two checks of the deadline."""
+_SAMPLE = 200
+"""Number of points from which it is decided along which column a box is halved."""
+_DEEPEST = 64
+"""Maximum number of boxes that wait in a search: one per level of the tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxTree:
+    """Points in a balanced binary tree. The children of box ``i`` are the boxes ``2 i + 1`` and ``2 i + 2``."""
+
+    order: Ints
+    """The points, leaf by leaf."""
+    edges: Ints
+    """Where each leaf starts in ``order``."""
+    values: Floats
+    """The coordinates, leaf by leaf, within a leaf column by column."""
+    boxes: Floats
+    """For each box the minimum and the maximum of every column."""
+
+    @classmethod
+    def of(cls, points: Floats) -> BoxTree:
+        count, width = points.shape
+        depth = max(0, int(np.ceil(np.log2(max(1, count) / _LEAF))))
+        leaves = 1 << depth
+        edges = (np.arange(leaves + 1) * count) // leaves
+        points = np.ascontiguousarray(points)
+        order = _halved(points, edges)
+        values, boxes = _boxed(points, order, edges, np.empty((2 * leaves - 1, 2, width)))
+        return cls(order=order, edges=edges, values=values, boxes=boxes)
+
+    def near(
+        self, targets: Floats, count: int, progress: Progress = SILENT, title: str = "looking for near rows"
+    ) -> tuple[Ints, Floats]:
+        """The ``count`` nearest points of each target reached in time, nearest first, and their squared distances."""
+        count = min(count, len(self.order))
+        rows = np.empty((len(targets), count), dtype=np.int64)
+        distance = np.empty((len(targets), count))
+
+        def search(part: slice) -> None:
+            rows[part], distance[part] = _near(targets[part], self.values, self.edges, self.boxes, count)
+
+        done = self._in_time(search, targets, progress, title)
+        return self.order[rows[:done]], distance[:done]
+
+    def nearest(
+        self, targets: Floats, sizes: Ints, seeds: Ints, progress: Progress, title: str
+    ) -> tuple[Ints, Ints, Floats]:
+        """The nearest point of each target reached in time, the rows at that distance, and the squared distance.
+
+        Point ``i`` stands for ``sizes[i]`` rows. Of several nearest points one is drawn, in proportion to its rows.
+        """
+        best, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
+        distance = np.empty(len(targets))
+        own = sizes[self.order]
+
+        def search(part: slice) -> None:
+            best[part], ties[part], distance[part] = _nearest(
+                targets[part], self.values, self.edges, self.boxes, own, seeds[part]
+            )
+
+        done = self._in_time(search, targets, progress, title)
+        return self.order[best[:done]], ties[:done], distance[:done]
+
+    def _in_time(self, search: Callable[[slice], None], targets: Floats, progress: Progress, title: str) -> int:
+        done = 0
+        for part in batches(progress, title, len(targets), max(100, _PORTION // max(1, self.values.size))):
+            search(part)
+            done = part.stop
+        return done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +129,7 @@ def nearest(
     progress: Progress = SILENT,
     title: str = "looking for the nearest rows",
 ) -> Nearest:
-    """The nearest release row of every target by squared Euclidean distance.
+    """The nearest release row of every target by squared Euclidean distance, with ties broken at random.
 
     >>> near = nearest(np.array([[0.0], [5.0]]), np.array([[4.0], [1.0], [1.0]]), np.random.default_rng(1))
     >>> near.ties.tolist(), near.distance.tolist(), int(near.row[1])
@@ -77,152 +140,194 @@ def nearest(
     check_deadline(progress)
     seeds = draw.integers(1, 2**62, size=len(targets), dtype=np.int64)
     sizes = np.diff(starts)
-    targets = np.ascontiguousarray(targets)
-    large = len(targets) * distinct.size > _TREE_WORK
-    by_tree = large and distinct.shape[1] <= _TREE_COLUMNS
-    tree = tree_of(distinct) if by_tree else None
-    moved = in_boxes(distinct) if large and not by_tree else np.arange(len(distinct))
-    columns = np.ascontiguousarray(distinct[moved].T)
-    boxes = bounding_boxes(columns) if large else _NO_BOXES
-    size = _TREE_PORTION if by_tree else max(1, (10 if large else 1) * _PORTION // max(1, distinct.size))
-    best, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
-    distance = np.empty(len(targets))
-    done = 0
-    for part in batches(progress, title, len(targets), size):
-        if tree is not None:
-            found = _by_tree(tree, targets[part], distinct, columns, sizes, seeds[part])
-        else:
-            found = _scan(targets[part], columns, sizes[moved], seeds[part], boxes)
-            found = moved[found[0]], found[1], found[2]
-        best[part], ties[part], distance[part] = found
-        done = part.stop
-    chance = draw.random(len(targets))[:done]
-    best, ties, distance = best[:done], ties[:done], distance[:done]
+    best, ties, distance = BoxTree.of(distinct).nearest(targets, sizes, seeds, progress, title)
+    chance = draw.random(len(targets))[: len(best)]
     row = order[starts[best] + (chance * sizes[best]).astype(np.int64)]
     return Nearest(row=row, ties=ties, distance=distance)
 
 
-def near_many(targets: Floats, points: Floats, count: int, progress: Progress, title: str) -> Ints:
-    """The ``count`` nearest points of each target, nearest first; of the targets processed in time."""
-    count = min(count, len(points))
-    check_deadline(progress)
-    tree = tree_of(points)
-    found = np.empty((len(targets), count), dtype=np.int64)
-    done = 0
-    for part in batches(progress, title, len(targets), 100):
-        found[part] = tree.query(targets[part], k=count, workers=-1)[1].reshape(-1, count)
-        done = part.stop
-    return found[:done]
-
-
-def tree_of(points: Floats) -> Any:
-    """A KD-tree of the points."""
-    from scipy.spatial import cKDTree
-
-    return cKDTree(points)
-
-
-def _by_tree(
-    tree: Any, targets: Floats, distinct: Floats, columns: Floats, sizes: Ints, seeds: Ints
-) -> tuple[Ints, Ints, Floats]:
-    """Nearest points by a KD-tree; targets whose two nearest points are equally far are scanned to count the ties."""
-    _, near = tree.query(targets, k=2, workers=-1)
-    gaps = [_squared(targets, distinct[near[:, place]]) for place in (0, 1)]
-    best = np.where(gaps[0] <= gaps[1], near[:, 0], near[:, 1]).astype(np.int64)
-    distance = np.minimum(gaps[0], gaps[1])
-    ties = sizes[best].copy()
-    # The tree rounds differently from the scan, so nearly equal distances are scanned as well.
-    close = np.flatnonzero(np.abs(gaps[0] - gaps[1]) <= 1e-9 * np.maximum(gaps[0], gaps[1]))
-    if len(close):
-        found = _scan(np.ascontiguousarray(targets[close]), columns, sizes, seeds[close], _NO_BOXES)
-        best[close], ties[close], distance[close] = found
-    return best, ties, distance
-
-
-def in_boxes(points: Floats) -> Ints:
-    """An order in which every tile of points has a small bounding box: repeated halving along the widest column."""
+@njit(cache=True)
+def _halved(points: Floats, edges: Ints) -> Ints:  # pragma: no cover - compiled
+    """The order of the points leaf by leaf: every run of leaves is halved along the column that varies most."""
     order = np.arange(len(points))
-    work = [(0, len(points))]
-    while work:
-        start, stop = work.pop()
-        tiles = -(-(stop - start) // TILE)
-        if tiles < 2:
-            continue
-        part = order[start:stop]
-        some = points[part[:: max(1, len(part) // 1000)]]
-        level = points[part, int(np.argmax(np.ptp(some, axis=0)))]
-        middle = (tiles // 2) * TILE
-        order[start:stop] = part[np.argpartition(level, middle)]
-        work += [(start, start + middle), (start + middle, stop)]
+    level = np.empty(len(points))
+    leaves = len(edges) - 1
+    while leaves > 1:
+        for first in range(0, len(edges) - 1, leaves):
+            start, middle, stop = edges[first], edges[first + leaves // 2], edges[first + leaves]
+            widest, most = 0, -1.0
+            step = max(1, (stop - start) // _SAMPLE)
+            for axis in range(points.shape[1]):
+                total = square = 0.0
+                origin = points[order[start], axis]
+                for place in range(start, stop, step):
+                    value = points[order[place], axis] - origin
+                    total += value
+                    square += value * value
+                spread = square - total * total / ((stop - start + step - 1) // step)
+                if spread > most:
+                    widest, most = axis, spread
+            for place in range(start, stop):
+                level[place] = points[order[place], widest]
+            _select(level, order, start, stop, middle)
+        leaves //= 2
     return order
 
 
-def bounding_boxes(columns: Floats) -> Floats:
-    """The minimum and maximum of each column in each tile."""
-    edges = np.arange(0, columns.shape[1], TILE)
-    return np.stack([np.minimum.reduceat(columns, edges, axis=1), np.maximum.reduceat(columns, edges, axis=1)])
+@njit(cache=True)
+def _select(level: Floats, order: Ints, start: int, stop: int, middle: int) -> None:  # pragma: no cover - compiled
+    """Quickselect: rearrange both arrays so that nothing before ``middle`` is larger than anything from it on."""
+    low, high = start, stop - 1
+    while low < high:
+        pivot = level[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while level[left] < pivot:
+                left += 1
+            while level[right] > pivot:
+                right -= 1
+            if left <= right:
+                level[left], level[right] = level[right], level[left]
+                order[left], order[right] = order[right], order[left]
+                left += 1
+                right -= 1
+        if middle <= right:
+            high = right
+        elif middle >= left:
+            low = left
+        else:
+            return
 
 
-_NO_BOXES = np.empty((2, 0, 0))
+@njit(cache=True)
+def _boxed(
+    points: Floats, order: Ints, edges: Ints, boxes: Floats
+) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    """The coordinates leaf by leaf, and the boxes: those of the leaves from their points, the others from two boxes."""
+    count, width = points.shape
+    leaves = len(edges) - 1
+    values = np.empty(count * width)
+    for leaf in range(leaves):
+        start, length = edges[leaf], edges[leaf + 1] - edges[leaf]
+        for axis in range(width):
+            low, high = np.inf, -np.inf
+            for place in range(length):
+                value = points[order[start + place], axis]
+                values[start * width + axis * length + place] = value
+                low, high = min(low, value), max(high, value)
+            boxes[leaves - 1 + leaf, 0, axis] = low
+            boxes[leaves - 1 + leaf, 1, axis] = high
+    for box in range(leaves - 2, -1, -1):
+        for axis in range(width):
+            boxes[box, 0, axis] = min(boxes[2 * box + 1, 0, axis], boxes[2 * box + 2, 0, axis])
+            boxes[box, 1, axis] = max(boxes[2 * box + 1, 1, axis], boxes[2 * box + 2, 1, axis])
+    return values, boxes
 
 
-def _squared(left: Floats, right: Floats) -> Floats:
-    total = np.zeros(len(left))
-    for axis in range(left.shape[1]):
-        gap = right[:, axis] - left[:, axis]
+@njit(cache=True)
+def _gap(target: Floats, box: Floats) -> float:  # pragma: no cover - compiled
+    """The squared distance of a target from a box, rounded down."""
+    total = 0.0
+    for axis in range(len(target)):
+        gap = max(box[0, axis] - target[axis], target[axis] - box[1, axis], 0.0)
         total += gap * gap
-    return total
+    return total * (1 - 1e-12)
+
+
+@njit(cache=True)
+def _descend(
+    target: Floats, boxes: Floats, waiting: Ints, away: Floats, count: int, far: float
+) -> tuple[int, int]:  # pragma: no cover - compiled
+    """The next leaf to compare, -1 if there is none within ``far``, and the number of boxes that still wait."""
+    leaves = (len(boxes) + 1) // 2
+    while count > 0:
+        count -= 1
+        if away[count] > far:
+            continue
+        box = waiting[count]
+        if box >= leaves - 1:
+            return box - (leaves - 1), count
+        left, right = 2 * box + 1, 2 * box + 2
+        to_left, to_right = _gap(target, boxes[left]), _gap(target, boxes[right])
+        if to_left < to_right:  # the nearer one is compared first
+            left, right, to_left, to_right = right, left, to_right, to_left
+        waiting[count], away[count] = left, to_left
+        waiting[count + 1], away[count + 1] = right, to_right
+        count += 2
+    return -1, 0
+
+
+@njit(cache=True)
+def _distances(
+    total: Floats, target: Floats, values: Floats, start: int, length: int
+) -> None:  # pragma: no cover - compiled
+    """The squared distances of a target from the points of a leaf."""
+    width = len(target)
+    total[:length] = 0.0
+    for axis in range(width):
+        value = target[axis]
+        part = values[start * width + axis * length : start * width + (axis + 1) * length]
+        for place in range(length):
+            gap = part[place] - value
+            total[place] += gap * gap
 
 
 @njit(cache=True, parallel=True)
-def _scan(
-    targets: Floats, points: Floats, sizes: Ints, seeds: Ints, boxes: Floats
+def _near(
+    targets: Floats, values: Floats, edges: Ints, boxes: Floats, wanted: int
+) -> tuple[Ints, Floats]:  # pragma: no cover - compiled
+    rows = np.zeros((len(targets), wanted), dtype=np.int64)
+    distance = np.full((len(targets), wanted), np.inf)
+    for index in prange(len(targets)):
+        target = targets[index].copy()
+        total = np.empty(_LEAF)
+        waiting, away = np.zeros(_DEEPEST, dtype=np.int64), np.zeros(_DEEPEST)
+        kept, row = distance[index], rows[index]
+        leaf, count = _descend(target, boxes, waiting, away, 1, np.inf)
+        while leaf >= 0:
+            start, length = edges[leaf], edges[leaf + 1] - edges[leaf]
+            _distances(total, target, values, start, length)
+            for place in range(length):
+                if total[place] < kept[wanted - 1]:
+                    slot = wanted - 1
+                    while slot > 0 and kept[slot - 1] > total[place]:
+                        kept[slot] = kept[slot - 1]
+                        row[slot] = row[slot - 1]
+                        slot -= 1
+                    kept[slot] = total[place]
+                    row[slot] = start + place
+            leaf, count = _descend(target, boxes, waiting, away, count, kept[wanted - 1])
+    return rows, distance
+
+
+@njit(cache=True, parallel=True)
+def _nearest(
+    targets: Floats, values: Floats, edges: Ints, boxes: Floats, sizes: Ints, seeds: Ints
 ) -> tuple[Ints, Ints, Floats]:  # pragma: no cover - compiled
-    """Scan tile by tile; with boxes, the nearest one first, skipping those farther than the best point."""
-    width, count = points.shape
-    tiles = (count + TILE - 1) // TILE
-    boxed = boxes.shape[2] == tiles
     best = np.zeros(len(targets), dtype=np.int64)
     ties = np.zeros(len(targets), dtype=np.int64)
     distance = np.empty(len(targets))
     for index in prange(len(targets)):
+        target = targets[index].copy()
         state = np.uint64(seeds[index])
-        total = np.empty(TILE)
+        total = np.empty(_LEAF)
+        waiting, away = np.zeros(_DEEPEST, dtype=np.int64), np.zeros(_DEEPEST)
         lowest = np.inf
-        away = np.zeros(tiles)
-        if boxed:
-            for axis in range(width):
-                value = targets[index, axis]
-                for tile in range(tiles):
-                    gap = max(boxes[0, axis, tile] - value, value - boxes[1, axis, tile], 0.0)
-                    away[tile] += gap * gap
-        first = int(np.argmin(away))
-        for turn in range(tiles + 1):
-            # The nearest tile comes first and is skipped in its own turn.
-            tile = first if turn == 0 else turn - 1
-            if (turn > 0 and tile == first) or away[tile] * (1 - 1e-12) > lowest:
-                continue
-            start = tile * TILE
-            stop = min(count, start + TILE)
-            length = stop - start
+        leaf, count = _descend(target, boxes, waiting, away, 1, np.inf)
+        while leaf >= 0:
+            start, length = edges[leaf], edges[leaf + 1] - edges[leaf]
+            _distances(total, target, values, start, length)
             for place in range(length):
-                total[place] = 0.0
-            for axis in range(width):
-                value = targets[index, axis]
-                for place in range(length):
-                    gap = points[axis, start + place] - value
-                    total[place] += gap * gap
-            for place in range(length):
-                if total[place] <= lowest:
-                    if total[place] < lowest:
-                        lowest = total[place]
+                if total[place] < lowest:
+                    lowest = total[place]
+                    best[index] = start + place
+                    ties[index] = sizes[start + place]
+                elif total[place] == lowest:
+                    # Reservoir sampling over rows: each of the equally near rows is equally likely to be chosen.
+                    ties[index] += sizes[start + place]
+                    state, chance = next_random(state)
+                    if chance * ties[index] < sizes[start + place]:
                         best[index] = start + place
-                        ties[index] = sizes[start + place]
-                    else:
-                        # Reservoir sampling over rows: each of the equally near rows is equally likely to be chosen.
-                        ties[index] += sizes[start + place]
-                        state, chance = next_random(state)
-                        if chance * ties[index] < sizes[start + place]:
-                            best[index] = start + place
+            leaf, count = _descend(target, boxes, waiting, away, count, lowest)
         distance[index] = lowest
     return best, ties, distance

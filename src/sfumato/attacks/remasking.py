@@ -11,6 +11,7 @@ import polars as pl
 
 from sfumato.attacks.base import View
 from sfumato.attacks.features import points
+from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.errors import NotApplicable, OutOfTime, SfumatoError
 from sfumato.masking.base import Context, Step, method_of
 from sfumato.progress import SILENT, Progress
@@ -125,10 +126,8 @@ def _completed(view: View, columns: tuple[str, ...]) -> pl.DataFrame:
     missing = [name for name in columns if name not in view.knows]
     if not missing:
         return view.targets
-    from scipy.spatial import cKDTree
-
     features = points(view)
-    nearest: npt.NDArray[np.int64] = cKDTree(features.released).query(features.targets, workers=-1)[1]
+    nearest = BoxTree.of(features.released).near(features.targets, 1)[0][:, 0]
     return pl.concat(
         [view.targets.select(view.knows), view.release.table.frame[nearest].select(missing)], how="horizontal"
     )
@@ -136,8 +135,6 @@ def _completed(view: View, columns: tuple[str, ...]) -> pl.DataFrame:
 
 def interpolate_records(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFrame:
     """Synthetic records, each interpolated between a record and one of its nearest neighbours."""
-    from scipy.spatial import cKDTree
-
     draw = rng.generator
     names = [name for name in people.columns if people[name].dtype.is_numeric()]
     first = draw.integers(people.height, size=count)
@@ -152,7 +149,7 @@ def interpolate_records(people: pl.DataFrame, count: int, rng: Rng) -> pl.DataFr
     unit = np.where(known, unit, middle)
     spread = unit.std(axis=0)
     scaled = unit / np.where(spread > 0, spread, 1.0)
-    near = cKDTree(scaled).query(scaled, k=min(_NEIGHBOURS + 1, people.height), workers=-1)[1][:, 1:]
+    near = BoxTree.of(scaled).near(scaled, _NEIGHBOURS + 1)[0][:, 1:]
     other = near[first, draw.integers(near.shape[1], size=count)]
     with np.errstate(over="ignore", invalid="ignore"):
         values = level[first] + (level[other] - level[first]) * draw.random((count, 1))

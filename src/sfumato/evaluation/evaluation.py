@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.attacks import Attack, AttackScenario, Discloses, Outcome, default_attacks
+from sfumato.attacks.base import Stage
 from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable
 from sfumato.evaluation.advice import Advice, advice
@@ -146,11 +147,19 @@ def evaluate(
     return Evaluation(
         manifest=scenario.release.manifest,
         attacks=tuple(outcomes),
-        attacks_before=tuple(
-            run_attacks(naive, declared, rng=rng, n_targets=min(n_targets, _BEFORE_TARGETS), progress=progress)
-        )
-        if naive is not None
-        else (),
+        attacks_before=()
+        if naive is None
+        else tuple(
+            run_attacks(
+                naive,
+                # What links the original is known from its values. There is no masking to learn.
+                [attack for attack in declared if attack.stage is not Stage.LEARNING],
+                rng=rng,
+                n_targets=min(n_targets, _BEFORE_TARGETS),
+                progress=progress,
+                competing=False,
+            )
+        ),
         measures=tuple(taken),
         verdicts=tuple(verdicts),
         limit_set=limits,

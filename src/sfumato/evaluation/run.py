@@ -23,13 +23,21 @@ _CELL_BYTES = 100
 
 
 def run_attacks(
-    scenario: AttackScenario, attacks: Iterable[Attack], *, rng: Rng, n_targets: int, progress: Progress, first: int = 0
+    scenario: AttackScenario,
+    attacks: Iterable[Attack],
+    *,
+    rng: Rng,
+    n_targets: int,
+    progress: Progress,
+    first: int = 0,
+    competing: bool = True,
 ) -> list[Outcome | NotApplicable]:
     """Run attacks in order. An attack that does not apply is returned as its refusal, never as a risk of 0.
 
     With a :class:`~sfumato.deadline.Deadline`, each attack gets a third of the time that is left, the last two more;
     unused time goes to the next attack. An attack without a result in time is returned as
     :class:`~sfumato.errors.OutOfTime`. ``first`` is the number of the random stream of the first attack.
+    ``competing`` is that of :func:`~sfumato.attacks.evaluate_attack`.
     """
     queue = list(attacks)
     outcomes: list[Outcome | NotApplicable] = []
@@ -41,7 +49,12 @@ def run_attacks(
                 require_memory(_CELL_BYTES * scenario.cells, f"`{attack.part_name()}`")
                 outcomes.append(
                     evaluate_attack(
-                        attack, scenario, rng=rng.child("attacks", first + number), progress=own, n_targets=n_targets
+                        attack,
+                        scenario,
+                        rng=rng.child("attacks", first + number),
+                        progress=own,
+                        n_targets=n_targets,
+                        competing=competing,
                     )
                 )
             except (NotApplicable, MemoryError) as problem:

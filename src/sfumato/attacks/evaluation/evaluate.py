@@ -32,7 +32,13 @@ _MIN_PAIRWISE_TARGETS = 200
 
 
 def evaluate_attack(
-    attack: Attack, scenario: AttackScenario, *, rng: Rng, progress: Progress = SILENT, n_targets: int = 5000
+    attack: Attack,
+    scenario: AttackScenario,
+    *,
+    rng: Rng,
+    progress: Progress = SILENT,
+    n_targets: int = 5000,
+    competing: bool = True,
 ) -> Outcome:
     """Run an attack on at most ``n_targets`` targets drawn at random and count the correct guesses.
 
@@ -40,11 +46,15 @@ def evaluate_attack(
     reported as a risk of zero. If ``progress`` is a :class:`~sfumato.deadline.Deadline` and time is up, the targets
     processed so far are counted. Targets come in random order, so these are a random sample, and the interval reflects
     their number. If no target was processed, :class:`OutOfTime` is raised.
+
+    Attacks in which targets compete for rows get more targets (:attr:`Attack.min_targets`), unless ``competing`` is
+    false.
     """
     check_deadline(progress)
     if n_targets < 1:
         raise BadParameter(f"An attack needs at least one target, not {n_targets}.", n_targets=n_targets)
-    n_targets = max(n_targets, attack.min_targets)
+    if competing:
+        n_targets = max(n_targets, attack.min_targets)
     if attack.pairwise:
         affordable = _MAX_PAIRS // max(1, scenario.release.table.rows)
         n_targets = min(n_targets, max(_MIN_PAIRWISE_TARGETS, affordable))

@@ -15,6 +15,7 @@ from sfumato.attacks.evaluation.model_selection import strongest
 from sfumato.attacks.evaluation.outcome import Arm, Outcome
 from sfumato.attacks.evaluation.trial import in_release, outcome_of, run_attack, sample, view_of
 from sfumato.attacks.scenario import AttackScenario, Targets, targets_of
+from sfumato.data.row_codes import number_rows, value_codes
 from sfumato.deadline import split_deadline
 from sfumato.errors import NotApplicable, OutOfTime
 from sfumato.progress import Progress
@@ -125,10 +126,11 @@ def _may_be_true(attack: Attack, scenario: AttackScenario) -> bool:
 def _fitted_baseline(attack: Attack, view: View, true_rows: Rows, rng: Rng, progress: Progress) -> Arm | None:
     """The same attack with random known matches, compared with these.
 
-    An attack that learns from its own targets is correct for some of them by overfitting alone.
+    An attack that learns from its own targets is correct for some of them by overfitting alone. The random rows agree
+    with the true ones in the columns that no published step perturbed, which need not be learned.
     """
     assert view.known_matches is not None
-    random_rows = rng.child("baseline").generator.permutation(true_rows)
+    random_rows = _random_rows(view, true_rows, rng.child("baseline").generator)
     try:
         random_view = replace(view, known_matches=(view.known_matches[0], random_rows))
         guessed = run_attack(attack, random_view, rng.child("guess baseline"), progress).row
@@ -136,6 +138,20 @@ def _fitted_baseline(attack: Attack, view: View, true_rows: Rows, rng: Rng, prog
         return None
     assert guessed is not None
     return Arm(hits=int((guessed == random_rows[: len(guessed)]).sum()), trials=len(guessed))
+
+
+def _random_rows(view: View, true_rows: Rows, draw: np.random.Generator) -> Rows:
+    """For each of these release rows a random one with the same values in all columns that were not perturbed."""
+    exact = view.untouched if view.steps else ()
+    if not exact or len(exact) == len(view.knows):
+        return draw.permutation(true_rows)
+    frame = view.release.table.frame
+    number, count = number_rows([value_codes(frame[name])[0] for name in exact])
+    order = np.argsort(number, kind="stable")
+    starts = np.searchsorted(number[order], np.arange(count + 1))
+    own = number[true_rows]
+    size = starts[own + 1] - starts[own]
+    return order[starts[own] + (draw.random(len(own)) * size).astype(np.int64)]
 
 
 def _split(

@@ -6,7 +6,7 @@ the strongest attack is selected on a quarter of the targets (at most 1,000) and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -24,6 +24,8 @@ Rows = npt.NDArray[np.int64]
 
 _SHARE = 4
 _MOST = 1000
+_REFINED = 3
+"""Number of alternatives of which the refinements are tried."""
 
 
 def selection_targets(attack: Attack, n_targets: int) -> int:
@@ -49,12 +51,23 @@ def strongest(
         return attack, targets[:n_targets], {}
     first, rest = targets[:count], targets[count:][:n_targets]
     shares: dict[str, float] = {}
-    best, top = alternatives[0], -1.0
-    for number, alternative in enumerate(alternatives if count else ()):
-        # The evaluation afterwards gets as much time as each alternative.
-        with suppress(NotApplicable):
-            guesses = trial(alternative, first, split_deadline(progress, 1 + len(alternatives) - number))
-            shares[alternative.setting] = share = float(correct(guesses, first[: len(guesses.made)]).mean())
-            if share > top:
-                best, top = alternative, share
+
+    def tried(some: Sequence[Attack], later: int) -> list[tuple[float, Attack]]:
+        """The alternatives that apply, in descending order. What comes afterwards gets as much time as each of them."""
+        results = []
+        for number, alternative in enumerate(some if count else ()):
+            with suppress(NotApplicable):
+                guesses = trial(alternative, first, split_deadline(progress, later + len(some) - number))
+                share = float(correct(guesses, first[: len(guesses.made)]).mean())
+                shares[alternative.setting] = share
+                results.append((share, alternative))
+                if share >= 1:  # none is stronger
+                    break
+        return sorted(results, key=lambda pair: -pair[0])
+
+    ranked = tried(alternatives, 1 + _REFINED)
+    refined = [
+        variant for _, alternative in ranked[:_REFINED] if ranked[0][0] < 1 for variant in alternative.refinements
+    ]
+    best = max([*ranked, *tried(refined, 1)], key=lambda pair: pair[0], default=(0.0, alternatives[0]))[1]
     return best, rest, {"picked": best.setting, "picked on": len(first), "shares": shares}

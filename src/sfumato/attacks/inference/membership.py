@@ -12,7 +12,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import Attack, Discloses, Guesses, Stage, View
 from sfumato.attacks.features import points
-from sfumato.attacks.nearest_neighbours import nearest
+from sfumato.attacks.nearest_neighbours import BoxTree, nearest
 from sfumato.attacks.remasking import run_steps, runnable_steps
 from sfumato.deadline import quiet
 from sfumato.errors import OutOfTime
@@ -167,8 +167,6 @@ def _nearness(people: Floats, released: Floats, local: bool, rng: Rng, progress:
 
 def _usual(released: Any, rows: Any) -> Any:
     """Distance of each of these rows to its nearest other row of the release."""
-    from scipy.spatial import cKDTree
-
     chosen, place = np.unique(rows, return_inverse=True)
-    distance, _ = cKDTree(released).query(released[chosen], k=min(2, len(released)), workers=-1)
-    return distance.reshape(len(chosen), -1)[:, -1][place]
+    distance = BoxTree.of(released).near(released[chosen], 2)[1]
+    return np.sqrt(distance[:, -1][place])

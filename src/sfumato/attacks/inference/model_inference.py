@@ -12,8 +12,9 @@ from pydantic import Field
 
 from sfumato.attacks.base import Attack, Guesses, Inference, Stage, View
 from sfumato.attacks.features import points
+from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.data.row_codes import positions
-from sfumato.deadline import batches, check_deadline
+from sfumato.deadline import Deadline, batches, check_deadline
 from sfumato.errors import NotApplicable, OutOfTime, missing_extra
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -30,7 +31,7 @@ _ROWS = 30_000
 _CLASSES = 100
 """Boosting grows one tree for each value in every round."""
 _TREES = 100
-_SLICE = 10
+_SLICE = 25
 """After so many trees the clock is looked at."""
 
 
@@ -104,17 +105,9 @@ class ModelInference(Inference):
 def _neighbours(
     targets: Floats, released: Floats, values: pl.Series, numeric: bool, neighbours: int, progress: Progress
 ) -> tuple[pl.Series, Floats]:
-    from scipy.spatial import cKDTree
-
-    count = min(neighbours, len(released))
     check_deadline(progress)
-    tree = cKDTree(released)
-    near = np.empty((len(targets), count), dtype=np.int64)
-    done = 0
-    for part in batches(progress, "model inference", len(targets), 100):
-        near[part] = tree.query(targets[part], k=count, workers=-1)[1].reshape(-1, count)
-        done = part.stop
-    near = near[:done]
+    near, _ = BoxTree.of(released).near(targets, neighbours, progress, "model inference")
+    done, count = near.shape
     if numeric:
         level = values.cast(pl.Float64).to_numpy()[near]
         return pl.Series(np.median(level, axis=1)), np.full(done, 1 / count)
@@ -164,13 +157,16 @@ def _boosted(
 
 
 def _trained(model: Any, released: Floats, labels: npt.NDArray[Any], progress: Progress) -> None:
-    """Train a model tree by tree, as long as there is time; with no time for the first few trees there is none."""
+    """Train a model a few trees at a time, as long as there is time; with no time for the first few there is none.
+
+    Without a deadline all trees are grown at once: each continuation sorts the columns again.
+    """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     done = 0
     # Small trees on several threads are mostly waiting: on a busy machine one thread was fifty times faster than two.
     with threadpool_limits(1, user_api="openmp"):
-        for part in batches(progress, "training a model", _TREES, _SLICE):
+        for part in batches(progress, "training a model", _TREES, _SLICE if isinstance(progress, Deadline) else _TREES):
             model.set_params(max_iter=part.stop).fit(released, labels)
             done = part.stop
     if done == 0:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import numbers
-from sfumato.attacks.nearest_neighbours import distinct_points
+from sfumato.attacks.nearest_neighbours import BoxTree, distinct_points
 from sfumato.attacks.remasking import WEAK_MASKING, mask_again, proxy, runnable_steps
 from sfumato.deadline import batches, quiet
 from sfumato.errors import NotApplicable
@@ -119,12 +119,7 @@ class _Block:
         return self.order[self.starts[centroid] : self.starts[centroid + 1]]
 
     def nearest(self, reach: int) -> Ints:
-        from scipy.spatial import cKDTree
-
-        count = min(reach, len(self.centroids))
-        _, place = cKDTree(self.centroids).query(self.known, k=count)
-        nearest: Ints = np.asarray(place, dtype=np.int64).reshape(len(self.known), count)
-        return nearest
+        return BoxTree.of(self.centroids).near(self.known, reach)[0]
 
 
 def _blocks(view: View) -> list[tuple[str, ...]]:

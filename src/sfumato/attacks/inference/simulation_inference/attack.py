@@ -16,6 +16,7 @@ from sfumato.attacks.features import points
 from sfumato.attacks.inference._class_votes import tolerance_windows, votes_within
 from sfumato.attacks.inference.simulation_inference.noise_inversion import Channel
 from sfumato.attacks.likelihood import PORTION, Likelihood, fill
+from sfumato.attacks.nearest_neighbours import BoxTree
 from sfumato.attacks.remasking import WEAK_MASKING, companions, proxy, steps_on
 from sfumato.deadline import batches
 from sfumato.errors import NotApplicable
@@ -135,17 +136,14 @@ def _priors(view: View, channel: Channel, progress: Progress) -> Callable[[slice
     """
     if channel.forward is None:
         return lambda part: np.broadcast_to(channel.prior, (part.stop - part.start, len(channel.prior)))
-    from scipy.spatial import cKDTree
-
     present = np.flatnonzero(channel.codes >= 0)
     features = points(view, own=False, progress=progress)
-    tree = cKDTree(features.released[present])
-    count = min(_NEIGHBOURS, len(present))
+    tree = BoxTree.of(features.released[present])
 
     def prior(part: slice) -> Floats:
-        near = tree.query(features.targets[part], k=count, workers=-1)[1].reshape(-1, count)
+        near, _ = tree.near(features.targets[part], _NEIGHBOURS)
         votes = np.zeros((len(near), len(channel.prior)))
-        np.add.at(votes, (np.arange(len(near))[:, None], channel.codes[present][near]), 1 / count)
+        np.add.at(votes, (np.arange(len(near))[:, None], channel.codes[present][near]), 1 / near.shape[1])
         return (channel.prior + channel.origins(votes, np.broadcast_to(channel.prior, votes.shape))) / 2
 
     return prior

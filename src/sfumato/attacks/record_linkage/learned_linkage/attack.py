@@ -12,7 +12,9 @@ from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import points
-from sfumato.attacks.nearest_neighbours import distinct_points, near_many, nearest
+from sfumato.attacks.nearest_neighbours import nearest
+from sfumato.attacks.record_linkage._unchanged_columns import apart, blocks
+from sfumato.attacks.record_linkage.learned_linkage.competing_rows import CompetingRows, exact_columns
 from sfumato.attacks.record_linkage.learned_linkage.distances import Form, matrix_of
 from sfumato.attacks.record_linkage.learned_linkage.fit import LinkageProblem, learn
 from sfumato.attacks.record_linkage.learned_linkage.milp_weights import proven_weights
@@ -79,10 +81,12 @@ class LearnedLinkage(Linking):
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
         """All targets known and 30 % known rows, where at least two numbers may have been perturbed."""
-        released, columns = scenario.release.table, _learnable(scenario)
-        numbers = sum(released.column(name).dtype.is_numeric() for name in scenario.known)
+        numbers = sum(scenario.release.table.column(name).dtype.is_numeric() for name in scenario.known)
         perturbed = not scenario.steps or set(scenario.known) - set(scenario.unperturbed)
-        if numbers < 2 or len(columns) < 2 or scenario.synthetic or scenario.release_row is None or not perturbed:
+        if numbers < 2 or scenario.synthetic or scenario.release_row is None or not perturbed:
+            return ()
+        columns = _learnable(scenario, scenario.release_row)
+        if len(columns) < 2:
             return ()
         knows = None if columns == scenario.known else columns
         return tuple(cls(taught=share, knows=knows) for share in (1.0, 0.3))
@@ -99,32 +103,39 @@ class LearnedLinkage(Linking):
                 fix="Set `taught`, or use `distance-linkage`.",
             )
         taught, rows = view.known_matches
+        if taught.height > self.most:
+            chosen = np.sort(rng.child("taught").generator.choice(taught.height, self.most, replace=False))
+            taught, rows = taught[chosen], rows[chosen]
+        exact = exact_columns(view, taught, rows)
         both = view.targets.select(view.knows).vstack(taught.select(view.knows))
-        pair = View(release=view.release, targets=both, knows=view.knows, transparent=view.transparent)
+        moved = tuple(name for name in view.knows if name not in exact)
+        pair = View(release=view.release, targets=both, knows=moved, transparent=view.transparent)
         together = points(pair, progress=progress)
-        targets, known = together.targets[: view.targets.height], together.targets[view.targets.height :]
-        if len(known) > self.most:
-            chosen = np.sort(rng.child("taught").generator.choice(len(known), self.most, replace=False))
-            known, rows = known[chosen], rows[chosen]
+        in_block, block = blocks(pair, exact)
+        targets, known = np.split(together.targets, [view.targets.height])
+        own, of_known = np.split(in_block, [view.targets.height])
         if self.distance == "mahalanobis":
-            released = together.released
-            turn = _whitening(known - released[rows])
-            near = nearest(targets @ turn, released @ turn, rng.generator, progress, "learned linkage")
+            turn = _whitening(known - together.released[rows])
+            left, right = apart(targets @ turn, own), apart(together.released @ turn, block)
+            near = nearest(left, right, rng.generator, progress, "learned linkage")
             return Guesses.of_rows(near.row, 1 / near.ties, {"taught": len(known)}, tried=len(near.row))
         check_deadline(progress)
-        learned = self._learn(known, _Rows.of(together.released), rows, rng, progress)
-        row, ties = learned.link(targets, rng, progress)
+        learned = self._learn(known, of_known, CompetingRows.of(together.released, block), rows, rng, progress)
+        row, ties = learned.link(targets, own, rng, progress)
         credit = np.zeros(len(together.names))
         np.add.at(credit, [together.names.index(name) for name in together.column], learned.credit)
         detail = {
             "taught": len(known),
             "columns": {name: float(value) for name, value in zip(together.names, credit, strict=True)},
             **learned.detail,
+            **({"exact": list(exact)} if exact else {}),
             **_meaning(learned.form, learned.theta, together.column),
         }
         return Guesses.of_rows(row, 1 / np.maximum(ties, 1), detail, tried=len(row))
 
-    def _learn(self, known: Floats, released: _Rows, rows: Ints, rng: Rng, progress: Progress) -> _LearnedDistance:
+    def _learn(
+        self, known: Floats, block: Ints, released: CompetingRows, rows: Ints, rng: Rng, progress: Progress
+    ) -> _LearnedDistance:
         width = known.shape[1]
         if self.distance == "choquet" and self.additive is None and width > 8:
             raise NotApplicable(
@@ -140,40 +151,43 @@ class LearnedLinkage(Linking):
         gap = known - released.points[truth]
         variance = gap.var(axis=0)
         begin = (1 / np.maximum(variance, 1e-9 * variance.max()),) if variance.max() > 0 else ()
-        learned = self._fit(
-            Form(shape="weighted", width=width), np.ones(width), known, released, truth, begin, draw, progress
-        )
-        if self.distance == "weighted":
+        weighted = Form(shape="weighted", width=width)
+        last = self.distance == "weighted"
+        learned = self._fit(weighted, np.ones(width), known, block, released, truth, begin, draw, progress, relax=last)
+        if last:
             return self._proven(learned, progress) if self.proof > 0 else learned
-        assert self.distance != "mahalanobis"
+        assert self.distance not in ("mahalanobis", "weighted")
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
         starts = [form.from_weights(learned.theta)]
         if self.distance == "bilinear" and len(gap) > 1:  # one person has no covariance
             inverse = np.linalg.pinv(np.atleast_2d(np.cov(gap, rowvar=False)) + 1e-9 * np.eye(width))
             starts.append(inverse[np.triu_indices(width)].astype(np.float64))
-        return self._fit(form, learned.theta, known, released, truth, tuple(starts), draw, progress)
+        return self._fit(form, learned.theta, known, block, released, truth, tuple(starts), draw, progress)
 
     def _fit(
         self,
         form: Form,
         weights: Floats,
         known: Floats,
-        released: _Rows,
+        block: Ints,
+        released: CompetingRows,
         truth: Ints,
         starts: tuple[Floats, ...],
         draw: np.random.Generator,
         progress: Progress,
+        *,
+        relax: bool = True,
     ) -> _LearnedDistance:
         """Fit a distance of the family, among the rows that are nearest by ``weights``."""
         # The same near rows are used for learning and for linking; memory limits their number.
         reach = int(np.clip(_NUMBERS // (len(known) * len(form.plain)), 40, _NEAR))
-        pool = released.near(known, weights, reach, progress)
+        pool = released.near(known, block, weights, reach, progress)
         if pool is not None and len(pool) < len(known):
             raise OutOfTime("Stopped: time was up before a distance was learned.", fix="Allow more time.")
         problem = LinkageProblem.of(form, known, released.points, truth, pool=pool)
         check_deadline(progress)
         # Half of the time is for learning, half for linking.
-        fit = learn(form, problem, draw, starts=starts, progress=split_deadline(progress, 2))
+        fit = learn(form, problem, draw, starts=starts, relax=relax, progress=split_deadline(progress, 2))
         return _LearnedDistance(
             form=form,
             theta=fit.theta,
@@ -196,31 +210,6 @@ class LearnedLinkage(Linking):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Rows:
-    """The release: its distinct rows as points, and the rows at each point."""
-
-    points: Floats
-    order: Ints
-    starts: Ints
-    place: Ints
-    """The point number of each release row."""
-
-    @classmethod
-    def of(cls, released: Floats) -> _Rows:
-        points, order, starts = distinct_points(released)
-        place = np.empty(len(released), dtype=np.int64)
-        place[order] = np.repeat(np.arange(len(points)), np.diff(starts))
-        return cls(points=points, order=order, starts=starts, place=place)
-
-    def near(self, people: Floats, weights: Floats, count: int, progress: Progress) -> Ints | None:
-        """The ``count`` nearest points of each person; None in a small release, where all points are considered."""
-        if len(self.points) <= 4 * count:
-            return None
-        scale = np.sqrt(np.maximum(weights, 0.0) / max(float(weights.max()), 1e-300))
-        return near_many(people * scale, self.points * scale, count, progress, "looking for near rows")
-
-
-@dataclass(frozen=True, kw_only=True)
 class _LearnedDistance:
     """A learned distance, and the release to link with."""
 
@@ -231,7 +220,7 @@ class _LearnedDistance:
     people: int
     """Number of known people."""
     problem: LinkageProblem
-    released: _Rows
+    released: CompetingRows
     weights: Floats
     """Weights of the weighted mean that selects near rows."""
     reach: int
@@ -246,38 +235,45 @@ class _LearnedDistance:
     def detail(self) -> dict[str, Any]:
         return {**self.more, "linked_taught": self.linked / self.people}
 
-    def link(self, targets: Floats, rng: Rng, progress: Progress) -> tuple[Ints, Ints]:
+    def link(self, targets: Floats, block: Ints, rng: Rng, progress: Progress) -> tuple[Ints, Ints]:
         """The nearest row under the learned distance, with ties broken at random."""
         points, order, starts = self.released.points, self.released.order, self.released.starts
         sizes = np.diff(starts)
         draw = rng.child("ties").generator
         row, ties = np.empty(len(targets), dtype=np.int64), np.empty(len(targets), dtype=np.int64)
         every = np.arange(len(points))
-        pools = self.released.near(targets, self.weights, self.reach, progress)
+        pools = self.released.near(targets, block, self.weights, self.reach, progress)
         count = len(targets) if pools is None else len(pools)
         done = 0
         for part in batches(progress, "learned linkage", count):
             index = part.start
             pool = every if pools is None else pools[index]
+            done = part.stop
+            if len(pool) == 0:  # no row agrees in the columns that the masking left unchanged
+                row[index], ties[index] = -1, 1
+                continue
             score = self.form.features(points[pool] - targets[index]) @ self.theta
             best = pool[score == score.min()]
             pick = int(draw.choice(best, p=sizes[best] / sizes[best].sum()))
             row[index] = order[starts[pick] + int(draw.integers(sizes[pick]))]
             ties[index] = sizes[best].sum()
-            done = part.stop
         return row[:done], ties[:done]
 
 
-def _learnable(scenario: AttackScenario) -> tuple[str, ...]:
+def _learnable(scenario: AttackScenario, release_row: Ints) -> tuple[str, ...]:
     """The known columns that a distance is learned over by default: numbers, and categories with few values.
 
-    A category has one feature per value, so numbers come first, and small categories before large ones.
+    A category has one feature per value, so numbers come first, and small categories before large ones. Columns that
+    the masking left unchanged have no features.
     """
     original = scenario.original.table
+    names = tuple(name for name in scenario.known if name in original.columns)
+    people = np.flatnonzero(release_row >= 0)
+    view = View(release=scenario.release, targets=original.frame, knows=names)
+    exact = exact_columns(view, original.frame.select(names)[people], release_row[people])
     width = {
-        name: 1 if kind.is_numeric() or kind.is_temporal() else original.column(name).n_unique()
-        for name in scenario.known
-        if name in original.columns
+        name: 0 if name in exact else 1 if kind.is_numeric() or kind.is_temporal() else original.column(name).n_unique()
+        for name in names
         for kind in (original.column(name).dtype,)
     }
     taken: list[str] = []

@@ -125,11 +125,13 @@ def learn(
     *,
     starts: tuple[Floats, ...] = (),
     patience: int | None = None,
+    relax: bool = True,
     progress: Progress = SILENT,
 ) -> Fit:
     """Maximize the number of linked people; never worse than any of the ``starts`` or the plain distance.
 
     The search stops after ``patience`` line searches without a gain; if omitted, it grows with the size of the family.
+    Without ``relax`` the LP relaxation is left out, which takes most of the time: for a distance that is only a start.
     If time is up, the best result so far is returned.
     """
     if len(problem.gaps) == 0:
@@ -148,7 +150,7 @@ def learn(
                 if linked >= best_fit.linked:
                     best_fit = Fit(theta=smooth, linked=linked)
         best_fit = _climb(form, problem, best_fit.theta / np.linalg.norm(best_fit.theta), patience, draw, tick)
-        for near in (False, True) if not form.definite else ():
+        for near in (False, True) if relax and not form.definite else ():
             if best_fit.linked < problem.people:
                 theta = lp_relaxation(form, problem, best_fit.theta, near=near, progress=progress)
                 climbed = _climb(form, problem, theta, patience, draw, tick)

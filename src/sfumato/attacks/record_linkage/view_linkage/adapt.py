@@ -28,15 +28,15 @@ def adapted(features: Features, rows: npt.NDArray[np.int64]) -> Features:
     """
     left, right = features
     middle, paired = left.mean(axis=0), right[rows]
-    known, released = left - middle, paired - paired.mean(axis=0)
-    kept = np.ones(len(left), dtype=np.bool_)
+    kept = rows >= 0
+    known, released = left - middle, paired - paired[kept].mean(axis=0)
     ridge = np.diag(_RIDGE * right.var(axis=0) + 1e-12)
     for _ in range(2):
         slope = (known[kept] * released[kept]).sum(axis=0) / np.maximum((known[kept] ** 2).sum(axis=0), 1e-12)
         gap = released - known * slope
         spread = np.atleast_2d(np.cov(gap[kept], rowvar=False)) + ridge
         size = np.einsum("ij,jk,ik->i", gap, np.linalg.pinv(spread), gap)
-        kept = size <= np.quantile(size, _KEPT)
+        kept = (rows >= 0) & (size <= np.quantile(size[rows >= 0], _KEPT))
     level, axes = np.linalg.eigh(np.atleast_2d(np.cov(gap[kept], rowvar=False)) + ridge)
     turn = axes / np.sqrt(np.maximum(level, 1e-12))
-    return (known * slope + paired.mean(axis=0)) @ turn, right @ turn
+    return (known * slope + paired[rows >= 0].mean(axis=0)) @ turn, right @ turn

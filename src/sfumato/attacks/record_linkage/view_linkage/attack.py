@@ -50,9 +50,10 @@ class ViewLinkage(Linking):
     and weekday. With ``adapt`` the attacker also learns from the pairs found first how far each column was moved and
     which moved together, without being told which pairs are right.
 
-    "strongest" selects the view on a quarter of the targets (at most 1,000) and is evaluated on the others, so that the
-    choice among views is not counted as risk. If the attacker knows at least a fifth of the people, different
-    people get different rows at minimum total distance, among the near rows of each. The attack is no upper bound: a
+    "strongest" selects the view on a quarter of the targets (at most 1,000), tries to adapt the best three, and is
+    evaluated on the others, so that the choice among views is not counted as risk. If the attacker knows at least a
+    fifth of the people, different people get different rows at minimum total distance, among the near rows of each.
+    Only rows that agree in the columns that no published step changed are considered. The attack is no upper bound: a
     view that is not in the list may disclose more.
     """
 
@@ -107,8 +108,12 @@ class ViewLinkage(Linking):
     def alternatives(self) -> tuple[Attack, ...]:
         if self.view != "strongest":
             return ()
-        plain = [self.model_copy(update={"view": name}) for name in VIEWS]
-        return (*plain, *(self.model_copy(update={"view": name, "adapt": True}) for name in _BASE))
+        return tuple(self.model_copy(update={"view": name}) for name in VIEWS)
+
+    @property
+    def refinements(self) -> tuple[Attack, ...]:
+        """The same view with ``adapt``."""
+        return (self.model_copy(update={"adapt": True}),) if self.view in _BASE and not self.adapt else ()
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:
         columns = columns_of(view, progress)
@@ -118,7 +123,8 @@ class ViewLinkage(Linking):
         if features is None:
             raise NotApplicable(f"The known columns have no view by {name}.", fix="Use another view.", view=name)
         parts = 1 + _ROUNDS if self.adapt else 1
-        found = _link(features, rng.child("link", 0), split_deadline(progress, parts), last=not self.adapt)
+        block = columns.block
+        found = _link(features, block, rng.child("link", 0), split_deadline(progress, parts), last=not self.adapt)
         if self.adapt:
             base = VIEWS[_BASE.get(name, "values")](columns)
             if base is None or len(found.row) < _MIN_PAIRS * base[0].shape[1]:
@@ -126,7 +132,7 @@ class ViewLinkage(Linking):
             for number in range(1, 1 + _ROUNDS):
                 moved = adapted((base[0][: len(found.row)], base[1]), found.row)
                 own = split_deadline(progress, parts - number)
-                found = _link(moved, rng.child("link", number), own, last=number == _ROUNDS)
+                found = _link(moved, block, rng.child("link", number), own, last=number == _ROUNDS)
         detail = {"columns": list(columns.names), "left out": list(columns.left_out)}
         return Guesses.of_rows(
             found.row, found.share, {name: value for name, value in detail.items() if value}, tried=len(found.row)
@@ -149,24 +155,27 @@ _BASE = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Linked:
-    """The row of each target that was reached in time, and the share of its likelihood among near rows."""
+    """The row of each target that was reached in time, -1 if none agrees in the unchanged columns, and the share of
+    its likelihood among near rows."""
 
     row: Ints
     share: Floats
 
 
-def _link(features: Features, rng: Rng, progress: Progress, *, last: bool) -> _Linked:
+def _link(features: Features, block: tuple[Ints, Ints], rng: Rng, progress: Progress, *, last: bool) -> _Linked:
     """Link by distance; in the ``last`` round with different rows for different people, if there are many."""
     targets, released = features
+    block = block[0][: len(targets)], block[1]
     count = int(np.clip(_EDGES // max(1, len(targets)), 10, 60))
     competing = last and 1 < len(targets) <= _MOST_COMPETING and len(targets) >= _COMPETING * len(released)
-    near, distance = near_rows(targets, released, count if competing else 2, rng.generator, progress)
+    near, distance = near_rows(targets, released, count if competing else 2, rng.generator, progress, block)
     if competing and len(near):
         check_deadline(progress)
         row = different_rows(near, distance, rng.child("ties").generator)
     else:
         row = near[:, 0]
-    scale = np.median(distance[:, 0]) or 1.0
-    weight = np.exp(-np.minimum((distance - distance[:, :1]) / (2 * scale), 50.0))
+    first = np.where(np.isfinite(distance[:, :1]), distance[:, :1], 0.0)
+    scale = np.median(first) or 1.0
+    weight = np.exp(-np.minimum((distance - first) / (2 * scale), 50.0))
     # No match is certain: it rests on distances.
-    return _Linked(row=row, share=np.minimum(1 / weight.sum(axis=1), 0.999))
+    return _Linked(row=row, share=np.minimum(1 / np.maximum(weight.sum(axis=1), 1.0), 0.999))

@@ -10,12 +10,14 @@ import numpy.typing as npt
 
 from sfumato.attacks.base import View
 from sfumato.attacks.features import numbers, points
+from sfumato.attacks.record_linkage._unchanged_columns import blocks, unchanged_columns
 from sfumato.errors import NotApplicable
 from sfumato.progress import Progress
 
 __all__ = ["Columns", "columns_of"]
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _EXACT = 100.0
@@ -37,6 +39,8 @@ class Columns:
     """Features of columns that are no numbers, of targets and release."""
     names: tuple[str, ...]
     left_out: tuple[str, ...]
+    block: tuple[Ints, Ints]
+    """Blocks of targets and release rows by the columns that the masking left unchanged, which have no features."""
 
     @cached_property
     def own_scale(self) -> Bools:
@@ -65,8 +69,11 @@ def columns_of(view: View, progress: Progress) -> Columns:
     if not view.knows:
         raise NotApplicable("The attacker knows no column of the release.", fix="Name columns with `knows`.")
     fixed = set(view.untouched) if view.steps else set()
+    exact = unchanged_columns(view)
     names, before, after, dates = [], [], [], []
     for name in view.knows:
+        if name in exact:
+            continue
         known, released = view.targets.get_column(name), view.release.table.column(name)
         if not (known.dtype.is_numeric() or known.dtype.is_temporal()):
             continue
@@ -77,7 +84,7 @@ def columns_of(view: View, progress: Progress) -> Columns:
         before.append(left)
         after.append(right)
         dates.append(known.dtype.is_temporal() and released.dtype.is_temporal())
-    rest = tuple(name for name in view.knows if name not in names)
+    rest = tuple(name for name in view.knows if name not in names and name not in exact)
     other, left_out, encoded = _categories(view, rest, fixed, progress)
     if not names and other is None:
         raise NotApplicable(
@@ -92,8 +99,9 @@ def columns_of(view: View, progress: Progress) -> Columns:
         dates=np.array(dates, dtype=np.bool_),
         fixed=np.array([name in fixed for name in names], dtype=np.bool_),
         other=other,
-        names=(*names, *encoded),
+        names=(*names, *encoded, *exact),
         left_out=left_out,
+        block=blocks(view, exact),
     )
 
 
