@@ -61,35 +61,20 @@ def test_nearest_row_is_nearest(people: int, rows: int, width: int, seed: int) -
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(2, 40), st.integers(2, 50), st.integers(0, 2**32 - 1))
-def test_the_tree_agrees_with_the_scan(people: int, rows: int, seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    targets, released = draw.integers(0, 5, (people, 3)) * 1.0, draw.integers(0, 5, (rows, 3)) * 1.0
-    distinct, _, starts = near.distinct_points(released)
-    sizes, seeds = np.diff(starts), np.arange(1, people + 1)
-    columns = np.ascontiguousarray(distinct.T)
-    scan = near._scan(targets, columns, sizes, seeds, near._NO_BOXES)
-    if len(distinct) > 1:
-        tree = near._by_tree(near.tree_of(distinct), targets, distinct, columns, sizes, seeds)
-        assert (scan[2] == tree[2]).all()
-        assert (scan[1] == tree[1]).all()
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.integers(2, 20), st.integers(600, 3000), st.integers(1, 14), st.integers(0, 2**32 - 1))
-def test_boxes_leave_nothing_out(people: int, rows: int, width: int, seed: int) -> None:
+@given(st.integers(1, 20), st.integers(1, 3000), st.integers(1, 14), st.integers(1, 80), st.integers(0, 2**32 - 1))
+def test_boxes_leave_nothing_out(people: int, rows: int, width: int, count: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
     targets, released = draw.integers(0, 9, (people, width)) / 4, draw.integers(0, 9, (rows, width)) / 4
-    distinct, _, starts = near.distinct_points(released)
-    sizes, seeds = np.diff(starts), np.arange(1, people + 1)
-    plain = near._scan(targets, np.ascontiguousarray(distinct.T), sizes, seeds, near._NO_BOXES)
-    order = near.in_boxes(distinct)
-    assert (np.sort(order) == np.arange(len(distinct))).all()
-    columns = np.ascontiguousarray(distinct[order].T)
-    found = near._scan(targets, columns, sizes[order], seeds, near.bounding_boxes(columns))
-    assert (plain[1] == found[1]).all()
-    assert (plain[2] == found[2]).all()
-    assert (((distinct[order[found[0]]] - targets) ** 2).sum(axis=1) == plain[2]).all()
+    tree = near.BoxTree.of(released)
+    assert (np.sort(tree.order) == np.arange(rows)).all()
+    gap = ((targets[:, None] - released[None]) ** 2).sum(axis=2)
+    found, distance = tree.near(targets, count)
+    assert (distance == np.sort(gap, axis=1)[:, :count]).all()
+    assert (np.take_along_axis(gap, found, axis=1) == distance).all()
+    assert all(len(set(row)) == min(count, rows) for row in found)
+    nearest = near.nearest(targets, released, draw)
+    assert (nearest.distance == gap.min(axis=1)).all()
+    assert (nearest.ties == (gap == gap.min(axis=1, keepdims=True)).sum(axis=1)).all()
 
 
 @settings(deadline=None)

@@ -24,8 +24,8 @@ Rows = npt.NDArray[np.int64]
 
 _SHARE = 4
 _MOST = 1000
-_REFINED = 3
-"""Number of alternatives of which the refinements are tried."""
+_REFINED = 4
+"""Number of alternatives of which the refinements are tried: the strongest that have any."""
 
 
 def selection_targets(attack: Attack, n_targets: int) -> int:
@@ -66,8 +66,7 @@ def strongest(
         return sorted(results, key=lambda pair: -pair[0])
 
     ranked = tried(alternatives, 1 + _REFINED)
-    refined = [
-        variant for _, alternative in ranked[:_REFINED] if ranked[0][0] < 1 for variant in alternative.refinements
-    ]
+    promising = [alternative for _, alternative in ranked if alternative.refinements and ranked[0][0] < 1]
+    refined = [variant for alternative in promising[:_REFINED] for variant in alternative.refinements]
     best = max([*ranked, *tried(refined, 1)], key=lambda pair: pair[0], default=(0.0, alternatives[0]))[1]
     return best, rest, {"picked": best.setting, "picked on": len(first), "shares": shares}

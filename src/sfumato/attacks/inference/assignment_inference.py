@@ -32,11 +32,11 @@ class AssignmentInference(Assigning, Inference):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
-        """As ``assignment``, but by ranks only if no published method can be simulated."""
-        costs = cls.costs(scenario)
-        kept = ("values", "likelihood") if "likelihood" in costs else costs
+        """As ``assignment``, one attack per sensitive column and cost."""
         return tuple(
-            cls(secret=name, tolerance=tolerance, by=by) for name, tolerance in scenario.secrets.items() for by in kept
+            cls(secret=name, tolerance=tolerance, by=by)
+            for name, tolerance in scenario.secrets.items()
+            for by in cls.costs(scenario)
         )
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:

@@ -65,7 +65,7 @@ class ModelInference(Inference):
 
     @classmethod
     def suits(cls, scenario: AttackScenario, secret: str) -> bool:
-        return len(scenario.unperturbed) < len(scenario.known)
+        return bool(scenario.known) and (not scenario.steps or len(scenario.unperturbed) < len(scenario.known))
 
     @property
     def setting(self) -> str:

@@ -42,6 +42,8 @@ Price = Callable[[slice], Singles]
 
 _DEFAULT_ROWS = 10_000
 """Up to this many rows the attack belongs to the default battery."""
+_DISTANCE_ROWS = 2000
+"""Up to this many rows the default battery assigns by distances too."""
 _CELLS = 20_000_000
 """Number of pairs of targets and rows, or of known and released values, in memory at a time."""
 _DENSE = 4_000_000
@@ -90,12 +92,17 @@ class Assigning(Linking):
 
     @classmethod
     def costs(cls, scenario: AttackScenario) -> tuple[By, ...]:
-        """The costs of the default battery: none if no value may have been perturbed, or if there are many rows."""
+        """The costs of the default battery: none if no value may have been perturbed, or if there are many rows.
+
+        Distances are used in small releases only, where all pairs are compared; in larger ones `view-linkage` finds as
+        many people, and `model-inference` more sensitive values.
+        """
         perturbed = not scenario.steps or len(scenario.unperturbed) < len(scenario.known)
-        if not scenario.known or not perturbed or scenario.release.table.rows > _DEFAULT_ROWS:
+        rows = scenario.release.table.rows
+        if not scenario.known or not perturbed or rows > _DEFAULT_ROWS:
             return ()
-        simulable = any(method.simulable for method in scenario.methods)
-        return ("values", "ranks", "likelihood") if simulable else ("values", "ranks")
+        likelihood: tuple[By, ...] = ("likelihood",) if any(method.simulable for method in scenario.methods) else ()
+        return ("values", *likelihood) if rows <= _DISTANCE_ROWS else likelihood
 
     @property
     def setting(self) -> str:

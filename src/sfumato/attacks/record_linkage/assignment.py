@@ -34,6 +34,8 @@ class Assignment(Assigning):
 
     @classmethod
     def defaults(cls, scenario: AttackScenario) -> Iterable[Self]:
+        if scenario.synthetic or scenario.release_row is None:
+            return ()
         return tuple(cls(by=by) for by in cls.costs(scenario))
 
     def guess(self, view: View, rng: Rng, progress: Progress = SILENT) -> Guesses:

@@ -37,7 +37,7 @@ _NUMBERS = 20_000_000
 """Approximate maximum number of feature differences in memory."""
 _MAX_WIDTH = 40
 """Maximum number of features per person; a bilinear form has about half the square of it as parameters."""
-_DEFAULT_WIDTH = 25
+_DEFAULT_WIDTH = 15
 """Maximum number of features per person in the default battery."""
 
 

@@ -31,9 +31,9 @@ Ints = npt.NDArray[np.int64]
 _MARGIN = 1e-4
 """Required margin of the true row, as a share of the largest feature difference."""
 _ROUNDS = 8
-_COMPETITORS = 6
+_COMPETITORS = 4
 """Number of nearest competitors per person that are added in each round."""
-_PEOPLE = 400
+_PEOPLE = 200
 """Number of people, those with the smallest absolute margins, whose competitors are added in each round."""
 _SIZE = 1_000_000
 """Maximum number of coefficients; larger programs take too long."""

@@ -50,7 +50,7 @@ class ViewLinkage(Linking):
     and weekday. With ``adapt`` the attacker also learns from the pairs found first how far each column was moved and
     which moved together, without being told which pairs are right.
 
-    "strongest" selects the view on a quarter of the targets (at most 1,000), tries to adapt the best three, and is
+    "strongest" selects the view on a quarter of the targets (at most 1,000), tries to adapt the best four, and is
     evaluated on the others, so that the choice among views is not counted as risk. If the attacker knows at least a
     fifth of the people, different people get different rows at minimum total distance, among the near rows of each.
     Only rows that agree in the columns that no published step changed are considered. The attack is no upper bound: a

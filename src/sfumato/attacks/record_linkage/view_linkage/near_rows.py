@@ -56,7 +56,7 @@ def different_rows(near: Ints, cost: Floats, draw: np.random.Generator) -> Ints:
         return near[:, 0]
     # Every target has a private dummy row that costs more than any real row, so that a full matching exists. Costs
     # start at one, because a sparse matrix has no entries of zero. Ties are broken at random.
-    positive = (cost - cost[:, :1])[person, place] + 1.0 + 1e-9 * draw.random(len(person))
+    positive = cost[person, place] - cost[person, 0] + 1.0 + 1e-9 * draw.random(len(person))
     used, column = np.unique(near[person, place], return_inverse=True)
     pairs = csr_array(
         (
