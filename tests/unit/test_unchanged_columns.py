@@ -86,7 +86,8 @@ def test_an_unchanged_column_excludes_all_other_rows(attack: Linking) -> None:
 
 def test_a_published_step_that_is_wrong_about_a_column_does_not_stop_learning() -> None:
     """Known pairs that disagree in a column show that it was changed, whatever the steps say."""
-    outcome = evaluate_attack(LearnedLinkage(taught=0.3, distance="weighted", most=100), noisy([NOISE], town=False), rng=Rng(1))
+    attack = LearnedLinkage(taught=0.3, distance="weighted", most=100)
+    outcome = evaluate_attack(attack, noisy([NOISE], town=False), rng=Rng(1))
     assert "exact" not in outcome.detail
     assert outcome.claims == outcome.main.trials
 
