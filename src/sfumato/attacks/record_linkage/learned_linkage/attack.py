@@ -156,7 +156,7 @@ class LearnedLinkage(Linking):
         learned = self._fit(weighted, np.ones(width), known, block, released, truth, begin, draw, progress, relax=last)
         if last:
             return self._proven(learned, progress) if self.proof > 0 else learned
-        assert self.distance not in ("mahalanobis", "weighted")
+        assert self.distance != "mahalanobis"
         form = Form(shape=self.distance, width=width, additive=self.additive, definite=self.definite)
         starts = [form.from_weights(learned.theta)]
         if self.distance == "bilinear" and len(gap) > 1:  # one person has no covariance

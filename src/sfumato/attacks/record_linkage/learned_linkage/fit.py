@@ -12,6 +12,7 @@ disclosure risk assessment. Information Fusion 13(4). doi:10.1016/j.inffus.2011.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -52,7 +53,7 @@ class LinkageProblem:
         rows: Floats,
         truth: Ints,
         *,
-        pool: Ints | None = None,
+        pool: Sequence[Ints] | None = None,
     ) -> LinkageProblem:
         """``truth`` is the position of each person's own row among ``rows`` (distinct points).
 
