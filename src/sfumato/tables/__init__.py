@@ -1,0 +1,10 @@
+"""Published tables about people: hierarchical tables with a guarantee, and reconstruction of people from tables."""
+
+from sfumato.registry import exports
+
+__getattr__, __dir__ = exports(
+    __name__,
+    PublishedStatistic="reconstruction",
+    Reconstruction="reconstruction",
+    reconstruct="reconstruction",
+)
