@@ -4,7 +4,10 @@ from sfumato.registry import exports
 
 __getattr__, __dir__ = exports(
     __name__,
+    Geography="geography",
+    HierarchicalTables="topdown",
     PublishedStatistic="reconstruction",
     Reconstruction="reconstruction",
+    TopDownPlan="topdown",
     reconstruct="reconstruction",
 )
