@@ -12,7 +12,7 @@ from sfumato.synthesis.residuals import Floats, project_to_simplex
 __all__ = ["MergedCells", "merge_cells"]
 
 Groups = npt.NDArray[np.int32]
-_DEVIATIONS = 3.0
+_DEVIATIONS = 6.0
 """Cells below that many standard deviations of the noise are merged."""
 
 
@@ -51,7 +51,7 @@ def merge_cells(noisy: Floats, *, deviation: float, ordered: bool, bins: int, to
     """Merge the cells of a column. Cell 0 is the missing value; neighbours are merged if the others are ordered.
 
     >>> counts = np.array([1.0, 500.0, 12.0, 14.0, 13.0, 900.0, 2.0])
-    >>> merge_cells(counts, deviation=10.0, ordered=True, bins=20, total=1500.0).groups.tolist()
+    >>> merge_cells(counts, deviation=5.0, ordered=True, bins=20, total=1500.0).groups.tolist()
     [1, 0, 1, 1, 1, 2, 1]
     """
     least = _DEVIATIONS * deviation

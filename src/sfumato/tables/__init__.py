@@ -7,7 +7,7 @@ __getattr__, __dir__ = exports(
     Geography="geography",
     HierarchicalTables="topdown",
     PublishedStatistic="reconstruction",
-    Reconstruction="reconstruction",
+    ReconstructedPeople="reconstruction",
     TopDownPlan="topdown",
     reconstruct="reconstruction",
 )

@@ -15,7 +15,7 @@ from typing import Any
 from sfumato.errors import BadParameter, missing_extra
 from sfumato.rationals import rational
 
-__all__ = ["Person", "PublishedStatistic", "Reconstruction", "reconstruct"]
+__all__ = ["Person", "PublishedStatistic", "ReconstructedPeople", "reconstruct"]
 
 Person = tuple[Any, ...]
 """The number (such as the age), then one value per attribute."""
@@ -48,7 +48,7 @@ class PublishedStatistic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reconstruction:
+class ReconstructedPeople:
     """The lists of people that meet all published statistics."""
 
     solutions: tuple[tuple[Person, ...], ...]
@@ -71,7 +71,7 @@ def reconstruct(
     never: Sequence[PublishedStatistic] = (),
     limit: int = 1000,
     seconds: float = 60.0,
-) -> Reconstruction:
+) -> ReconstructedPeople:
     """All lists of ``people`` that are consistent with the statistics, up to ``limit``.
 
     ``never`` are conditions that nobody meets, such as married children. The attack uses nothing but what is published.
@@ -167,7 +167,7 @@ class _Program:
         self.model.add_exactly_one(flags)
         return wanted
 
-    def solve(self, limit: int, seconds: float) -> Reconstruction:
+    def solve(self, limit: int, seconds: float) -> ReconstructedPeople:
         found: set[tuple[Person, ...]] = set()
         program = self
 
@@ -183,7 +183,7 @@ class _Program:
         solver.parameters.max_time_in_seconds = seconds
         status = solver.solve(self.model, Collect())
         complete = status in (self.cp.OPTIMAL, self.cp.INFEASIBLE)
-        return Reconstruction(solutions=tuple(sorted(found)), complete=complete)
+        return ReconstructedPeople(solutions=tuple(sorted(found)), complete=complete)
 
     def read(self, solution: Any) -> tuple[Person, ...]:
         """The people of a solution, in one order for all orders of people of the same age."""
