@@ -242,6 +242,7 @@ def test_losses_in_rho_are_charged_to_a_budget_with_a_delta_only() -> None:
         book.reserve(concentrated("0.0001"), dataset="flu", analyst="ana", query="q")
     entries = [entry for entry in book.entries() if entry.kind == "spend"]
     assert (entries[0].measure, entries[0].size) == ("rho", 100_000)
+    assert book.balance(dataset="flu", analyst="ana").spent == concentrated("0.002")
     assert float(book.balance(dataset="flu").spent.size) < 0.4
     with pytest.raises(NotComparable):
         book.reserve(concentrated("0.0001"), dataset="cold", analyst="bob", query="q")

@@ -582,3 +582,15 @@ def test_repeats_are_free_or_cost_the_analyst_but_never_the_data_set(repeats: An
     assert second.workload(PHRASINGS[:1], epsilon=1).values == third.workload(PHRASINGS[:1], epsilon=1).values
     assert first.ledger.balance(dataset="d").spent == pure(2)
     first.ledger.verify()
+
+
+def test_a_query_costs_at_least_what_the_owner_says() -> None:
+    base = session(budget=pure(3))
+    asked = Session(base.catalog, {"visits": pl.DataFrame(ROWS)}, ledger=base.ledger, analyst="ana", least="0.01")
+    for options in ({"epsilon": "0.009"}, {"rho": "4e-5"}, {"share": "1/1000"}):
+        with pytest.raises(QueryRefused, match=r"at least ε = 0.01"):
+            asked.ask("SELECT COUNT(*) FROM visits", **options)  # type: ignore[misc]
+    with pytest.raises(QueryRefused, match=r"at least ε = 0.01"):
+        asked.workload(["SELECT COUNT(*) FROM visits"], epsilon="1e-9")
+    assert asked.remaining() == pure(3)
+    asked.ask("SELECT COUNT(*) FROM visits", epsilon="0.01")

@@ -116,6 +116,9 @@ def cap_in_grains(loss: PrivacyLoss) -> Grains:
 
 
 def loss_of(grains: Grains) -> PrivacyLoss:
-    """The loss of a number of grains."""
+    """The loss of a number of grains; in rho where no epsilon is known."""
+    if grains.size >= NO_EPSILON and grains.bounds is not None:
+        curve = grains.bounds.curve
+        return PrivacyLoss(measure=PrivacyMeasure.RHO, size=curve.rho, delta=curve.delta)
     delta = min(grains.delta * DELTA_GRAIN, Fraction(1))
     return PrivacyLoss(measure=grains.measure, size=grains.size * SIZE_GRAIN, delta=delta)

@@ -105,6 +105,8 @@ class Metadata(_Declared):
     version: str = ""
     """A name for the present state of tables in a database. Until it changes, repeated queries are answered as
     before, for free; files tell by themselves that they changed."""
+    least: Annotated[float, Field(gt=0)] | None = None
+    """The smallest epsilon of one query. Without it, queries at almost no cost tell their running time almost free."""
     repeats: Literal["free", "charged"] = "free"
     """Whether a query that another analyst asked before is free. `charged`: it costs the analyst, and not the data set
     again, so that nobody learns from the cost what others asked."""
@@ -134,6 +136,7 @@ class Metadata(_Declared):
             pace=pace,
             version=self.version,
             repeats=self.repeats,
+            least=self.least,
         )
 
     def sources(self, base: Path) -> dict[str, str | Path]:

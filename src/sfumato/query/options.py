@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from sfumato.rationals import Number
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+from sfumato.errors import QueryRefused
+from sfumato.rationals import Number, rational
 
-__all__ = ["CheckedOptions", "QueryOptions"]
+__all__ = ["CheckedOptions", "QueryOptions", "check_least"]
 
 
 class QueryOptions(TypedDict, total=False):
@@ -44,3 +46,15 @@ class CheckedOptions:
     @property
     def limits(self) -> dict[str, Any]:
         return {"rows": self.rows, "groups": self.groups, "bounding": self.bounding}
+
+
+def check_least(cost: PrivacyLoss, least: Number | None) -> None:
+    """Refuse a query that costs less than the owner allows; a cost in rho is compared as that of a pure epsilon."""
+    if least is None:
+        return
+    size = cost.size**2 / 2 if cost.measure is PrivacyMeasure.EPSILON else cost.size
+    if size < rational(least) ** 2 / 2:
+        raise QueryRefused(
+            f"A query of this data set costs at least ε = {float(rational(least)):g}.",
+            fix="Use a larger epsilon, share or rho, or a smaller ERROR.",
+        )

@@ -32,7 +32,7 @@ from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
 from sfumato.query.execute.timing import quantize_response
-from sfumato.query.options import CheckedOptions, QueryOptions
+from sfumato.query.options import CheckedOptions, QueryOptions, check_least
 from sfumato.query.plan.accuracy import doubling_plans, error_reached, plan_for_error, plan_within
 from sfumato.query.plan.noise import NoisePlan
 from sfumato.query.plan.planner import plan_query
@@ -76,6 +76,7 @@ class Session:
         pace: float | None = None,
         version: str = "",
         repeats: Literal["free", "charged"] = "free",
+        least: Number | None = None,
     ) -> None:
         missing = [name for name in catalog.private if name not in tables]
         if missing:
@@ -90,10 +91,9 @@ class Session:
         self.version = version
         """The owner's name for the present state of tables in a database; a new one makes repeated queries new."""
         self.repeats = repeats
-        """Whether a query that somebody else asked before is free, or charged to this analyst but not to the data set.
-
-        A free answer tells that the query was asked before. An analyst's own repeated query is always free.
-        """
+        """Whether a query that somebody else asked is free, or charged to this analyst and not to the data set."""
+        self.least = least
+        """The smallest epsilon of a query; what its running time tells is then not almost free."""
         sources = {name: tables[name] for name in catalog.private}
         if policy is not None:
             from sfumato.query.policy.table import PolicyTable
@@ -245,6 +245,7 @@ class Session:
 
     def reserve(self, cost: PrivacyLoss, key: str, text: str) -> Receipt:
         """Charge a query. If somebody else's answer is stored, it is returned in the end: the data set pays once."""
+        check_least(cost, self.least)
         return self.ledger.reserve(
             cost, dataset=self.catalog.dataset, analyst=self.analyst, query=key, text=text,
             released=self.ledger.recall(key) is not None,
