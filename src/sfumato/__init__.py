@@ -54,6 +54,7 @@ _HOME = {
             "attack",
             "attack_queries",
             "check",
+            "connect",
             "decide",
             "link",
             "measure",

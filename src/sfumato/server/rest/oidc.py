@@ -16,6 +16,7 @@ from typing import Any
 
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from fastapi import APIRouter, Request
+from httpx import HTTPError
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
@@ -43,11 +44,16 @@ def oidc_router(settings: OidcSettings) -> APIRouter:
             code_challenge_method="S256", timeout=10,
         )  # fmt: skip
 
-    async def provider(session: AsyncOAuth2Client) -> dict[str, Any]:
-        response = await session.get(
-            f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration", withhold_token=True
-        )
+    async def fetch(session: AsyncOAuth2Client, address: str) -> dict[str, Any]:
+        response = await session.request("GET", address, withhold_token=True)
         found: dict[str, Any] = response.raise_for_status().json()
+        return found
+
+    async def provider(session: AsyncOAuth2Client) -> dict[str, Any]:
+        try:
+            found = await fetch(session, f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration")
+        except (HTTPError, ValueError):
+            raise _refused() from None
         if found.get("issuer", "").rstrip("/") != settings.issuer.rstrip("/"):
             raise _refused()
         return found
@@ -85,7 +91,7 @@ def oidc_router(settings: OidcSettings) -> APIRouter:
                     found["token_endpoint"], code=given.get("code", ""), code_verifier=kept["verifier"],
                     redirect_uri=_callback(request, context), grant_type="authorization_code",
                 )  # fmt: skip
-                keys = (await session.get(found["jwks_uri"], withhold_token=True)).raise_for_status().json()
+                keys = await fetch(session, found["jwks_uri"])
         except Exception:  # the provider refuses or cannot be reached; its words are not repeated
             raise _refused() from None
         claims = _claims(settings, str(token.get("id_token", "")), keys, nonce=kept["nonce"])

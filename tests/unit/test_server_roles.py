@@ -1,0 +1,119 @@
+"""Every operation of the OpenAPI document with every role: the expected verdict is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the extra `server` is not installed")
+from test_server_rest import Server
+
+ROLES = {"administrator": "root", "owner": "otto", "analyst": "ada", "auditor": "audra", "nobody": None}
+EVERYBODY = frozenset(ROLES) - {"nobody"}
+ALLOWED: dict[str, frozenset[str]] = {
+    "health": EVERYBODY | {"nobody"},
+    "ready": EVERYBODY | {"nobody"},
+    "sign_in": EVERYBODY | {"nobody"},
+    **dict.fromkeys(("sign_out", "read_me", "set_password", "list_my_tokens", "create_my_token"), EVERYBODY),
+    "revoke_my_token": EVERYBODY,
+    "read_question": EVERYBODY,  # and a question of others does not exist
+    "read_events": EVERYBODY,
+    **dict.fromkeys(("explain", "ask", "list_questions", "read_result", "cancel"), frozenset({"analyst"})),
+    **dict.fromkeys(("read_budget", "request_budget"), frozenset({"analyst"})),
+    **dict.fromkeys(("list_datasets", "read_schema"), frozenset({"analyst", "owner", "auditor"})),
+    "metrics": frozenset({"administrator", "auditor"}),
+    **dict.fromkeys(("list_users", "list_tokens", "list_groups"), frozenset({"administrator", "owner", "auditor"})),
+    **dict.fromkeys(
+        ("add_user", "change_user", "make_link", "create_token", "revoke_token", "add_group", "add_member",
+         "remove_member"),
+        frozenset({"administrator"}),
+    ),
+    "list_grants": frozenset({"administrator", "owner", "auditor"}),
+    **dict.fromkeys(
+        ("register_dataset", "change_dataset", "grant", "revoke_grant", "set_budget", "request_cap"),
+        frozenset({"owner"}),
+    ),
+    **dict.fromkeys(
+        ("list_budgets", "read_ledger", "verify_ledger", "audit_questions"), frozenset({"owner", "auditor"})
+    ),
+    "list_requests": EVERYBODY,  # analysts see their own
+    **dict.fromkeys(("approve_request", "reject_request"), frozenset({"owner", "administrator"})),
+}  # fmt: skip
+"""Roles that an operation is open to."""
+
+BODIES: dict[str, dict[str, Any]] = {
+    "sign_in": {"user": "nobody", "password": "wrong"},
+    "set_password": {"password": "a long enough secret"},
+    "create_my_token": {"scopes": ["ask"], "days": 1},
+    "create_token": {"scopes": ["ask"], "days": 1},
+    "explain": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
+    "ask": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
+    "request_budget": {"dataset": "hospital", "epsilon": "1", "why": "trial"},
+    "add_user": {"name": "new-user", "roles": ["analyst"]},
+    "change_user": {"active": True},
+    "add_group": {"name": "new-group"},
+    "register_dataset": {"metadata": "sfumato: 1"},
+    "change_dataset": {"state": "active", "why": "trial"},
+    "set_budget": {"dataset": "hospital", "epsilon": "1", "why": "trial"},
+    "request_cap": {"dataset": "hospital", "epsilon": "1", "why": "trial"},
+}
+PLACES = {
+    "/datasets/{name}": "hospital", "/users/{name}": "bob", "/groups/{name}": "icu", "{user}": "bob",
+    "{holder}": "bob", "{identifier}": "000000000000",
+}  # fmt: skip
+OWNERS_OWN = {"change_dataset", "grant", "revoke_grant", "set_budget", "request_cap"}
+"""The data set belongs to another owner: also forbidden to an owner."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    made = Server(tmp_path_factory.mktemp("roles"), sign_in_limit="1000/minute")
+    with made.client:
+        yield made
+
+
+def operations(server: Server) -> list[tuple[str, str, str]]:
+    document = server("GET", "/api/v1/openapi.json", None).json()
+    return [
+        (item["operationId"], method, path)
+        for path, methods in document["paths"].items()
+        for method, item in methods.items()
+    ]
+
+
+def address(path: str) -> str:
+    for pattern, value in PLACES.items():
+        path = path.replace(pattern, pattern.rpartition("/")[0] + ("/" if "/" in pattern else "") + value)
+    return path
+
+
+def test_every_operation_has_a_verdict(server: Server) -> None:
+    assert {operation for operation, _, _ in operations(server)} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_operations_by_role(server: Server, role: str) -> None:
+    wrong = []
+    for operation, method, path in operations(server):
+        if role == "nobody":
+            expected = {401} if "nobody" not in ALLOWED[operation] else {200, 401}
+        elif role not in ALLOWED[operation] or (operation in OWNERS_OWN and role == "owner"):
+            expected = {403}
+        else:
+            expected = {200, 201, 202, 204, 404, 409, 422} | ({401} if operation == "sign_in" else set())
+        response = server(method.upper(), address(path), ROLES[role], json=BODIES.get(operation))
+        if response.status_code not in expected:
+            wrong.append((operation, response.status_code, expected, response.text[:200]))
+        if response.status_code >= 400:
+            assert set(response.json()["error"]) >= {"code", "message", "fix"}
+    assert not wrong
+
+
+def test_an_auditor_changes_nothing(server: Server) -> None:
+    for operation, method, path in operations(server):
+        own = operation in ("sign_in", "sign_out") or "my_token" in operation or operation == "set_password"
+        if method.upper() != "GET" and not own:
+            response = server(method.upper(), address(path), "audra", json=BODIES.get(operation))
+            assert response.status_code == 403, operation
