@@ -1,11 +1,12 @@
 """Load on the query server: many analysts, processes killed at random, and the cost of a question over REST.
 
-    python benchmarks/serve.py load [--analysts 200] [--questions 10000] [--servers 3] [--state postgresql://...] [--record]
+    python benchmarks/serve.py load [--analysts 200] [--questions 10000] [--servers 3] [--state URL] [--record]
     python benchmarks/serve.py overhead [--questions 300] [--record]
 
 `load` starts server processes on one state, lets analysts ask through all of them, and ends processes by SIGKILL while
-they work. A request that fails is sent again, to any process, with the same idempotency key. Then the ledger is compared
-with the answers: no cap exceeded, no answer without a charge, no question charged twice, and the chain verifies.
+they work. A request that fails is sent again, to any process, with the same idempotency key. Then the ledger is
+compared with the answers: no cap exceeded, no answer without a charge, no question charged twice, and the chain
+verifies. `--state` is a database in PostgreSQL; without it, the state is a folder.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def compare(service: QueryService, answers: dict[tuple[str, str], float]) -> dic
 
 def overhead(folder: Path, *, questions: int) -> dict[str, Any]:
     """CPU seconds of one question in a local session and in the server process over REST."""
-    service, tokens = prepare(folder, folder / "state", analysts=1, each=questions * 4)
+    _, tokens = prepare(folder, folder / "state", analysts=1, each=questions * 4)
     texts = [f"SELECT COUNT(*) AS n FROM patients WHERE age * 7 > {number}" for number in range(2 * questions + 40)]
     from sfumato.query.metadata import load as load_metadata
 
