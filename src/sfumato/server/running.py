@@ -8,16 +8,17 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sfumato.errors import BadParameter, missing_extra
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
 from sfumato.server.state import ServerState
 from sfumato.server.witness import Witness
+
+if TYPE_CHECKING:
+    from sfumato.server.postgres.endpoint import PostgresEndpoint
 
 __all__ = ["RunningServer", "default_witness", "run_server", "witness_of"]
 
@@ -33,6 +34,8 @@ class RunningServer:
     """The web address."""
     port: int
     postgres_port: int | None
+    stop: Callable[[], None]
+    """Ends the server as a signal does."""
 
 
 def default_witness(state: ServerState) -> Path | None:
@@ -52,7 +55,6 @@ def run_server(
     settings: ServerSettings,
     *,
     ready: Callable[[RunningServer], None],
-    handle_signals: bool = True,
 ) -> None:
     """Serve until the process is told to end; requests that run are finished first."""
     try:
@@ -75,6 +77,9 @@ def run_server(
         witness.start()
     endpoint = _postgres(service, settings)
 
+    def stop() -> None:
+        server.should_exit = True
+
     async def started() -> None:
         if endpoint is not None:
             await endpoint.start()
@@ -86,6 +91,7 @@ def run_server(
                 web=f"{scheme}://{host}:{port}",
                 port=port,
                 postgres_port=None if endpoint is None else endpoint.port,
+                stop=stop,
             )
         )
 
@@ -103,10 +109,6 @@ def run_server(
         ssl_keyfile=None if settings.key is None else str(settings.key),
     )  # fmt: skip
     server = uvicorn.Server(config)
-    if not handle_signals:
-        from contextlib import nullcontext
-
-        server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]
     server.run(sockets=[listener])
 
 
@@ -123,12 +125,11 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _postgres(service: QueryService, settings: ServerSettings) -> Any:
+def _postgres(service: QueryService, settings: ServerSettings) -> PostgresEndpoint | None:
     if settings.postgres_port < 0:
         return None
-    if find_spec("sfumato.server.postgres") is None:
-        return None
-    module = import_module("sfumato.server.postgres.endpoint")
-    return module.PostgresEndpoint(
+    from sfumato.server.postgres.endpoint import PostgresEndpoint
+
+    return PostgresEndpoint(
         service, host=settings.host, port=settings.postgres_port, certificate=settings.certificate, key=settings.key
     )

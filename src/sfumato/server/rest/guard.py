@@ -64,18 +64,27 @@ class RequestTime:
             await self._app(scope, receive, send)
             return
         loop = asyncio.get_running_loop()
-        until, complete = loop.time() + self._seconds, False
+        until, complete, late = loop.time() + self._seconds, False, False
 
         async def timed() -> Message:
-            nonlocal complete
+            nonlocal complete, late
             if complete:
                 return await receive()
-            async with asyncio.timeout_at(until):
-                message = await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                late = True
+                raise
             complete = not message.get("more_body", False)
             return message
 
+        async def closing(message: Message) -> None:
+            if late and message["type"] == "http.response.start":  # the rest of the body is not waited for
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            await send(message)
+
         try:
-            await self._app(scope, timed, send)
+            await self._app(scope, timed, closing)
         except TimeoutError:
-            await refuse(scope, receive, send, 408, "The request took too long to arrive.")
+            await refuse(scope, receive, closing, 408, "The request took too long to arrive.")

@@ -1,0 +1,23 @@
+"""Every promise of the server's threat model names a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_promise_names_a_test() -> None:
+    text = (ROOT / "docs" / "server-threats.md").read_text(encoding="utf-8")
+    rows = [
+        line
+        for line in text.splitlines()
+        if line.startswith("|") and not line.startswith(("|---", "| promise", "| how"))
+    ]
+    assert len(rows) > 25
+    for row in rows:
+        found = re.search(r"`(test_\w+\.py)::(test_\w+)` \|$", row)
+        assert found, row
+        source = (ROOT / "tests" / "unit" / found[1]).read_text(encoding="utf-8")
+        assert f"def {found[2]}(" in source, row
