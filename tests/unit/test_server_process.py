@@ -42,20 +42,18 @@ def benchmark() -> ModuleType:
     return module
 
 
-def check(found: dict[str, Any]) -> None:
-    assert found["killed"] >= 1
-    assert found["answered"] > 0
-    assert found["over budget"] > 0
-    wrong = ("grains overspent", "unpaid answers", "paid twice", "questions with two answers", "other refusals")
-    assert {name: found[name] for name in wrong} == dict.fromkeys(wrong, 0)
-    assert found["chain verifies"]
+def wrong(found: dict[str, Any]) -> dict[str, Any]:
+    """What must not be: figures above zero, or a run without kills, answers and refusals."""
+    zero = ("grains overspent", "unpaid answers", "paid twice", "questions with two answers", "other refusals")
+    some = ("killed", "answered", "over budget", "chain verifies")
+    return {name: found[name] for name in found if (name in zero and found[name]) or (name in some and not found[name])}
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_processes_are_killed_under_load(tmp_path: Path) -> None:
     found = benchmark().load(tmp_path, state=None, analysts=6, questions=90, count=2, pause=1.0, threads=6)
-    check(found)
+    assert wrong(found) == {}
 
 
 @pytest.mark.slow
@@ -66,7 +64,8 @@ def test_processes_on_postgresql_are_killed_under_load(tmp_path: Path, postgresq
         connection.execute("DROP DATABASE IF EXISTS server_load")
         connection.execute("CREATE DATABASE server_load")
     state = postgresql.replace("/postgres", "/server_load")
-    check(benchmark().load(tmp_path, state=state, analysts=6, questions=60, count=2, pause=1.0, threads=6))
+    found = benchmark().load(tmp_path, state=state, analysts=6, questions=60, count=2, pause=1.0, threads=6)
+    assert wrong(found) == {}
 
 
 def test_the_comparison_sees_an_unpaid_answer_and_a_double_charge(tmp_path: Path) -> None:
