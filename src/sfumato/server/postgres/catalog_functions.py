@@ -118,7 +118,7 @@ _BUILT_IN = """
     array_to_string avg bool_and bool_or case cast ceil coalesce concat concat_ws count current_date
     current_timestamp exists exploding_generate_series explode floor format generate_series greatest
     group_concat if ilike initcap json_object left length like listagg logical_and logical_or lower lpad ltrim
-    max md5 min mod nullif now or pi position power quote_literal regexp_i_like regexp_ilike regexp_like
+    max md5 min mod nullif now or pi position power printf quote_literal regexp_i_like regexp_ilike regexp_like
     regexp_replace repeat replace reverse right round row_number rpad rtrim sign split_part sqrt starts_with
     str_position string_agg string_to_array strpos substring substr sum to_char trim try_cast unnest upper xor
 """

@@ -15,9 +15,11 @@ from typing import Any
 
 from sqlglot import exp
 
+from sfumato.data.sql_quoting import quoted_text
 from sfumato.errors import QueryRefused, did_you_mean
 from sfumato.server.postgres.catalog_functions import ALLOWED
 from sfumato.server.postgres.catalog_relations import relations, user_relations
+from sfumato.server.postgres.type_mapping import BY_NAME, BadValue, decode
 from sfumato.server.postgres.views import VIEWS
 
 __all__ = ["CatalogQuery", "Identity", "literal_node", "rewrite"]
@@ -175,10 +177,11 @@ class _Rewriter:
                 return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP") if not isinstance(node.parent, exp.Cast) else node
             case exp.Anonymous():
                 return self._function(node)
-            case exp.Literal() if node.is_string:
-                text = node.name
-                plain = text.startswith("{") and text.endswith("}") and '"' not in text
-                return exp.Literal.string(f"[{text[1:-1]}]") if plain else node
+            case exp.Format() if isinstance(node.this, exp.Literal):
+                pattern = exp.Literal.string(node.this.name.replace("%I", "%s"))
+                return exp.Anonymous(this="printf", expressions=[pattern, *node.expressions])
+            case exp.Literal() if node.is_string and node.name.startswith("{") and node.name.endswith("}"):
+                return exp.Literal.string(_list_text(node.name))
         return node
 
     def _table(self, node: exp.Table) -> Any:
@@ -250,7 +253,8 @@ class _Rewriter:
         name = str(node.to.sql(dialect="postgres")).lower().strip('"')
         inner = node.this
         if name in _LOOKUPS:
-            lookup = isinstance(inner, exp.Parameter) or (isinstance(inner, exp.Literal) and inner.is_string)
+            named = isinstance(inner, exp.Column | exp.Cast | exp.Paren | exp.Subquery)  # an identifier; else a text
+            lookup = not named and not (isinstance(inner, exp.Literal) and not inner.is_string)
             outer = node.parent
             if not lookup and isinstance(outer, exp.Cast) and str(outer.to.sql(dialect="postgres")).lower() == "oid":
                 return inner
@@ -266,6 +270,22 @@ class _Rewriter:
         if name in ("name[]", '"char"[]', 'char"[]', "aclitem[]"):
             return exp.cast(inner, "VARCHAR[]", dialect="duckdb")
         return node
+
+
+def _list_text(text: str) -> str:
+    """An array literal of PostgreSQL as DuckDB writes lists; any other text in braces as it is.
+
+    >>> _list_text('{a,"null"}')
+    "[a, 'null']"
+    """
+    try:
+        items = decode(text.encode(), BY_NAME["_text"], binary=False)
+    except (BadValue, IndexError):
+        return text
+    shown = (
+        "NULL" if item is None else item if item.isalnum() and item != "null" else quoted_text(item) for item in items
+    )
+    return f"[{', '.join(shown)}]"
 
 
 def _check_functions(tree: Any) -> None:

@@ -108,6 +108,8 @@ class PostgresEndpoint:
         self._open[process] = secret, connection, task
         try:
             await connection.serve()
+        except asyncio.CancelledError:
+            return  # the endpoint stops, and the client was told
         finally:
             del self._open[process]
 

@@ -18,10 +18,10 @@ from sqlglot.tokenizer_core import TokenType
 from sfumato.errors import QueryRefused
 from sfumato.query.dbapi import literal_text
 
-__all__ = ["bind_numbered", "split_statements", "tokens", "without_prefix", "without_system_prefix"]
+__all__ = ["bind_numbered", "catalog_text", "split_statements", "tokens", "without_prefix"]
 
 _MOST_NESTED = 200
-_MOST_TOKENS = 50_000
+_MOST_TOKENS = 10_000
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 
@@ -99,10 +99,25 @@ def _starts(found: Sequence[Any], prefix: tuple[str, ...]) -> bool:
     )
 
 
-def without_system_prefix(sql: str) -> str:
-    """The text without ``pg_catalog.``, which is searched first in any case."""
+_RESERVED = ("SELECT", "INSERT", "UPDATE", "DELETE", "TABLE", "USER", "ORDER", "GROUP")
+
+
+def catalog_text(sql: str) -> str:
+    """A query as the parser reads it: without ``pg_catalog.``, which is searched first in any case, and with quotation
+    marks around reserved words behind AS, which PostgreSQL does not need.
+
+    >>> catalog_text("SELECT pg_catalog.version() AS table, 1")
+    'SELECT            version() AS "table", 1'
+    """
     plain = without_prefix(sql, ("pg_catalog",)) if "pg_catalog" in sql.lower() else sql
-    return plain.replace("information_schema._pg_expandarray", "_pg_expandarray")
+    plain = plain.replace("information_schema._pg_expandarray", "_pg_expandarray")
+    parts, last, found = [], 0, tokens(plain)
+    for alias, word, after in zip(found, found[1:], found[2:], strict=False):
+        named = alias.text.upper() == "AS" and word.text.upper() in _RESERVED and plain[word.start] != '"'
+        if named and (after.token_type in (TokenType.COMMA, TokenType.FROM, TokenType.R_PAREN)):
+            parts += [plain[last : word.start], f'"{word.text.lower()}"']
+            last = word.end + 1
+    return "".join([*parts, plain[last:]])
 
 
 def bind_numbered(sql: str, values: Sequence[Any]) -> str:

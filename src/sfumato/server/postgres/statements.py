@@ -19,7 +19,7 @@ from sfumato.query.catalog import Catalog
 from sfumato.query.sql.statement import split_error_clause
 from sfumato.server.postgres.catalog_relations import relations
 from sfumato.server.postgres.sqlstates import SqlError
-from sfumato.server.postgres.statement_text import tokens, without_prefix, without_system_prefix
+from sfumato.server.postgres.statement_text import catalog_text, tokens, without_prefix
 
 __all__ = [
     "CatalogStatement",
@@ -146,7 +146,7 @@ def read_statement(sql: str, catalog: Catalog) -> Statement:
 def _query(sql: str, catalog: Catalog) -> QuestionStatement | CatalogStatement:
     prefixes = ("public",), (catalog.dataset.lower(), "public")
     plain = without_prefix(sql, *prefixes) if "public" in sql.lower() and "public" not in _names(catalog) else sql
-    tree = _parsed(split_error_clause(without_system_prefix(plain))[0])
+    tree = _parsed(split_error_clause(catalog_text(plain))[0])
     if tree is None:
         return QuestionStatement(sql=plain, tree=None)
     named = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
