@@ -1,6 +1,7 @@
 """The PostgreSQL endpoint: CPU time and latency of a question against a local session, and memory of idle clients.
 
-python benchmarks/postgres_endpoint.py [--questions 300] [--idle 1000] [--record]
+    python benchmarks/postgres_endpoint.py question [--questions 300] [--record]
+    python benchmarks/postgres_endpoint.py idle [--clients 1000] [--record]
 
 The server runs in a process of its own, so that its CPU time and memory can be told from those of the clients.
 """
@@ -133,34 +134,43 @@ async def idle_clients(port: int, token: str, count: int, process: int, *, tls: 
     return used
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--questions", type=int, default=300)
-    parser.add_argument("--idle", type=int, default=1000)
-    given = parser.parse_args()
+def measure_questions(count: int) -> None:
     cost = Figures(
         "postgres_endpoint", "question", {"way": "", "cpu": ".1f", "ratio": ".2f", "p50": ".1f", "p95": ".1f"},
         {"cpu": "CPU ms of a question", "ratio": "times a local session", "p50": "p50 ms", "p95": "p95 ms"},
     )  # fmt: skip
-    local, latencies = asked_locally(given.questions)
-    rows = {"local session": (local, latencies)}
-    rows["PostgreSQL, simple protocol"] = asked_by_psycopg(given.questions, prepared=False)
-    rows["PostgreSQL, extended protocol"] = asked_by_psycopg(given.questions, prepared=True)
+    local = asked_locally(count)
+    rows = {
+        "local session": local,
+        "PostgreSQL, simple protocol": asked_by_psycopg(count, prepared=False),
+        "PostgreSQL, extended protocol": asked_by_psycopg(count, prepared=True),
+    }
     for way, (cpu, times) in rows.items():
         ordered = sorted(1000 * one for one in times)
-        cost.add(
-            way=way, cpu=cpu, ratio=cpu / local, p50=ordered[len(ordered) // 2], p95=ordered[len(ordered) * 95 // 100]
-        )
-    cost.save()
-    space = Figures(
-        "postgres_endpoint", "idle", {"clients": ",", "tls": "", "memory": ".0f"}, {"memory": "resident MB"}
-    )
+        p50, p95 = ordered[len(ordered) // 2], ordered[len(ordered) * 95 // 100]
+        cost.add(way=way, cpu=cpu, ratio=cpu / local[0], p50=p50, p95=p95)
+
+
+def measure_idle(clients: int) -> None:
+    columns = {"clients": ",", "tls": "", "memory": ".0f"}
+    space = Figures("postgres_endpoint", "idle", columns, {"memory": "resident MB", "tls": "TLS"})
     for tls in (False, True):
-        for count in (1, given.idle):
+        for count in (1, clients):
             with server(tls=tls) as (port, token, process):
                 used = asyncio.run(idle_clients(port, token, count, process, tls=tls))
                 space.add(clients=count, tls="yes" if tls else "no", memory=used)
-    space.save()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["question", "idle"])
+    parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--clients", type=int, default=1000)
+    given = parser.parse_args()
+    if given.what == "question":
+        measure_questions(given.questions)
+    else:
+        measure_idle(given.clients)
 
 
 if __name__ == "__main__":

@@ -316,6 +316,29 @@ def test_nothing_is_written_and_no_file_is_read(connection: Any, sql: str) -> No
     assert connection.execute("SELECT COUNT(*) FROM sides").fetchone() == (4,)
 
 
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELECT * FROM generate_series(1, 100000000000)", "more than 100,000 rows"),
+        ("WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT COUNT(*) FROM x", "longer than"),
+    ],
+)
+def test_an_endless_catalog_query_ends(connection: Any, monkeypatch: pytest.MonkeyPatch, sql: str, said: str) -> None:
+    monkeypatch.setattr("sfumato.server.postgres.catalog._SECONDS", 0.5)
+    with pytest.raises(psycopg.Error, match=said):
+        connection.execute(sql)
+    assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_outer_queries_have_columns(served: Served, someone: str, connection: Any) -> None:
+    inner = "SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward"
+    [(mean,)] = connection.execute(f"SELECT AVG(n) AS mean FROM ({inner}) AS t").fetchall()
+    assert abs(mean - 100) < 30
+    ranks = connection.execute(f"SELECT ward, n, RANK() OVER (ORDER BY n DESC) AS place FROM ({inner}) AS t").fetchall()
+    assert sorted(place for _, _, place in ranks)[0] == 1
+    assert served.spent(someone) == 1  # one question, looked at twice
+
+
 def test_other_data_sets_do_not_exist(served: Served, connection: Any) -> None:
     assert connection.execute("SELECT datname FROM pg_database").fetchall() == [("hospital",)]
     failures = []

@@ -111,7 +111,7 @@ class CatalogEngine:
             timer.start()
             cursor.execute(query.sql)
             described = cursor.description or []
-            rows = cursor.fetchmany(_MOST_ROWS)
+            rows = cursor.fetchmany(_MOST_ROWS + 1)
         except duckdb.InterruptException:
             raise QueryRefused(f"The query on the catalogs took longer than {_SECONDS:g} seconds.") from None
         except duckdb.Error as failure:
@@ -120,6 +120,8 @@ class CatalogEngine:
         finally:
             timer.cancel()
             cursor.close()
+        if len(rows) > _MOST_ROWS:
+            raise QueryRefused(f"The result has more than {_MOST_ROWS:,} rows.", fix="Add a condition or a LIMIT.")
         return CatalogResult(
             names=tuple(item[0] for item in described),
             types=tuple(_type(str(item[1])) for item in described),
