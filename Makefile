@@ -16,7 +16,7 @@ SLOW   := advice assignment attack_reads audit copied deadline household interru
 QUICK  := $(addprefix tests/guards/test_,layers.py speaks_of_itself.py project_files.py figures.py) tests/contract/test_metrics.py \
           $(filter-out $(foreach word,$(SLOW),$(wildcard tests/unit/*$(word)*)),$(wildcard tests/unit/test_*.py))
 
-.PHONY: help demo test quick lint doctest coverage docs site pictures changelog peers clean
+.PHONY: help demo test quick lint doctest coverage docs site pictures frontend changelog peers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,13 @@ site: $(VENV)/.all docs  ## build the documentation as a website in site/
 
 pictures: $(VENV)/.all  ## take the screenshots in docs/images (needs Chromium)
 	$(BIN)/python docs/images/screenshots.py
+	$(BIN)/python docs/images/app_screenshots.py
+
+# Node comes from a Python package. Only this target needs it: the built bundle is part of the repository.
+frontend: $(VENV)/.all  ## build the pages of the app from frontend/ into src/sfumato/app/static
+	$(BIN)/python -c "from pathlib import Path; from sfumato.app.service import openapi; Path('frontend/openapi.json').write_text(openapi(Path('.')) + '\n')"
+	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --silent
+	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm run types --silent && PATH="$(CURDIR)/$(BIN):$$PATH" npm run check --silent && PATH="$(CURDIR)/$(BIN):$$PATH" npm run build --silent
 
 changelog: $(VENV)/.all  ## preview the release notes from changes/
 	$(BIN)/towncrier build --draft --version next

@@ -163,7 +163,11 @@ def yaml_flow(value: object) -> str:
             return yaml_scalar(value)
         case float() if math.isinf(value):
             return ".inf" if value > 0 else "-.inf"
+        case bool():
+            return "true" if value else "false"
         case int() | float():
             return repr(value)
+        case None:
+            return "null"
         case _:
             raise TypeError(f"no YAML form for {type(value).__name__}")

@@ -1,0 +1,65 @@
+// Builds the bundle of the app into ../src/sfumato/app/static and records the hash of its sources there.
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import * as esbuild from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = join(here, "../src/sfumato/app/static");
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+const built = await esbuild.build({
+  entryPoints: [join(here, "src/main.tsx"), join(here, "src/style.css")],
+  outdir: join(out, "assets"),
+  entryNames: "[name]-[hash]",
+  chunkNames: "[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  legalComments: "none",
+  define: { "process.env.NODE_ENV": '"production"' },
+  metafile: true,
+  logLevel: "warning",
+});
+const names = Object.entries(built.metafile.outputs).filter(([, facts]) => facts.entryPoint).map(([path]) => path.split("/").pop());
+const script = names.find((name) => name.endsWith(".js"));
+const style = names.find((name) => name.endsWith(".css"));
+const page = readFileSync(join(here, "src/index.html"), "utf8").replace("SCRIPT", script).replace("STYLE", style);
+writeFileSync(join(out, "index.html"), page);
+writeFileSync(join(out, "licenses.txt"), licenses());
+writeFileSync(join(out, "sources.sha256"), digest() + "\n");
+
+// The same in tests/unit/test_app_bundle.py: names and contents of all sources, in order of their names.
+function digest() {
+  const hash = createHash("sha256");
+  for (const name of sources()) {
+    hash.update(name + "\0");
+    hash.update(readFileSync(join(here, name)));
+    hash.update("\0");
+  }
+  return hash.digest("hex");
+}
+
+function sources() {
+  const found = readdirSync(join(here, "src"), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(here.length + 1).replaceAll("\\", "/"));
+  return ["build.mjs", "package-lock.json", "package.json", "tsconfig.json", ...found].sort();
+}
+
+// Names and licenses of the libraries in the bundle.
+function licenses() {
+  const packages = new Set();
+  for (const path of Object.keys(built.metafile.inputs)) {
+    const found = path.match(/node_modules\/((?:@[^/]+\/)?[^/]+)/g)?.pop();
+    if (found) packages.add(found.slice("node_modules/".length));
+  }
+  return [...packages].sort().map((name) => {
+    const facts = JSON.parse(readFileSync(join(here, "node_modules", name, "package.json"), "utf8"));
+    return `${name} ${facts.version}: ${facts.license}\n`;
+  }).join("");
+}

@@ -1,0 +1,147 @@
+/** Forms made from the fields of parts (JSON Schema): a new part needs no edit here. */
+import { useEffect, useId, useState } from "react";
+import { get } from "./api";
+import { columnsOf, useStore } from "./store";
+
+export interface Schema {
+  type?: string; enum?: unknown[]; anyOf?: Schema[]; $ref?: string; description?: string; title?: string; default?: unknown;
+  properties?: Record<string, Schema>; required?: string[]; items?: Schema; minimum?: number; maximum?: number;
+  exclusiveMinimum?: number; exclusiveMaximum?: number; const?: unknown;
+}
+export interface PartInfo { name: string; definition: string; summary: string; docs: string[]; reference: string; main: string | null; example: Record<string, unknown> }
+export interface Forms { definitions: Record<string, Schema>; parts: Record<string, PartInfo[]>; about: Schema; limits: string[]; presets: { name: string; about: string }[] }
+
+let known: Forms | null = null;
+
+/** The forms of all parts; null until the service has collected them. */
+export function useForms(): Forms | null {
+  const [forms, setForms] = useState<Forms | null>(known);
+  useEffect(() => {
+    if (forms) return;
+    let ended = false;
+    const ask = async () => {
+      while (!ended) {
+        const found = (await get("/api/forms").catch(() => ({}))) as Partial<Forms>;
+        if (found.parts) {
+          known = found as Forms;
+          if (!ended) setForms(known);
+          return;
+        }
+        await new Promise((done) => setTimeout(done, 700));
+      }
+    };
+    void ask();
+    return () => { ended = true; };
+  }, [forms]);
+  return forms;
+}
+
+/** The parts of a list in the recipe, whatever way they are written: `- name`, `- name: 5`, `- name: {k: 5}`. */
+export function readPart(entry: unknown, parts: PartInfo[]): { name: string; values: Record<string, unknown> } {
+  if (typeof entry === "string") return { name: entry, values: {} };
+  const [name, value] = Object.entries((entry ?? {}) as Record<string, unknown>)[0] ?? ["", null];
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) return { name, values: value as Record<string, unknown> };
+  const main = parts.find((part) => part.name === name)?.main;
+  return { name, values: value === null || value === undefined || !main ? {} : { [main]: value } };
+}
+
+export function writePart(name: string, values: Record<string, unknown>): unknown {
+  return Object.keys(values).length ? { [name]: values } : name;
+}
+
+export function SchemaForm(props: { schema: Schema; values: Record<string, unknown>; onChange: (values: Record<string, unknown>) => void; open?: boolean }) {
+  const { schema, values } = props;
+  const required = schema.required ?? [];
+  const names = Object.keys(schema.properties ?? {});
+  const set = (name: string, value: unknown) => {
+    const next = { ...values };
+    if (value === undefined || value === null) delete next[name];
+    else next[name] = value;
+    props.onChange(next);
+  };
+  if (!names.length) return <p className="muted small">This part has no settings.</p>;
+  const shown = names.filter((name) => props.open || required.includes(name) || name in values);
+  const rest = names.filter((name) => !shown.includes(name));
+  const field = (name: string) => (
+    <Field key={name} name={name} schema={schema.properties![name]!} value={values[name]} required={required.includes(name)} onChange={(value) => set(name, value)} />
+  );
+  return (
+    <div className="schema-form">
+      {shown.map(field)}
+      {rest.length > 0 && <details><summary>{rest.length} more {rest.length === 1 ? "setting" : "settings"}</summary>{rest.map(field)}</details>}
+    </div>
+  );
+}
+
+/** The one schema of a field that is not null. */
+function inner(schema: Schema): Schema {
+  const options = (schema.anyOf ?? []).filter((option) => option.type !== "null");
+  if (options.length === 1) return { ...options[0], description: schema.description };
+  if (options.length > 1 && options.every((option) => option.type === "number" || option.type === "integer")) {
+    return { ...options[0], type: "number", description: schema.description };
+  }
+  const names = options.find((option) => option.enum && options.length > 1 && options.some((o) => o.type === "object"));
+  if (names) return { enum: names.enum, description: schema.description };
+  return schema;
+}
+
+function Field(props: { name: string; schema: Schema; value: unknown; required: boolean; onChange: (value: unknown) => void }) {
+  const { recipe } = useStore();
+  const columns = Object.keys(columnsOf(recipe));
+  const schema = inner(props.schema);
+  const id = useId();
+  const { name, value } = props;
+  const label = <label htmlFor={id}>{name.replaceAll("_", " ")}{props.required && <span className="muted"> (required)</span>}</label>;
+  const hint = props.schema.description ? <small className="muted">{props.schema.description.replaceAll("``", "")}</small> : null;
+  const standard = props.schema.default === undefined || props.schema.default === null ? "" : String(props.schema.default);
+  let input;
+  if (schema.enum && (value === undefined || schema.enum.includes(value))) {
+    input = (
+      <select id={id} value={String(value ?? "")} onChange={(e) => props.onChange(e.target.value === "" ? undefined : schema.enum!.find((v) => String(v) === e.target.value))}>
+        <option value="">{standard ? `default (${standard})` : "choose"}</option>
+        {schema.enum.map((option) => <option key={String(option)}>{String(option)}</option>)}
+      </select>
+    );
+  } else if (schema.type === "boolean") {
+    input = (
+      <select id={id} value={value === undefined ? "" : String(value)} onChange={(e) => props.onChange(e.target.value === "" ? undefined : e.target.value === "true")}>
+        <option value="">default ({standard})</option><option value="true">yes</option><option value="false">no</option>
+      </select>
+    );
+  } else if (schema.type === "integer" || schema.type === "number") {
+    input = <Draft id={id} type="number" value={value === undefined ? "" : String(value)} placeholder={standard} read={(text) => (text === "" ? undefined : Number(text))} onChange={props.onChange} />;
+  } else if (schema.type === "string" && ["column", "secret", "target"].includes(name)) {
+    input = (
+      <select id={id} value={String(value ?? "")} onChange={(e) => props.onChange(e.target.value || undefined)}>
+        <option value="">{props.required ? "choose a column" : "default"}</option>
+        {columns.map((column) => <option key={column}>{column}</option>)}
+      </select>
+    );
+  } else if (schema.type === "string") {
+    input = <Draft id={id} value={String(value ?? "")} placeholder={standard} read={(text) => text || undefined} onChange={props.onChange} />;
+  } else if (schema.type === "array" && ["string", "number", "integer"].includes(inner(schema.items ?? {}).type ?? "")) {
+    const numeric = inner(schema.items ?? {}).type !== "string";
+    const read = (text: string) => {
+      const parts = text.split(",").map((part) => part.trim()).filter(Boolean);
+      return parts.length ? parts.map((part) => (numeric ? Number(part) : part)) : undefined;
+    };
+    input = <Draft id={id} value={Array.isArray(value) ? value.join(", ") : ""} placeholder={numeric ? "5, 10, 20" : "separated by commas"} read={read} onChange={props.onChange} list={name === "columns" ? columns : undefined} />;
+  } else {
+    const read = (text: string) => { if (!text.trim()) return undefined; try { return JSON.parse(text) as unknown; } catch { return text; } };
+    input = <Draft id={id} value={value === undefined ? "" : JSON.stringify(value)} placeholder="JSON, as in the recipe" read={read} onChange={props.onChange} />;
+  }
+  return <div className="field">{label}{input}{hint}</div>;
+}
+
+/** An input that reports its value when it is left or Enter is pressed. */
+function Draft(props: { id: string; value: string; type?: string; placeholder?: string; read: (text: string) => unknown; onChange: (value: unknown) => void; list?: string[] }) {
+  const [draft, setDraft] = useState<string | null>(null);
+  const commit = () => { if (draft !== null && draft !== props.value) props.onChange(props.read(draft)); setDraft(null); };
+  return (
+    <>
+      <input id={props.id} type={props.type ?? "text"} step="any" placeholder={props.placeholder} value={draft ?? props.value}
+        list={props.list ? `${props.id}-list` : undefined} onChange={(e) => setDraft(e.target.value)} onBlur={commit} onKeyDown={(e) => { if (e.key === "Enter") { e.preventDefault(); commit(); } }} />
+      {props.list && <datalist id={`${props.id}-list`}>{props.list.map((item) => <option key={item} value={item} />)}</datalist>}
+    </>
+  );
+}

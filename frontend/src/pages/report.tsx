@@ -1,0 +1,68 @@
+/** Report: for yourself and for the recipient, the sign-off, and handing over the release. */
+import { useState } from "react";
+import { post } from "../api";
+import { SchemaForm, useForms } from "../form";
+import { useReport } from "../report-data";
+import { useStore } from "../store";
+import { Empty, Notice, Page, Panel } from "../ui";
+
+export function ReportPage() {
+  const { report, loading } = useReport();
+  const { state } = useStore();
+  const [audience, setAudience] = useState<"internal" | "external">("internal");
+  if (!report) return <Page title="Report" lead="The account of the release.">{!loading && <Empty to="/protect" action="Run the recipe">There is no report yet.</Empty>}</Page>;
+  return (
+    <Page title="Report" lead="The internal report is for you and holds counts of the original. The external one may go to the recipient."
+      actions={<><a className="button" href={`/report/${audience}`} target="_blank" rel="noreferrer">Open to print</a></>}>
+      {report.stale && <Notice kind="open">The recipe has changed since this run. Run it again before you hand anything over.</Notice>}
+      <Publish unmet={report.unmet} stale={report.stale} files={report.files} />
+      <Panel title="Report" aside={
+        <span className="row" role="group" aria-label="Reader of the report">
+          {(["internal", "external"] as const).map((one) => <button key={one} type="button" aria-pressed={audience === one} onClick={() => setAudience(one)}>{one}</button>)}
+        </span>}>
+        <iframe key={`${audience}-${state.run}`} className="report" title={`The ${audience} report`} src={`/report/${audience}`} sandbox="" />
+      </Panel>
+      <SignOff />
+    </Page>
+  );
+}
+
+function SignOff() {
+  const { recipe, setSection } = useStore();
+  const forms = useForms();
+  const about = (recipe?.document.about ?? {}) as Record<string, unknown>;
+  return (
+    <Panel title="About the release and sign-off">
+      <p className="muted">Stands in the report after the next run.</p>
+      {forms && <SchemaForm open schema={forms.about} values={about} onChange={(next) => void setSection("about", Object.keys(next).length ? next : null)} />}
+    </Panel>
+  );
+}
+
+function Publish(props: { unmet: string[]; stale: boolean; files: Record<string, string> }) {
+  const { fail } = useStore();
+  const [folder, setFolder] = useState("release");
+  const [replace, setReplace] = useState(false);
+  const [unmet, setUnmet] = useState(false);
+  const [done, setDone] = useState<{ release: string; private: string } | null>(null);
+  const write = () => {
+    setDone(null);
+    post("/api/publish", { folder, replace, unmet }).then((found) => setDone(found as unknown as { release: string; private: string }), fail);
+  };
+  return (
+    <Panel title="Hand over">
+      {props.unmet.length > 0 && <Notice kind="bad">Models or limits are not met: {props.unmet.join("; ")}.</Notice>}
+      <div className="row">
+        <label>Folder beside the recipe <input value={folder} onChange={(event) => setFolder(event.target.value)} /></label>
+        <label><input type="checkbox" checked={replace} onChange={(event) => setReplace(event.target.checked)} /> replace it</label>
+        {props.unmet.length > 0 && <label><input type="checkbox" checked={unmet} onChange={(event) => setUnmet(event.target.checked)} /> write it although limits are not met</label>}
+      </div>
+      <div className="row">
+        <button type="button" className="primary" disabled={props.stale || !folder.trim() || (props.unmet.length > 0 && !unmet)} onClick={write}>Write the release</button>
+        {!props.stale && props.unmet.length === 0 && <a className="button" href="/api/package" download>Download the package</a>}
+      </div>
+      {done && <Notice kind="good"><p>Publish: <code>{done.release}</code></p><p>Keep private: <code>{done.private}</code> (row map, internal report)</p></Notice>}
+      <details><summary>Files and hashes (SHA-256)</summary><table className="list"><tbody>{Object.entries(props.files).map(([name, hash]) => <tr key={name}><th scope="row">{name}</th><td><code className="hash">{hash}</code></td></tr>)}</tbody></table></details>
+    </Panel>
+  );
+}

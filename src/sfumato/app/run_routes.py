@@ -1,0 +1,177 @@
+"""Routes of runs: jobs, forms, the report of the last run, comparison with the original, and publishing."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from sfumato.app.documents import JobRequest, JobStatus, PairRequest, PublishRequest
+from sfumato.app.project import text_version
+from sfumato.app.workspace import AppWorkspace
+from sfumato.data.yaml_documents import yaml_text
+from sfumato.errors import BadParameter, PolicyNotMet
+from sfumato.release.folder import private_folder, refuse_existing
+
+__all__ = ["run_routes"]
+
+
+def run_routes(workspace: AppWorkspace) -> APIRouter:
+    """The routes of jobs and their results."""
+    router = APIRouter(tags=["runs"])
+
+    @router.get("/api/jobs")
+    def jobs() -> list[JobStatus]:
+        return [JobStatus(**job) for job in workspace.jobs.to_list()]
+
+    @router.post("/api/jobs")
+    def start(request: JobRequest) -> dict[str, int | None]:
+        match request.kind:
+            case "profile":
+                workspace.start_profile()
+            case "protect":
+                _start_protect(workspace, request)
+            case "study":
+                _start_study(workspace, request)
+        job = workspace.jobs.latest(request.kind)
+        return {"number": job.number if job is not None else None}
+
+    @router.post("/api/jobs/{number}/cancel")
+    def cancel(number: int) -> dict[str, bool]:
+        workspace.jobs.cancel(number)
+        return {"cancelled": True}
+
+    @router.get("/api/forms")
+    def forms() -> dict[str, Any]:
+        """Fields and docs of all parts; empty until they are collected."""
+        return workspace.forms() or {}
+
+    @router.get("/api/report")
+    def report() -> dict[str, Any]:
+        return {"report": workspace.report()}
+
+    @router.get("/api/study")
+    def study() -> dict[str, Any]:
+        return {"study": workspace.need().stored("study.json")}
+
+    @router.get("/api/compare/rows")
+    def compare_rows(offset: int = 0, count: int = 50) -> dict[str, Any]:
+        """Released rows beside the original rows they were made from."""
+        released, original = workspace.released(), workspace.view()
+        numbers = [int(n) for n in workspace.row_map()[offset : offset + max(0, min(count, 200))]]
+        after = released.page(offset, len(numbers))
+        before = original.rows_at(numbers)
+        pairs = [[n, old, new] for n, old, new in zip(numbers, before, after, strict=False)]
+        return {
+            "rows": released.rows,
+            "before": list(original.columns),
+            "after": list(released.columns),
+            "pairs": pairs,
+        }
+
+    @router.post("/api/compare/pair")
+    def compare_pair(request: PairRequest) -> dict[str, Any]:
+        """Two columns together, before and after, as shares of the rows."""
+        return {
+            "before": workspace.view().crosstab(request.one, request.other),
+            "after": workspace.released().crosstab(request.one, request.other),
+        }
+
+    @router.get("/report/{audience}")
+    def page(audience: str) -> Response:
+        """The report as a page, for reading and printing. It has no script and its own content security policy."""
+        folder = {"internal": private_folder(workspace.last_run()), "external": workspace.last_run()}.get(audience)
+        if folder is None or not (folder / "report.html").is_file():
+            raise BadParameter("There is no such report.", fix="Run the recipe on the Protect page.")
+        policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
+        headers = {"content-security-policy": policy, "x-frame-options": "SAMEORIGIN"}
+        return Response((folder / "report.html").read_bytes(), media_type="text/html", headers=headers)
+
+    @router.post("/api/publish")
+    def publish(request: PublishRequest) -> dict[str, str]:
+        """Copy the last run to a release folder and its private folder, as `sfumato protect --out` writes them."""
+        project, last = workspace.need(), workspace.last_run()
+        report = workspace.report()
+        if report is None:
+            raise BadParameter("There is no run yet.", fix="Run the recipe on the Protect page.")
+        if report["stale"]:
+            raise BadParameter("The recipe has changed since the last run.", fix="Run it again before you publish.")
+        if report["unmet"] and not request.unmet:
+            raise PolicyNotMet(
+                "The release does not meet its models or limits: " + "; ".join(report["unmet"]) + ".",
+                fix="Change the recipe, or confirm that it is written nevertheless.",
+            )
+        target = Path(project.recipe_path.parent, Path(request.folder).expanduser())
+        refuse_existing(target, force=request.replace)
+        for source, place in ((last, target), (private_folder(last), private_folder(target))):
+            if place.exists():
+                shutil.rmtree(place)
+            shutil.copytree(source, place)
+        private_folder(target).chmod(0o700)
+        return {"release": str(target), "private": str(private_folder(target))}
+
+    @router.get("/api/package")
+    def package() -> Response:
+        """The release folder as one file: data, codebook, manifest with hashes, external report. Nothing private."""
+        report = workspace.report()
+        if report is None or report["stale"] or report["unmet"]:
+            raise PolicyNotMet(
+                "There is no release to hand over.", fix="Run the recipe until its models and limits are met."
+            )
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(workspace.last_run().iterdir()):
+                archive.write(path, f"release/{path.name}")
+        headers = {"content-disposition": 'attachment; filename="release.zip"'}
+        return Response(packed.getvalue(), media_type="application/zip", headers=headers)
+
+    return router
+
+
+def _start_protect(workspace: AppWorkspace, request: JobRequest) -> None:
+    project = workspace.need()
+    recipe = project.recipe()  # an invalid recipe is refused with its lines
+    if recipe is None:
+        raise BadParameter("There is no recipe yet.", fix="Wait until the profile is done.")
+    version = text_version(project.text() or "")
+
+    def keep(result: dict[str, Any]) -> None:
+        project.store("run.json", {"recipe": version, "unmet": result["unmet"], "at": time.time()})
+
+    arguments = {
+        "recipe": str(project.recipe_path), "out": str(workspace.last_run()), "targets": request.targets,
+        "seconds": request.seconds, "seed": None,
+    }  # fmt: skip
+    # Attacks and measures stop by themselves at the limit; masking does not, so the process ends some time later.
+    limit = request.seconds * 2 + 30 if request.seconds is not None else None
+    workspace.jobs.start("protect", arguments, seconds=limit, then=keep)
+
+
+def _start_study(workspace: AppWorkspace, request: JobRequest) -> None:
+    from sfumato.studies import StudyPlan
+
+    project = workspace.need()
+    document = dict(project.document())
+    steps = document.get("steps") or []
+    pseudonyms = [step for step in steps if isinstance(step, dict) and "pseudonymize" in step]
+    candidates = request.candidates or [entry for entry in steps if entry not in pseudonyms]
+    location, options = project.source()
+    document["data"] = {"file": location, **options} if options else location
+    document["steps"] = pseudonyms
+    document["study"] = {"candidates": candidates, "tries": min(request.targets, 1000)}
+    StudyPlan.parse(document, base=project.recipe_path.parent)  # refused before the work
+    plan = project.recipe_path.parent / f".{project.recipe_path.stem}.study.yaml"
+    plan.write_text(yaml_text(document), encoding="utf-8")
+    plan.chmod(0o600)
+
+    def keep(result: dict[str, Any]) -> None:
+        project.store("study.json", result)
+
+    arguments = {"plan": str(plan), "out": str(project.folder / "study"), "seconds": request.seconds}
+    workspace.jobs.start("study", arguments, then=keep)

@@ -1,0 +1,56 @@
+"""Run the app on this machine: bind a port, print the sign-in link, serve until interrupted."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from sfumato.app.service import create_app
+from sfumato.app.workspace import AppWorkspace
+from sfumato.errors import BadParameter
+from sfumato.web import OneTimeTokens
+
+__all__ = ["serve"]
+
+_HOST = "127.0.0.1"
+
+
+def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], None]) -> None:
+    """Serve the app until it is interrupted. ``write`` prints a line for the user."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_HOST, port))
+    except OSError:
+        raise BadParameter(f"Port {port} is in use.", fix="Choose another with --port, or leave it out.") from None
+    address = f"http://{_HOST}:{listener.getsockname()[1]}"
+    workspace = AppWorkspace(Path.cwd())
+    if data is not None:
+        workspace.open(data)
+    workspace.start_forms()
+    tokens = OneTimeTokens(seconds=24 * 3600)
+
+    def link() -> str:
+        # Behind the #, a token is not sent with requests and appears in no log.
+        return f"{address}/#sign-in={tokens.issue()}"
+
+    def signed_in() -> None:
+        write(f"Signed in. For another browser: {link()}")
+
+    app = create_app(workspace, port=listener.getsockname()[1], tokens=tokens, signed_in=signed_in)
+    settings = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, date_header=False)
+    server = uvicorn.Server(settings)
+    first = link()
+    write(f"sfumato app: {first}\nOnly this machine can reach it. Press Ctrl+C to end.")
+    if browser:
+        import webbrowser
+
+        threading.Thread(target=webbrowser.open, args=(first,), daemon=True).start()
+    try:
+        server.run(sockets=[listener])
+    finally:
+        workspace.close()

@@ -1,0 +1,77 @@
+"""The work of jobs: profile a table, describe the forms of all parts, run a recipe, run a study.
+
+Each function takes a progress listener and plain arguments, and returns plain data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sfumato.progress import Progress
+
+__all__ = ["WORK"]
+
+WORK: dict[str, Callable[..., Any]] = {}
+"""Work by the kind of its job."""
+_PROFILED_ROWS = 1_000_000
+
+
+def _work(function: Callable[..., Any]) -> Callable[..., Any]:
+    WORK[function.__name__] = function
+    return function
+
+
+@_work
+def profile(progress: Progress, *, data: str, options: dict[str, Any], recipe: str) -> dict[str, Any]:
+    """What `sfumato init` finds, and the recipe that it would write."""
+    from sfumato.data import preview
+    from sfumato.data.url import is_url
+    from sfumato.profiling import propose, to_yaml
+
+    sample = preview(data, most=_PROFILED_ROWS, **options)
+    proposal = propose(sample.table, whole=sample.rows, progress=progress, max_size=3)
+    location = data if is_url(data) else Path(os.path.relpath(data, Path(recipe).parent)).as_posix()
+    return {"proposal": proposal.to_dict(), "recipe": to_yaml(proposal, location, k=None)}
+
+
+@_work
+def forms(progress: Progress) -> dict[str, Any]:
+    """The fields and docs of every part, for forms that are made from them."""
+    from sfumato.app.forms import describe_parts
+
+    return describe_parts()
+
+
+@_work
+def protect(
+    progress: Progress, *, recipe: str, out: str, targets: int, seconds: float | None, seed: int | None
+) -> dict[str, Any]:
+    """Run the recipe as `sfumato protect` does and keep release and private folder, whether or not limits are met."""
+    from sfumato.api import protect as run
+    from sfumato.recipe import Recipe
+    from sfumato.release.folder import release_suffix
+
+    parsed = Recipe.load(recipe)
+    made = run(parsed, seed=seed, n_targets=targets, seconds=seconds, progress=progress, workspace=Path(out).parent)
+    source = parsed.source.location if parsed.source is not None else ""
+    suffix = release_suffix(source) if made.original is not None else None
+    made.save(out, suffix=suffix, force=True, unmet=True)
+    return {"rows": made.rows, "unmet": list(made.unmet)}
+
+
+@_work
+def study(progress: Progress, *, plan: str, out: str, seconds: float | None) -> dict[str, Any]:
+    """Run a study. Finished candidates are kept in its folder, so that a cancelled study continues where it was."""
+    from sfumato.api import study as run
+
+    done = run(plan, out=out, total=seconds, progress=progress)
+    document = done.to_dict()
+    points = [dict(point, steps=_steps(made)) for point, made in zip(document["candidates"], done.points, strict=True)]
+    return {**document, "candidates": points}
+
+
+def _steps(point: Any) -> list[dict[str, Any]]:
+    return [{step.part_name(): step.to_dict()} for step in point.candidate.steps]

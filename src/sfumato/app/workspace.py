@@ -1,0 +1,165 @@
+"""AppState of one running app: the open project, its table, jobs and results."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.app.jobs import Jobs
+from sfumato.app.project import RecipeProject, open_project, text_version
+from sfumato.app.table_view import TableView
+from sfumato.errors import BadParameter, SfumatoError
+from sfumato.release.folder import load_lineage, load_release, private_folder
+
+__all__ = ["AppWorkspace"]
+
+
+class AppWorkspace:
+    """What the pages of one app show. Everything that matters is in files; this holds what would be slow to reread."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        """Where the file chooser starts."""
+        self.jobs = Jobs()
+        self._project: RecipeProject | None = None
+        self._lock = threading.RLock()
+        self._view: tuple[Any, TableView] | None = None
+        self._released: tuple[Any, TableView] | None = None
+        self._summaries: dict[Any, dict[str, Any]] = {}
+        self._forms: dict[str, Any] | None = None
+
+    @property
+    def project(self) -> RecipeProject | None:
+        """The open project; None while the start page is shown."""
+        return self._project
+
+    def need(self) -> RecipeProject:
+        """The open project; refused if there is none."""
+        if self._project is None:
+            raise BadParameter("No file is open.", fix="Choose a file on the start page.")
+        return self._project
+
+    def open(self, source: str) -> RecipeProject:
+        """Open a file or recipe, and profile it if there is no recipe yet."""
+        project = open_project(source)
+        with self._lock:
+            for kept in (self._view, self._released):
+                if kept is not None:
+                    kept[1].close()
+            self._project, self._view, self._released = project, None, None
+            self._summaries.clear()
+        if project.text() is None or project.stored("profile.json") is None:
+            self.start_profile()
+        return project
+
+    def start_profile(self) -> None:
+        """Profile the data in a job; the first profile also writes the recipe."""
+        project = self.need()
+        location, options = project.source()
+
+        def keep(result: dict[str, Any]) -> None:
+            project.store("profile.json", result["proposal"])
+            if project.text() is None:
+                project.edit("proposed from the data", lambda _: str(result["recipe"]))
+
+        running = self.jobs.running("profile")
+        if running is not None:
+            self.jobs.cancel(running.number)
+        arguments = {"data": location, "options": options, "recipe": str(project.recipe_path)}
+        self.jobs.start("profile", arguments, then=keep)
+
+    def view(self) -> TableView:
+        """The table as the recipe declares its columns. Reopened when file, options or declarations change."""
+        project = self.need()
+        with self._lock:
+            location, options = project.source()
+            try:
+                recipe = project.recipe()
+            except SfumatoError:
+                recipe = None
+            schema = recipe.schema if recipe is not None else None
+            casts = {n: (c.kind, c.missing_codes) for n, c in schema.columns.items()} if schema is not None else {}
+            key = (location, _stamp(location), repr(sorted(options.items())), repr(sorted(casts.items())))
+            if self._view is None or self._view[0] != key:
+                opened = TableView.open(location, options, schema)
+                if self._view is not None:
+                    self._view[1].close()
+                self._view = (key, opened)
+                self._summaries.clear()
+            return self._view[1]
+
+    def summary(self, column: str) -> dict[str, Any]:
+        """The summary of a column, computed once for each state of the table."""
+        view = self.view()
+        if column not in self._summaries:
+            self._summaries[column] = view.summary(column)
+        return self._summaries[column]
+
+    def last_run(self) -> Path:
+        """The folder of the last run; it exists if there was one."""
+        return self.need().folder / "last"
+
+    def released(self) -> TableView:
+        """The table of the last run."""
+        folder = self.last_run()
+        with self._lock:
+            key = _stamp(str(folder / "release.json"))
+            if key is None:
+                raise BadParameter("There is no run yet.", fix="Run the recipe on the Protect page.")
+            if self._released is None or self._released[0] != key:
+                if self._released is not None:
+                    self._released[1].close()
+                self._released = (key, TableView(load_release(folder).table))
+            return self._released[1]
+
+    def row_map(self) -> Any:
+        """For each released row the number of its original row, -1 if it has none."""
+        lineage = load_lineage(self.last_run())
+        if lineage is None:
+            raise BadParameter("The row map of the last run is missing.", fix="Run the recipe again.")
+        return np.asarray(lineage.rows)
+
+    def report(self) -> dict[str, Any] | None:
+        """The internal report of the last run as data, with a mark if the recipe has changed since."""
+        import json
+
+        file = private_folder(self.last_run()) / "report.json"
+        if not file.is_file():
+            return None
+        report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        run = self.need().stored("run.json") or {}
+        report["stale"] = run.get("recipe") != text_version(self.need().text() or "")
+        report["unmet"] = run.get("unmet", [])
+        return report
+
+    def forms(self) -> dict[str, Any] | None:
+        """Fields and docs of all parts; None until the job that collects them is done."""
+        job = self.jobs.latest("forms")
+        if self._forms is None and job is not None and job.state == "done":
+            self._forms = job.result
+        if self._forms is None and (job is None or job.state not in ("running", "done")):
+            self.start_forms()
+        return self._forms
+
+    def start_forms(self) -> None:
+        """Collect the forms of all parts in a job; it takes some seconds, so it is started with the app."""
+        self.jobs.start("forms", {})
+
+    def close(self) -> None:
+        """End jobs and close tables."""
+        self.jobs.close()
+        for kept in (self._view, self._released):
+            if kept is not None:
+                kept[1].close()
+
+
+def _stamp(location: str) -> Any:
+    """Size and time of a file; None if there is none."""
+    try:
+        facts = Path(location).stat()
+    except OSError:
+        return None
+    return facts.st_size, facts.st_mtime_ns

@@ -1,0 +1,138 @@
+"""A real Chromium and a real app process for the tests of the pages.
+
+The browser is Chromium or Chrome on the path (Debian's package, for example), or the one that Playwright has
+installed. Without either the tests are skipped and say so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
+
+from sfumato.data import Table, write
+from sfumato.demos.people import hospital
+
+OPTIONS = [
+    "--no-sandbox",
+    "--headless=new",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+expect.set_options(timeout=30_000)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=found, args=OPTIONS)
+        except Error:
+            pytest.skip("There is no Chromium on the path and Playwright has none: apt install chromium")
+        yield browser
+        browser.close()
+
+
+class RunningApp:
+    """`sfumato app` as a user starts it."""
+
+    def __init__(self, folder: Path, data: Path | None) -> None:
+        self.folder, self.data = folder, data
+        self.lines: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "sfumato", "app", *([str(self.data)] if self.data else []), "--no-browser"]
+        self.process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.PIPE, text=True, env=os.environ)
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/#sign-in=\S+", line)
+        assert found, line
+        self.link = found[0]
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines.extend(self.process.stderr)
+
+    @property
+    def address(self) -> str:
+        return self.link.split("/#")[0]
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+class Visit:
+    """A browser profile that signs in to an app and fails on requests to other hosts and on errors of the pages."""
+
+    def __init__(self, chromium: Browser, app: RunningApp) -> None:
+        self.app = app
+        self.elsewhere: list[str] = []
+        self.errors: list[str] = []
+        self.context: BrowserContext = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
+        self.context.set_default_timeout(60_000)
+        self.context.route("**/*", self._only_the_app)
+
+    def _only_the_app(self, route: Route) -> None:
+        if route.request.url.startswith((f"{self.app.address}/", "data:", "blob:")):
+            route.continue_()
+        else:
+            self.elsewhere.append(route.request.url)
+            route.abort()
+
+    def tab(self) -> Page:
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self._said(message.type, message.text))
+        return page
+
+    def _said(self, kind: str, text: str) -> None:
+        # a refusal of the service is shown to the person; the browser also logs its status
+        if kind == "error" and "the server responded with a status of 4" not in text:
+            self.errors.append(text)
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApp]:
+    folder = tmp_path_factory.mktemp("people")
+    write(Table(frame=hospital(1, patients=400, town=1500)), folder / "hospital.csv")
+    running = RunningApp(folder, folder / "hospital.csv")
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def visit(chromium: Browser, app: RunningApp) -> Iterator[Visit]:
+    made = Visit(chromium, app)
+    page = made.tab()
+    page.goto(app.link)
+    page.get_by_role("heading", name="Data", exact=True).wait_for()
+    page.close()
+    yield made
+    made.context.close()
+
+
+@pytest.fixture
+def page(visit: Visit) -> Iterator[Page]:
+    """A new tab. Afterwards: no request left the app, no page failed, and nothing was stored in the browser."""
+    tab = visit.tab()
+    yield tab
+    stored = tab.evaluate("[localStorage.length, sessionStorage.length, document.cookie]")
+    tab.close()
+    assert visit.elsewhere == []
+    assert visit.errors == []
+    assert stored == [0, 0, ""]

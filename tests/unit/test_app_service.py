@@ -1,0 +1,258 @@
+"""The HTTP service of the app: sign-in, refusals, edits, jobs and results."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from starlette.testclient import TestClient
+
+from sfumato.app.jobs import Jobs
+from sfumato.app.service import create_app, openapi
+from sfumato.app.workspace import AppWorkspace
+from sfumato.web import OneTimeTokens
+
+ORIGIN = "http://127.0.0.1:8000"
+SECRET = "Xanthippe-Nilsson"
+RECIPE = """\
+sfumato: 1
+data: people.csv
+seed: 3
+columns:
+  name: {role: identifier}
+  age: {role: quasi, kind: integer, hierarchy: {intervals: [5, 10, 20]}}
+  sex: {role: quasi}
+  ill: {role: sensitive}
+models:
+  - k-anonymity: {k: 3}
+steps:
+  - mondrian
+attacks:
+  - linkage
+measures:
+  - marginals
+"""
+
+
+class Browser:
+    """A signed-in browser that repeats the CSRF token."""
+
+    def __init__(self, workspace: AppWorkspace) -> None:
+        self.tokens = OneTimeTokens()
+        app = create_app(workspace, port=8000, tokens=self.tokens)
+        self.client = TestClient(app, base_url=ORIGIN, raise_server_exceptions=False)
+        self.headers: dict[str, str] = {}
+
+    def sign_in(self) -> None:
+        assert self.client.post("/api/sign-in", json={"token": self.tokens.issue()}).status_code == 200
+        self.headers = {"x-csrf-token": self.get("/api/state")["csrf"]}
+
+    def get(self, path: str) -> Any:
+        return self.client.get(path).json()
+
+    def post(self, address: str, status: int = 200, /, **body: Any) -> Any:
+        response = self.client.post(address, json=body, headers=self.headers)
+        assert response.status_code == status, response.text
+        return response.json()
+
+    def wait(self, kind: str) -> dict[str, Any]:
+        for _ in range(600):
+            job: dict[str, Any] = next(job for job in self.get("/api/jobs") if job["kind"] == kind)
+            if job["state"] != "running":
+                return job
+            time.sleep(0.1)
+        raise AssertionError("the job does not end")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    draw = pl.DataFrame(
+        {
+            "name": [SECRET if i == 7 else f"person {i}" for i in range(120)],
+            "age": [20 + (i * 7) % 50 for i in range(120)],
+            "sex": ["f", "m"] * 60,
+            "ill": ["no", "no", "yes"] * 40,
+        }
+    )
+    draw.write_csv(tmp_path / "people.csv")
+    (tmp_path / "sfumato.yaml").write_text(RECIPE)
+    kept = tmp_path / ".sfumato" / "sfumato"
+    kept.mkdir(parents=True)
+    (kept / "profile.json").write_text("{}")  # a profile that is there is not made again
+    return tmp_path / "people.csv"
+
+
+@pytest.fixture
+def browser(people: Path) -> Iterator[Browser]:
+    workspace = AppWorkspace(people.parent)
+    made = Browser(workspace)
+    made.sign_in()
+    made.post("/api/data/open", path=str(people))
+    yield made
+    workspace.close()
+
+
+def operations() -> list[tuple[str, str]]:
+    document = json.loads(openapi(Path()))
+    return [(method.upper(), path) for path, methods in document["paths"].items() for method in methods]
+
+
+@pytest.mark.parametrize(("method", "path"), operations())
+def test_nothing_is_served_without_signing_in(method: str, path: str, tmp_path: Path) -> None:
+    stranger = Browser(AppWorkspace(tmp_path)).client
+    address = path.replace("{number}", "1").replace("{audience}", "internal")
+    assert stranger.request(method, address, json={}).status_code == 401
+    assert stranger.request(method, address, json={}, headers={"host": "evil.example"}).status_code == 421
+
+
+def test_a_link_works_once_and_changes_need_the_csrf_token(people: Path) -> None:
+    browser = Browser(AppWorkspace(people.parent))
+    token = browser.tokens.issue()
+    assert browser.client.post("/api/sign-in", json={"token": token}).status_code == 200
+    assert browser.client.post("/api/sign-in", json={"token": token}).status_code == 403
+    assert browser.client.post("/api/data/open", json={"path": str(people)}).status_code == 403
+    assert browser.client.get("/").status_code == 200
+    assert "script-src 'self'" in browser.client.get("/").headers["content-security-policy"]
+
+
+def test_edits_change_the_file_and_stale_ones_are_refused(browser: Browser, people: Path) -> None:
+    recipe = people.with_name("sfumato.yaml")
+    seen = browser.get("/api/recipe")["version"]
+    changed = browser.post("/api/recipe/column", column="age", key="kind", value="number", version=seen)
+    assert changed["document"]["columns"]["age"]["kind"] == "number"
+    assert "kind: number" in recipe.read_text()
+    error = browser.post("/api/recipe/section", 409, key="seed", value=1, version=seen)["error"]
+    assert "meanwhile" in error["message"]
+    browser.post("/api/recipe/undo")
+    assert recipe.read_text() == RECIPE
+    assert browser.post("/api/recipe/redo")["redo"] is None
+    decided = browser.post(
+        "/api/recipe/decide", roles={"sex": "sensitive"}, by="Ann", version=browser.get("/api/recipe")["version"]
+    )
+    assert decided["document"]["columns"]["sex"] == {"role": "sensitive", "decided_by": "Ann"}
+    browser.post("/api/recipe/branch", name="strict")
+    preset = browser.post("/api/recipe/preset", name="public-use-file")
+    assert preset["problems"] == []
+    assert preset["document"]["limits"]["risk"] == 0.05
+    lines = browser.post("/api/recipe/compare", one="main", other="strict")["lines"]
+    assert any(line.startswith("+") and "risk: 0.05" in line for line in lines)
+
+
+def test_a_broken_recipe_is_kept_and_its_line_is_named(browser: Browser) -> None:
+    state = browser.get("/api/recipe")
+    text = RECIPE.replace("k: 3", "k: none")
+    response = browser.client.put(
+        "/api/recipe/text", json={"text": text, "version": state["version"]}, headers=browser.headers
+    )
+    [problem] = response.json()["problems"]
+    assert problem["line"] == 10
+    refused = browser.post("/api/jobs", 400, kind="protect")["error"]
+    assert refused["problems"][0]["line"] == 10
+
+
+def test_a_run_is_kept_published_when_its_limits_are_met_and_refused_otherwise(browser: Browser, people: Path) -> None:
+    assert browser.get("/api/report")["report"] is None
+    assert browser.post("/api/publish", 400, folder="release")["error"]["message"] == "There is no run yet."
+    browser.post("/api/jobs", kind="protect", targets=50)
+    job = browser.wait("protect")
+    assert job["state"] == "done", job
+    report = browser.get("/api/report")["report"]
+    assert (report["stale"], report["unmet"]) == (False, [])
+    pairs = browser.get("/api/compare/rows?offset=0&count=5")
+    assert len(pairs["pairs"]) == 5
+    number, before, _ = pairs["pairs"][0]
+    row = pl.read_csv(people).row(number)
+    assert before == [str(cell) for cell in row]
+    assert browser.post("/api/compare/pair", one="age", other="sex")["after"]["cells"]
+    for audience in ("internal", "external"):
+        page = browser.client.get(f"/report/{audience}")
+        assert "sandbox" in page.headers["content-security-policy"]
+        assert SECRET not in page.text
+    written = browser.post("/api/publish", folder="release")
+    assert Path(written["release"], "release.json").is_file()
+    assert browser.post("/api/publish", 400, folder="release")["error"]["code"] == "SFU-107"
+    browser.post("/api/publish", folder="release", replace=True)
+    version = browser.get("/api/recipe")["version"]
+    browser.post("/api/recipe/section", key="limits", value={"risk": 0.001}, version=version)
+    assert browser.get("/api/report")["report"]["stale"]
+    assert "changed since" in browser.post("/api/publish", 400, folder="other")["error"]["message"]
+    run = {"recipe": browser.get("/api/recipe")["version"], "unmet": ["limit of risk 0.001"], "at": 0.0}
+    (people.parent / ".sfumato" / "sfumato" / "run.json").write_text(json.dumps(run))
+    assert browser.post("/api/publish", 400, folder="other")["error"]["code"] == "SFU-402"
+    assert browser.client.get("/api/package").status_code == 400
+    assert not (people.parent / "other").exists()
+
+
+def test_answers_are_counted_by_the_database(browser: Browser) -> None:
+    frame = browser.post("/api/data/uniqueness", columns=["age", "sex"])
+    assert frame["rows"] == 120
+    assert sum(share for _, share in frame["sizes"]) == pytest.approx(1)
+    [age] = browser.post("/api/data/summary", columns=["age"])
+    assert sum(age["histogram"]) == 120
+    assert browser.post("/api/data/uniqueness", 400, columns=["nobody"])["error"]["code"] == "SFU-201"
+    assert browser.client.get("/api/data/rows?offset=0&count=100000").status_code == 400
+    levels = browser.post("/api/data/hierarchy", column="age", hierarchy={"intervals": [10, 50]})
+    assert [level["level"] for level in levels["levels"]] == [0, 1, 2, 3]
+    gaps = browser.post("/api/data/hierarchy", column="sex", hierarchy={"taxonomy": {"tree": {"known": ["f"]}}})
+    assert gaps["missing"] == 1
+
+
+def test_questions_are_explained_charged_and_refused_beyond_the_budget(browser: Browser) -> None:
+    assert browser.get("/api/ask")["text"] is None
+    state = browser.post("/api/ask/setup", unit="row", epsilon="0.5", by="Ann")
+    assert state["problem"] == ""
+    question = {"sql": "SELECT COUNT(*) FROM people", "epsilon": "0.3", "analyst": "ben"}
+    assert "0.3" in browser.post("/api/ask/explain", **question)["text"]
+    assert browser.get("/api/ask")["history"] == []
+    answer = browser.post("/api/ask/answer", **question)
+    assert len(answer["rows"]) == 1
+    assert browser.post("/api/ask/answer", **question)["cached"]
+    other = {**question, "sql": "SELECT COUNT(*) FROM people WHERE age > 30"}
+    assert browser.post("/api/ask/answer", 400, **other)["error"]["code"] == "SFU-701"
+    assert [one["text"] for one in browser.get("/api/ask")["history"]] == ["SELECT COUNT(*) FROM people"]
+
+
+def test_errors_show_no_value_and_files_that_cannot_be_read_are_named(browser: Browser, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1" + SECRET.encode() * 10)
+    browser.post("/api/data/open", path=str(broken))
+    response = browser.client.get("/api/data/table")
+    assert response.status_code == 400
+    assert SECRET not in response.text
+    assert browser.post("/api/data/open", 400, path=str(tmp_path / "none.csv"))["error"]["fix"]
+    listed = browser.post("/api/data/files", path=str(tmp_path))
+    assert {entry["name"] for entry in listed["entries"]} >= {"people.csv", "broken.parquet", "sfumato.yaml"}
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z" if Path("/proc").is_dir() else True
+
+
+@pytest.mark.parametrize("way", ["cancel", "time"])
+def test_a_cancelled_or_late_job_ends_its_process(way: str, people: Path) -> None:
+    jobs = Jobs()
+    plan = people.with_name("study.yaml")
+    plan.write_text(
+        RECIPE.replace("steps:\n  - mondrian\n", "study: {candidates: [mondrian, generalize], seeds: 50}\n")
+    )
+    arguments = {"plan": str(plan), "out": str(people.with_name("study")), "seconds": None}
+    job = jobs.start("study", arguments, seconds=None if way == "cancel" else 1.0)
+    if way == "cancel":
+        jobs.cancel(job.number)
+        jobs.cancel(job.number)
+    for _ in range(200):
+        if job.state != "running" and not alive(job.process.pid):
+            break
+        time.sleep(0.05)
+    assert job.state == ("cancelled" if way == "cancel" else "out of time")
+    assert not alive(job.process.pid)
