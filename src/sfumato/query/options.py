@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
@@ -42,6 +42,13 @@ class CheckedOptions:
     rows: int | None = None
     groups: int | None = None
     bounding: str | None = None
+
+    def divided(self, parts: int) -> CheckedOptions:
+        """The options of one of several parts, which has an equal part of the cost."""
+        epsilon, rho, share = (
+            None if whole is None else rational(whole) / parts for whole in (self.epsilon, self.rho, self.share)
+        )
+        return replace(self, epsilon=epsilon, delta=rational(self.delta) / parts, rho=rho, share=share)
 
     @property
     def limits(self) -> dict[str, Any]:

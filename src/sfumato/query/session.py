@@ -39,6 +39,7 @@ from sfumato.query.plan.planner import plan_query
 from sfumato.query.policy.base import Policy
 from sfumato.query.results.analysis import analysis
 from sfumato.query.results.answer import Answer, answer_rows, column_titles, html_table
+from sfumato.query.results.compound import ask_parts, explain_parts
 from sfumato.query.results.explain import Explanation, explain
 from sfumato.query.results.postprocess import NoisyValue
 from sfumato.query.results.public_schema import describe_table, list_tables, schema_answer
@@ -180,10 +181,13 @@ class Session:
             self._refuse_options(**options)
             self._responder.parse(sql)
             return self._policy_explanation()
+        whole = explain_parts(self, sql, CheckedOptions(**options))
+        if whole is not None:
+            return whole
         query = parse_query(sql, self.catalog)
         if query.target is not None and query.target.relative:
             query = replace(query, target=None)
-        return explain(self._plan_noise(query, CheckedOptions(**options)))
+        return explain(self.plan_noise(query, CheckedOptions(**options)))
 
     def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
         """The privacy analysis of a query, for reviewers: its tree of rows and each measurement with its bounds.
@@ -193,7 +197,7 @@ class Session:
         if self.policy is not None:
             raise BadParameter(f"policy `{self.policy.part_name()}` has no privacy analysis.", fix="Use explain().")
         query = replace(parse_query(sql, self.catalog), target=None)
-        return analysis(self._plan_noise(query, CheckedOptions(**options)))
+        return analysis(self.plan_noise(query, CheckedOptions(**options)))
 
     def ask(self, sql: str, **options: Unpack[QueryOptions]) -> Answer:
         """The answer to a query. The same query at the same cost gets the same answer again, for free, for everybody.
@@ -214,10 +218,13 @@ class Session:
                 self._refuse_options(**options)
                 return self._ask_policy(sql)
             settings = CheckedOptions(**options)
+            whole = ask_parts(self, sql, settings)
+            if whole is not None:
+                return whole
             query = parse_query(sql, self.catalog)
             if query.target is not None and query.target.relative:
                 return self._reach_error(query, settings, sql)
-            return self._run(self._plan_noise(query, settings), sql)
+            return self.run_plan(self.plan_noise(query, settings), sql)
 
     def _policy_explanation(self, *more: str) -> Explanation:
         from sfumato.query.policy.table import policy_notes
@@ -251,7 +258,12 @@ class Session:
             released=self.ledger.recall(key) is not None,
         )  # fmt: skip
 
-    def _run(self, plan: NoisePlan, text: str) -> Answer:
+    def checked(self, plan: NoisePlan) -> bool:
+        """Refuse a plan that the engine cannot compute. Return whether its answer is stored already."""
+        check_plan(plan, self._engine)
+        return self.recall(self._key(plan)) is not None
+
+    def run_plan(self, plan: NoisePlan, text: str) -> Answer:
         key = self._key(plan)
         stored = self.recall(key)
         if stored is not None:
@@ -281,7 +293,7 @@ class Session:
         fresh = False
         answer: Answer | None = None
         for plan in doubling_plans(query, rational(options.epsilon), rational(options.delta), options.limits):
-            answer = self._run(plan, text)
+            answer = self.run_plan(plan, text)
             losses.append(plan.cost)
             fresh = fresh or not answer.cached
             if error_reached(query, plan, float(answer.value)):
@@ -347,7 +359,7 @@ class Session:
         known = [loss for loss in left if loss is not None]
         return min(known, key=lambda loss: loss.size, default=None)
 
-    def _plan_noise(self, query: Query, options: CheckedOptions) -> NoisePlan:
+    def plan_noise(self, query: Query, options: CheckedOptions) -> NoisePlan:
         epsilon, delta, limits = options.epsilon, options.delta, options.limits
         if options.share is not None:
             if epsilon is not None or options.rho is not None or rational(delta) or query.target is not None:

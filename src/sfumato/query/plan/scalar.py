@@ -47,6 +47,8 @@ class Scalar:
     goes by what is stored."""
     constant: Any = None
     """The value, for a literal."""
+    expected: tuple[Fraction, Fraction] | None = None
+    """Bounds to which a number is clipped where it is measured, if it has none: a person's sum of bounded rows."""
     first: Any = None
     last: Any = None
     """The public range of a date, where the conditions of the query give one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,7 @@ from sfumato.query.plan.aggregates import (
 from sfumato.query.plan.outputs import Mean, Measured, Output, SpreadOf
 from sfumato.query.plan.scalar import Scalar
 from sfumato.query.sql.expressions import ExpressionCompiler
+from sfumato.query.sql.paired_moments import PairedMoments
 from sfumato.query.sql.refusal import called
 
 __all__ = ["AggregateCompiler"]
@@ -35,7 +37,10 @@ _MAX_CANDIDATES = 1_000
 class AggregateCompiler:
     """Compiles calls of aggregate functions. Equal calls share one measured aggregate."""
 
-    NAMES = "COUNT, COUNT(DISTINCT), SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE, VARIANCE, STDDEV"
+    NAMES = (
+        "COUNT, COUNT(DISTINCT), COUNT_IF, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE, VARIANCE, STDDEV, CORR, "
+        "COVAR_POP, COVAR_SAMP, REGR_SLOPE, REGR_INTERCEPT, REGR_R2"
+    )
 
     def __init__(self, reader: ExpressionCompiler) -> None:
         self.aggregates: list[Aggregate] = []
@@ -88,6 +93,8 @@ class AggregateCompiler:
 
     def _bounded(self, node: Any) -> Scalar:
         scalar = self._reader.number(node)
+        if scalar.expected is not None and (scalar.low is None or scalar.high is None):
+            scalar = replace(scalar, low=scalar.expected[0], high=scalar.expected[1])
         reason = bounds_problem(scalar)
         if reason:
             raise self._reader.refuse(node, reason, "Use CLIP(x, low, high), or declare a domain for the column.")
@@ -152,6 +159,14 @@ class AggregateCompiler:
         span = (float(scalar.high or 0) - float(scalar.low or 0)) ** 2 / 4
         return SpreadOf(self._add_aggregate(moments_aggregate(scalar, condition, 2)), span, sample, root)
 
+    def _pair(self, node: Any, condition: Expression) -> PairedMoments:
+        y, x = (self._bounded(item) for item in (node.this, node.expression))
+        return PairedMoments(self._add_aggregate, x, y, condition)
+
+    def _count_if(self, node: Any, condition: Expression) -> Output:
+        holds = self._reader.condition(self._argument(node)).node
+        return Measured(self._add_aggregate(Count(condition=all_of(condition, holds))), "count")
+
     def _argument(self, node: Any) -> Any:
         if isinstance(node.this, exp.Distinct):
             raise self._reader.refuse(node, "DISTINCT is supported for COUNT only.")
@@ -178,6 +193,16 @@ _AGGREGATES: dict[type[exp.Expression], _Rule] = {
     exp.StddevSamp: lambda c, node, where: c._spread(node, where, root=True, sample=True),
     exp.StddevPop: lambda c, node, where: c._spread(node, where, root=True, sample=False),
     exp.Mode: AggregateCompiler._mode,
+    exp.CountIf: AggregateCompiler._count_if,
+    exp.Corr: lambda c, node, where: c._pair(node, where).correlation(),
+    exp.CovarPop: lambda c, node, where: c._pair(node, where).covariance(),
+    exp.CovarSamp: lambda c, node, where: c._pair(node, where).sample_covariance(),
+    exp.RegrSlope: lambda c, node, where: c._pair(node, where).slope(),
+    exp.RegrIntercept: lambda c, node, where: c._pair(node, where).intercept(),
+    exp.RegrR2: lambda c, node, where: c._pair(node, where).determination(),
+    exp.ApproxQuantile: lambda c, node, where: c._quantile(
+        node, c._argument(node), c._rank(node.args["quantile"]), where
+    ),
     exp.Min: _extreme(0),
     exp.Max: _extreme(1),
     exp.Median: lambda c, node, where: c._quantile(node, c._argument(node), Fraction(1, 2), where),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
 from sqlglot import exp
@@ -327,6 +328,7 @@ class Binder:
             if not item.alias:
                 raise self.refuse(item, "A computed column of a subquery requires an alias.", "Use `... AS name`.")
             scalar = aggregate(reader, item.unalias())
+            scalar = replace(scalar, expected=_expected(reader, item.unalias(), relation, len(grouped)))
             items.append((inner, scalar.node))
             seen.append(("", item.alias, replace(scalar, node=ColumnRef(inner, scalar.node.type))))
         selected = {scalar.same for _, scalar in keys}
@@ -343,6 +345,22 @@ class Binder:
             for (alias, name, s), (inner, _) in zip(seen, ordered, strict=True)
         ]
         return replace(relation, rows=Project(child=grouped_rows, items=ordered), columns=ColumnScope(named))
+
+
+def _expected(
+    reader: ExpressionCompiler, node: Any, relation: BoundRelation, keys: int
+) -> tuple[Fraction, Fraction] | None:
+    """Bounds of a person's count or sum, from the rows of one person that count by declaration."""
+    rows, groups, _ = relation.limits
+    if rows is None or groups is None or not isinstance(node, exp.Count | exp.Sum):
+        return None
+    most = rows if keys > 1 else rows * groups
+    if isinstance(node, exp.Count):
+        return Fraction(0), Fraction(most)
+    scalar = reader.number(node.this)
+    if scalar.low is None or scalar.high is None:
+        return None
+    return most * min(Fraction(0), scalar.low), most * max(Fraction(0), scalar.high)
 
 
 def scan_table(catalog: Catalog, table: PrivateTable) -> Scan:

@@ -15,33 +15,27 @@ from sqlglot import exp
 
 from sfumato.engines.expressions import (
     NOTHING,
-    TRUE,
     Case,
     Coalesce,
-    Compare,
-    Constant,
     Expression,
     Extreme,
     IsNull,
-    IsTruth,
-    Not,
     NullIf,
-    all_of,
     any_of,
     constant,
     double,
     equal,
     when,
 )
-from sfumato.engines.functions import Function, Like
+from sfumato.engines.functions import Function
 from sfumato.errors import QueryRefused, did_you_mean
 from sfumato.query.plan.aggregates import clipped
-from sfumato.query.plan.scalar import Scalar, flag, literal, same_family
+from sfumato.query.plan.scalar import Scalar, literal, same_family
 from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
+from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
 from sfumato.query.sql.functions import FUNCTION_RULES
 from sfumato.query.sql.refusal import called, refuse
-from sfumato.rationals import rational
 from sfumato.schema import Kind
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]
@@ -49,8 +43,6 @@ __all__ = ["ColumnScope", "ExpressionCompiler"]
 _MOST_NODES = 10_000
 """Maximum number of nodes. Some rules repeat their operand, which grows exponentially when nested."""
 _DEEPEST = 100
-_MOST_LISTED = 1_000
-"""Values in IN."""
 _SUPPORTED = (
     "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, COALESCE, "
     "NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, LENGTH."
@@ -131,7 +123,6 @@ class ExpressionCompiler:
 
 
 Rule = Callable[[ExpressionCompiler, Any], Scalar]
-_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _column(reader: ExpressionCompiler, node: Any) -> Scalar:
@@ -160,87 +151,6 @@ def _literal(reader: ExpressionCompiler, node: Any) -> Scalar:
     if size > 1e300 or (size < 1e-300 and re.search(r"[1-9]", re.split("[eE]", node.this)[0])):
         raise reader.refuse(node, "A number in the query is too large or too small.")
     return literal(Fraction(node.this) if size else Fraction(0))
-
-
-def _compare(sign: str) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
-        a, b = reader.pair(node, node.this, node.expression)
-        # Constants stand on the right, so that `18 <= age` is the same query as `age >= 18`.
-        turned = isinstance(a.node, Constant) and not isinstance(b.node, Constant)
-        return flag(Compare(_TURNED[sign], b.node, a.node) if turned else Compare(sign, a.node, b.node))
-
-    return rule
-
-
-def _logic(join: Callable[..., Expression]) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
-        # A chain of conditions is read as one: as nested pairs, a long one would be too deep.
-        # In a fixed order, so that the order in which conditions are written makes no other query.
-        parts = [reader.condition(part).node for part in node.flatten()]
-        return flag(join(*sorted(parts, key=repr)))
-
-    return rule
-
-
-def _between(reader: ExpressionCompiler, node: Any) -> Scalar:
-    a, low = reader.pair(node, node.this, node.args["low"])
-    b, high = reader.pair(node, node.this, node.args["high"])
-    return flag(all_of(Compare(">=", a.node, low.node), Compare("<=", b.node, high.node)))
-
-
-def _in_public(reader: ExpressionCompiler, node: Any) -> Scalar:
-    """IN (SELECT ...) over a public table: its values are constants. A missing one makes a mismatch unknown."""
-    values = reader.public_values(node.args["query"]) if reader.public_values is not None else None
-    if values is None:
-        raise reader.refuse(
-            node,
-            "IN (SELECT ...) is answered for the privacy unit and for public tables.",
-            "Use `unit IN (SELECT unit FROM ...)`, joined by AND, or a join on the unit.",
-        )
-    known = [value for value in values if value is not None]
-    if len(known) > _MOST_LISTED:
-        raise reader.refuse(node, f"IN accepts at most {_MOST_LISTED:,} values.", "Use a join with the public table.")
-    a = reader.read(node.this)
-    tests = []
-    for value in known:
-        pair = same_family(a, literal(rational(value) if isinstance(value, float) else value))
-        if pair is None:
-            raise reader.refuse(node, f"A {a.family} cannot be compared with this column.", "Use CAST on one of them.")
-        tests.append(equal(pair[0].node, pair[1].node))
-    test = any_of(*tests)
-    return flag(test if len(known) == len(values) else when(test, TRUE))
-
-
-def _in(reader: ExpressionCompiler, node: Any) -> Scalar:
-    if node.args.get("query") is not None:
-        return _in_public(reader, node)
-    if node.args.get("unnest") or node.args.get("field") or not node.expressions:
-        raise reader.refuse(node, "IN accepts a list of values.", "Use `x IN (1, 2)`.")
-    if len(node.expressions) > _MOST_LISTED:
-        raise reader.refuse(node, f"IN accepts at most {_MOST_LISTED:,} values.", "Use a join with a public table.")
-    tests = [reader.pair(node, node.this, item) for item in node.expressions]
-    return flag(any_of(*(equal(a.node, b.node) for a, b in tests)))
-
-
-def _like(*, fold: bool) -> Rule:
-    def rule(reader: ExpressionCompiler, node: Any) -> Scalar:
-        a, pattern = reader.text_value(node.this), reader.read(node.expression)
-        if not isinstance(pattern.constant, str):
-            raise reader.refuse(node, "The pattern of LIKE must be a text constant.")
-        test = Like(a.node, pattern.constant, fold)
-        return flag(Not(test) if node.args.get("negate") else test)
-
-    return rule
-
-
-def _is(reader: ExpressionCompiler, node: Any) -> Scalar:
-    a = reader.read(node.this)
-    match node.expression:
-        case exp.Null():
-            return flag(IsNull(a.node))
-        case exp.Boolean() as truth if a.kind is Kind.BOOLEAN:
-            return flag(IsTruth(a.node, bool(truth.this)))
-    raise reader.refuse(node, "IS supports NULL, TRUE and FALSE.")
 
 
 def _merge(
@@ -354,12 +264,6 @@ def _aggregate(reader: ExpressionCompiler, node: Any) -> Scalar:
     )
 
 
-def _exists(reader: ExpressionCompiler, node: Any) -> Scalar:
-    raise reader.refuse(
-        node, "EXISTS stands in WHERE by itself or joined by AND.", "Use `unit IN (SELECT unit FROM ... WHERE ...)`."
-    )
-
-
 def _window(reader: ExpressionCompiler, node: Any) -> Scalar:
     raise reader.refuse(
         node,
@@ -373,21 +277,8 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Literal: _literal,
     exp.Boolean: lambda _reader, node: literal(bool(node.this)),
     exp.Paren: lambda reader, node: reader.read(node.this),
-    exp.EQ: _compare("="),
-    exp.NEQ: _compare("<>"),
-    exp.LT: _compare("<"),
-    exp.LTE: _compare("<="),
-    exp.GT: _compare(">"),
-    exp.GTE: _compare(">="),
-    exp.And: _logic(all_of),
-    exp.Or: _logic(any_of),
-    exp.Not: lambda reader, node: flag(Not(reader.condition(node.this).node)),
+    **CONDITION_RULES,
     **ARITHMETIC_RULES,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Like: _like(fold=False),
-    exp.ILike: _like(fold=True),
-    exp.Is: _is,
     exp.Case: _case,
     exp.If: _if,
     exp.Coalesce: _coalesce,
@@ -397,7 +288,6 @@ _RULES: dict[type[exp.Expression], Rule] = {
     **FUNCTION_RULES,
     **DATE_RULES,
     exp.Anonymous: _anonymous,
-    exp.Exists: _exists,
     exp.Window: _window,
     **dict.fromkeys(
         (

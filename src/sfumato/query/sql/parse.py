@@ -26,7 +26,7 @@ from sfumato.query.sql.relation import BoundRelation, ContributionLimits
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
 from sfumato.query.sql.statement import ErrorTarget, parse_statement
 
-__all__ = ["GroupKey", "Query", "parse_query"]
+__all__ = ["GroupKey", "Query", "bind_query", "parse_query"]
 
 _MAX_GROUPS = 100_000
 
@@ -79,13 +79,18 @@ class Query:
         return canonical_form(self.rows, (self.keys, self.aggregates, self.limits, self.possible))
 
 
+def bind_query(tree: Any, catalog: Catalog, text: str, views: Mapping[str, Any]) -> Query:
+    """The query of a syntax tree, with the subqueries of WITH that are in scope."""
+    try:
+        return _Builder(catalog, text).query(tree, views)
+    except RecursionError:
+        raise QueryRefused("The query is nested too deeply.") from None
+
+
 def parse_query(sql: str, catalog: Catalog) -> Query:
     """Parse a query. Unsupported SQL is refused with its position, the reason and a fix, at no cost."""
     sql, tree, target = parse_statement(sql)
-    try:
-        return replace(_Builder(catalog, sql).query(tree, {}), target=target)
-    except RecursionError:
-        raise QueryRefused("The query is nested too deeply.") from None
+    return replace(bind_query(tree, catalog, sql, {}), target=target)
 
 
 class _Measured(OutputBinder):
@@ -160,11 +165,11 @@ class _Measured(OutputBinder):
         if group is None:
             return ()
         if any(value for name, value in group.args.items() if value and name != "expressions") or not group.expressions:
-            raise self.refuse(
-                group, "GROUP BY accepts columns and expressions.", "ROLLUP, CUBE and ALL are not supported."
-            )
+            raise self.refuse(group, "GROUP BY accepts columns and expressions.", "Name the columns instead of ALL.")
         keys = []
         for node in group.expressions:
+            if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets):
+                raise self.refuse(node, "Grouping sets are answered in the outermost query.", "Use UNION ALL there.")
             scalar = self.reader.read(self._named(node, tree))
             if scalar.unit:
                 raise self.refuse(

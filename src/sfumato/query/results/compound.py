@@ -1,0 +1,81 @@
+"""Answers of several parts as one: rows one after the other, losses added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sfumato.dp.loss import sequential
+from sfumato.errors import OverBudget
+from sfumato.query.options import CheckedOptions
+from sfumato.query.plan.noise import NoisePlan
+from sfumato.query.results.answer import Answer
+from sfumato.query.results.explain import Explanation, explain
+from sfumato.query.results.windows import sorted_rows
+from sfumato.query.sql.compound import CompoundQuery, parse_compound
+
+if TYPE_CHECKING:
+    from sfumato.query.session import Session
+
+__all__ = ["ask_parts", "explain_parts"]
+
+
+def ask_parts(session: Session, sql: str, options: CheckedOptions) -> Answer | None:
+    """The answer to a query of several parts; None for others. All parts are checked before the first is paid for."""
+    query = parse_compound(sql, session.catalog)
+    if query is None:
+        return None
+    plans = _plans(session, query, options)
+    owed = [plan.cost for plan in plans if not session.checked(plan)]
+    left = session.remaining()
+    if owed and left is not None and left.measure is owed[0].measure and not sequential(owed) <= left:
+        raise OverBudget("The parts of the query together cost more than is left.", fix="Ask for fewer parts.")
+    return _combined_answer(query, [session.run_plan(plan, sql) for plan in plans])
+
+
+def explain_parts(session: Session, sql: str, options: CheckedOptions) -> Explanation | None:
+    """How a query of several parts would be answered; None for others."""
+    query = parse_compound(sql, session.catalog)
+    if query is None:
+        return None
+    plans = _plans(session, query, options)
+    return _combined_explanation([explain(plan) for plan in plans], str(sequential(plan.cost for plan in plans)))
+
+
+def _plans(session: Session, query: CompoundQuery, options: CheckedOptions) -> list[NoisePlan]:
+    own = options.divided(len(query.parts))
+    return [session.plan_noise(part, own) for part in query.parts]
+
+
+def _combined_answer(query: CompoundQuery, answers: Sequence[Answer]) -> Answer:
+    """The rows of all parts, sorted and limited together. The cost is the sum of the parts' costs."""
+    rows = [row for answer in answers for row in answer.rows]
+    columns = [[row[place].value for row in rows] for place, _ in query.order]
+    order = sorted_rows(range(len(rows)), columns, [descending for _, descending in query.order])
+    loss = sequential(answer.loss for answer in answers if answer.loss is not None)
+    return replace(
+        answers[-1],
+        columns=answers[0].columns,
+        rows=tuple(rows[place] for place in order[: query.limit]),
+        loss=loss,
+        cached=all(answer.cached for answer in answers),
+        explanation=_combined_explanation([answer.explanation for answer in answers], str(loss)),
+    )
+
+
+def _combined_explanation(parts: Sequence[Explanation], cost: str) -> Explanation:
+    """The explanations of all parts as one."""
+    groups = [part.groups for part in parts]
+    notes = [note for part in parts for note in part.notes]
+    notes.append(f"The {len(parts)} parts are measured separately, each at an equal share of the cost.")
+    return replace(
+        parts[0],
+        cost=cost,
+        groups=None if any(count is None for count in groups) else sum(count or 0 for count in groups),
+        noises=tuple(dict.fromkeys(noise for part in parts for noise in part.noises)),
+        notes=(
+            *dict.fromkeys(notes),
+            f"The {len(parts)} parts are measured separately, each at an equal share of the cost.",
+        ),
+    )
