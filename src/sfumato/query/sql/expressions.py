@@ -35,7 +35,7 @@ from sfumato.query.sql.arithmetic import ARITHMETIC_RULES
 from sfumato.query.sql.conditions import CONDITION_RULES
 from sfumato.query.sql.dates import DATE_RULES, date_part
 from sfumato.query.sql.functions import FUNCTION_RULES
-from sfumato.query.sql.refusal import called, refuse
+from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.schema import Kind
 
 __all__ = ["ColumnScope", "ExpressionCompiler"]
@@ -44,8 +44,9 @@ _MOST_NODES = 10_000
 """Maximum number of nodes. Some rules repeat their operand, which grows exponentially when nested."""
 _DEEPEST = 100
 _SUPPORTED = (
-    "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, date parts, COALESCE, "
-    "NULLIF, LEAST, GREATEST, CLIP, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, LENGTH."
+    "Supported: arithmetic, comparisons, AND/OR/NOT, BETWEEN, IN, LIKE, IS NULL, CASE, CAST, COALESCE, NULLIF, LEAST, "
+    "GREATEST, CLIP, ABS, SIGN, ROUND, FLOOR, CEIL, TRUNC, SQRT, POWER, WIDTH_BUCKET, EXTRACT, DATE_TRUNC, DATE_DIFF, "
+    "INTERVAL, STRFTIME, LOWER, UPPER, TRIM, SUBSTRING, LEFT, CONCAT, STARTS_WITH, CONTAINS, LENGTH."
 )
 
 
@@ -89,7 +90,8 @@ class ExpressionCompiler:
             raise QueryRefused("A function of the query lacks an argument.")
         rule = _RULES.get(type(node))
         if rule is None:
-            raise self.refuse(node, f"`{called(node, self.text)}` is not supported in row expressions.", _SUPPORTED)
+            name = called(node, self.text)
+            raise self.refuse(node, f"`{name}` is not supported in row expressions.", nearest(name) or _SUPPORTED)
         scalar = rule(self, node)
         if scalar.node.nodes > _MOST_NODES or scalar.node.depth > _DEEPEST:
             raise self.refuse(node, "The expression is too long.", "Compute parts of it in a subquery.")
@@ -251,7 +253,8 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
     raise reader.refuse(
         node,
         f"`{str(node.this).upper()}` is not a supported function.",
-        "Supported: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
+        nearest(str(node.this))
+        or "Supported: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
         "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE.",
     )
 

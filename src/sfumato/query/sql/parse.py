@@ -21,7 +21,7 @@ from sfumato.query.sql.bind import Binder
 from sfumato.query.sql.expressions import ColumnScope, ExpressionCompiler
 from sfumato.query.sql.output_binder import OutputBinder
 from sfumato.query.sql.possible_groups import possible_groups
-from sfumato.query.sql.refusal import called, refuse
+from sfumato.query.sql.refusal import called, nearest, refuse
 from sfumato.query.sql.relation import BoundRelation, ContributionLimits
 from sfumato.query.sql.released import ReleasedRows, bind_released, has_aggregate, title
 from sfumato.query.sql.statement import ErrorTarget, parse_statement
@@ -119,7 +119,7 @@ class _Measured(OutputBinder):
         return self.refuse(
             node,
             f"`{called(node, self.text)}` is neither a supported aggregate nor in GROUP BY.",
-            f"Supported: {AggregateCompiler.NAMES}.",
+            nearest(called(node, self.text)) or f"Supported: {AggregateCompiler.NAMES}.",
         )
 
     def _as_key(self, node: Any) -> Output | None:

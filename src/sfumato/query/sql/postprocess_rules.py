@@ -30,6 +30,7 @@ from sfumato.query.plan.outputs import (
     Written,
 )
 from sfumato.query.sql.expressions import ExpressionCompiler
+from sfumato.query.sql.refusal import nearest
 
 __all__ = ["POST_RULES"]
 
@@ -167,7 +168,8 @@ def _cast(context: OutputContext, node: Any) -> Output:
 
 def _clip(context: OutputContext, node: Any) -> Output:
     if str(node.this).upper() != "CLIP" or len(node.expressions) != 3:
-        raise context.refuse(node, f"`{str(node.this).upper()}` is not a supported function.")
+        name = str(node.this).upper()
+        raise context.refuse(node, f"`{name}` is not a supported function.", nearest(name))
     low, high = (context.reader.read(item).constant for item in node.expressions[1:])
     if not isinstance(low, Fraction) or not isinstance(high, Fraction) or low > high:
         raise context.refuse(node, "The bounds of CLIP(x, low, high) must be constants with low ≤ high.")

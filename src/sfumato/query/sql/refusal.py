@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.errors import QueryRefused
 
-__all__ = ["called", "place", "refuse"]
+__all__ = ["called", "nearest", "place", "refuse"]
 
 _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(")
 _MOST_CHARACTERS = 40
@@ -24,6 +24,34 @@ def called(node: Any, text: str) -> str:
         return call[1].upper()
     written = " ".join(str(node.sql(dialect="duckdb")).split())
     return written if len(written) <= _MOST_CHARACTERS else f"{written[:_MOST_CHARACTERS]}..."
+
+
+_NEAREST = {
+    "HISTOGRAM": "Use GROUP BY WIDTH_BUCKET(x, low, high, n).",
+    "AGE": "Use DATE_DIFF('year', first, last).",
+    "TO_CHAR": "Use STRFTIME(day, '%Y-%m').",
+    "DATE_FORMAT": "Use STRFTIME(day, '%Y-%m').",
+    "STRING_AGG": "Lists of values are not released. Use COUNT(*) with GROUP BY.",
+    "LISTAGG": "Lists of values are not released. Use COUNT(*) with GROUP BY.",
+    "ARRAY_AGG": "Lists of values are not released. Use COUNT(*) with GROUP BY.",
+    "LIST": "Lists of values are not released. Use COUNT(*) with GROUP BY.",
+    "ANY_VALUE": "Values of single rows are not released. Use MODE(x), or add it to GROUP BY.",
+    "FIRST": "Values of single rows are not released. Use ROW_NUMBER() OVER (PARTITION BY unit ORDER BY ...) = 1.",
+    "REGEXP_MATCHES": "Use LIKE, STARTS_WITH or CONTAINS.",
+    "REGEXP_LIKE": "Use LIKE, STARTS_WITH or CONTAINS.",
+    "SPLIT_PART": "Use SUBSTRING with constants.",
+    "REPLACE": "Use CASE, or SUBSTRING with constants.",
+    "IFF": "Use CASE WHEN ... THEN ... ELSE ... END.",
+    "KURTOSIS": "Use VARIANCE and QUANTILE_CONT.",
+    "SKEWNESS": "Use MEDIAN, AVG and QUANTILE_CONT.",
+    "BOOL_OR": "Use COUNT_IF(condition) > 0.",
+    "BOOL_AND": "Use COUNT_IF(NOT condition) = 0.",
+}
+
+
+def nearest(name: str) -> str:
+    """What is answered instead of a function; empty where nothing is near."""
+    return _NEAREST.get(name.upper(), "")
 
 
 def place(node: Any, text: str) -> tuple[int | None, int | None]:
