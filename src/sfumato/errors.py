@@ -45,6 +45,7 @@ __all__ = [
     "RaggedLine",
     "ReleaseChanged",
     "SecretAccessRefused",
+    "SelfTestFailed",
     "SfumatoError",
     "SingularData",
     "TooFewRows",
@@ -353,6 +354,13 @@ class SecretAccessRefused(SfumatoError):
     """A secret value was printed, compared, computed with or serialized instead of opened with a permit."""
 
     code = "SFU-601"
+    status = 3
+
+
+class SelfTestFailed(SfumatoError):
+    """A randomizer does not have the probabilities that its privacy loss is computed from."""
+
+    code = "SFU-603"
     status = 3
 
 

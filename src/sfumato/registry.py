@@ -32,6 +32,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "policy": ("sfumato.query.policies",),
     "query-attack": ("sfumato.attacks.query",),
     "measure": ("sfumato.measures.utility", "sfumato.measures.disclosure"),
+    "frequency-protocol": ("sfumato.collecting.local.frequencies",),
+    "number-protocol": ("sfumato.collecting.local.numbers",),
     "demo": ("sfumato.demos.parts",),
 }
 """Kind of part, and the packages whose modules are the parts of that kind."""

@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("schema",),
     ("release",),
     ("dp", "engines"),
-    ("masking", "query", "profiling"),
+    ("masking", "query", "profiling", "collecting"),
     ("synthesis", "tables"),
     ("attacks",),
     ("verification",),

@@ -1,0 +1,30 @@
+"""Collecting without a trusted collector: local differential privacy.
+
+Each person randomizes their answer on their own device and sends only the report. The collector estimates counts, means
+and distributions of all people from the reports.
+
+>>> from sfumato.collecting import HadamardResponse
+>>> protocol = HadamardResponse(epsilon=1, values=3)
+>>> reports = protocol.randomize([0, 2, 2, 1, 2] * 2000)
+>>> estimate = protocol.estimate(protocol.tally(reports))
+>>> bool(estimate.low[2] < 6000 < estimate.high[2])
+True
+"""
+
+from sfumato.registry import exports
+
+__getattr__, __dir__ = exports(
+    __name__,
+    Deployment="local.longitudinal",
+    FrequencyEstimate="local.estimates",
+    FrequencyProtocol="local.frequency_protocol",
+    HeavyHitters="local.heavy_hitters",
+    MeanEstimate="local.estimates",
+    NumberProtocol="local.number_protocol",
+    Rappor="local.rappor",
+    Survey="local.survey",
+    Tally="local.estimates",
+    averaging_attack="local.longitudinal",
+    largest_shift="local.manipulation",
+    shuffled_epsilon="local.shuffling",
+)

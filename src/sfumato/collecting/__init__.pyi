@@ -1,0 +1,25 @@
+# Made by `make docs`.
+from sfumato.collecting.local.frequencies.count_mean_sketch import CountMeanSketch as CountMeanSketch
+from sfumato.collecting.local.longitudinal import Deployment as Deployment
+from sfumato.collecting.local.numbers.duchi import Duchi as Duchi
+from sfumato.collecting.local.estimates import FrequencyEstimate as FrequencyEstimate
+from sfumato.collecting.local.frequency_protocol import FrequencyProtocol as FrequencyProtocol
+from sfumato.collecting.local.frequencies.generalized_randomized_response import GeneralizedRandomizedResponse as GeneralizedRandomizedResponse
+from sfumato.collecting.local.frequencies.hadamard_count_mean_sketch import HadamardCountMeanSketch as HadamardCountMeanSketch
+from sfumato.collecting.local.frequencies.hadamard_response import HadamardResponse as HadamardResponse
+from sfumato.collecting.local.heavy_hitters import HeavyHitters as HeavyHitters
+from sfumato.collecting.local.numbers.hybrid import Hybrid as Hybrid
+from sfumato.collecting.local.estimates import MeanEstimate as MeanEstimate
+from sfumato.collecting.local.number_protocol import NumberProtocol as NumberProtocol
+from sfumato.collecting.local.frequencies.optimized_local_hashing import OptimizedLocalHashing as OptimizedLocalHashing
+from sfumato.collecting.local.frequencies.optimized_unary_encoding import OptimizedUnaryEncoding as OptimizedUnaryEncoding
+from sfumato.collecting.local.numbers.piecewise import Piecewise as Piecewise
+from sfumato.collecting.local.rappor import Rappor as Rappor
+from sfumato.collecting.local.numbers.square_wave import SquareWave as SquareWave
+from sfumato.collecting.local.frequencies.subset_selection import SubsetSelection as SubsetSelection
+from sfumato.collecting.local.survey import Survey as Survey
+from sfumato.collecting.local.frequencies.symmetric_unary_encoding import SymmetricUnaryEncoding as SymmetricUnaryEncoding
+from sfumato.collecting.local.estimates import Tally as Tally
+from sfumato.collecting.local.longitudinal import averaging_attack as averaging_attack
+from sfumato.collecting.local.manipulation import largest_shift as largest_shift
+from sfumato.collecting.local.shuffling import shuffled_epsilon as shuffled_epsilon

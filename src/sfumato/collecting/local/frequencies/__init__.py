@@ -1,0 +1,1 @@
+"""Frequency protocols. Each module defines one."""

@@ -1,0 +1,1 @@
+"""Protocols for numbers between public bounds. Each module defines one."""

@@ -1,0 +1,97 @@
+"""Random numbers of the randomizers: exact probabilities in units of 2**-32 from the operating system's entropy.
+
+Large batches use AES-256 in counter mode with a fresh key from the operating system, as a cryptographic generator does.
+A test may pass a :class:`RecordedSource`, so that the client in another language can be compared byte by byte.
+"""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.dp.rational_bounds import exp_bracket
+from sfumato.errors import missing_extra
+
+__all__ = ["OS_ENTROPY", "ONE", "RandomSource", "RecordedSource", "below", "chance_below", "chosen", "exp_share"]
+
+ONE = 1 << 32
+"""Probabilities are whole numbers of 1 / ONE."""
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_SMALL = 1 << 16
+
+
+class RandomSource(Protocol):
+    """Where random bytes come from."""
+
+    def take(self, size: int) -> bytes:
+        """The next ``size`` random bytes."""
+
+
+class _OsEntropy:
+    """The operating system for small draws, a keyed cipher stream for large ones."""
+
+    def take(self, size: int) -> bytes:
+        if size <= _SMALL:
+            return os.urandom(size)
+        try:
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        except ImportError:
+            raise missing_extra("collecting", "cryptography", needed_by="Randomizing many answers at once") from None
+        stream = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+        return stream.update(bytes(size))
+
+
+OS_ENTROPY: RandomSource = _OsEntropy()
+
+
+class RecordedSource:
+    """Bytes given beforehand: for test vectors, never for a person's answer."""
+
+    def __init__(self, recorded: bytes) -> None:
+        self._recorded, self._position = recorded, 0
+
+    def take(self, size: int) -> bytes:
+        self._position += size
+        if self._position > len(self._recorded):
+            raise ValueError("the recorded random bytes are used up")
+        return self._recorded[self._position - size : self._position]
+
+
+def chosen(chance: int, count: int, source: RandomSource) -> Flags:
+    """Independent flags, each true with probability exactly ``chance`` / ONE."""
+    return np.frombuffer(source.take(4 * count), dtype="<u4").astype(np.int64) < chance
+
+
+def below(bound: int, count: int, source: RandomSource) -> Ints:
+    """Uniform whole numbers in 0 .. bound - 1 (bound at most ONE), by rejection sampling."""
+    fair = ONE // bound * bound
+    accepted = np.frombuffer(source.take(4 * count), dtype="<u4").astype(np.int64)
+    accepted = accepted[accepted < fair]
+    while len(accepted) < count:
+        more = np.frombuffer(source.take(4 * (count - len(accepted))), dtype="<u4").astype(np.int64)
+        accepted = np.concatenate([accepted, more[more < fair]])
+    drawn: Ints = accepted % bound
+    return drawn
+
+
+def exp_share(epsilon: Fraction, others: Fraction) -> int:
+    """The largest chance c / ONE with c / ONE <= e**epsilon / (e**epsilon + others).
+
+    >>> exp_share(Fraction(0), Fraction(1)) / ONE <= 0.5
+    True
+    """
+    grown = exp_bracket(epsilon, 30)[0]
+    share = grown / (grown + others)
+    return min(ONE - 1, int(share * ONE))
+
+
+def chance_below(chances: Ints, source: RandomSource) -> Flags:
+    """One flag for each chance, in units of 1 / ONE."""
+    return np.frombuffer(source.take(4 * len(chances)), dtype="<u4").astype(np.int64) < chances
