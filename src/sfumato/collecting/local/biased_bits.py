@@ -20,7 +20,7 @@ _DIGITS = 32
 
 
 @njit(cache=True, nogil=True)
-def _fill(out: Words, start: int, chance: int, random: Words) -> int:  # type: ignore[no-untyped-def]
+def _fill(out: Words, start: int, chance: int, random: Words) -> int:
     """Fill words from ``start`` on until the random words may not suffice; returns the first word not filled."""
     used = 0
     position = start
@@ -62,7 +62,7 @@ def _without_tail(packed: npt.NDArray[np.uint8], bits: int) -> npt.NDArray[np.ui
 
 
 @njit(cache=True, nogil=True)
-def _column_sums(packed: npt.NDArray[np.uint8], bits: int) -> Ints:  # type: ignore[no-untyped-def]
+def _column_sums(packed: npt.NDArray[np.uint8], bits: int) -> Ints:
     """Sum each bit position over at most 255 rows at a time: a byte spreads into the eight bytes of one word."""
     columns = packed.shape[1]
     spread = np.zeros(256, dtype=np.uint64)

@@ -11,7 +11,15 @@ from scipy.stats import norm
 
 from sfumato.errors import BadParameter, NotComparable
 
-__all__ = ["FrequencyEstimate", "MeanEstimate", "Tally", "project_to_simplex", "score_interval", "two_sided"]
+__all__ = [
+    "FrequencyEstimate",
+    "MeanEstimate",
+    "NumberTally",
+    "Tally",
+    "project_to_simplex",
+    "score_interval",
+    "two_sided",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -47,6 +55,42 @@ class Tally:
             design=stored["design"],
             reports=int(stored["reports"]),
             support=np.asarray(stored["support"], dtype=np.int64),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberTally:
+    """Sums of the unbiased estimates behind reports of numbers, and a histogram of the reports if one is needed."""
+
+    design: str
+    reports: int
+    total: float
+    squares: float
+    bins: Ints
+
+    def __add__(self, other: NumberTally) -> NumberTally:
+        if self.design != other.design:
+            raise NotComparable("Tallies of different protocols or parameters cannot be added.")
+        return NumberTally(
+            design=self.design,
+            reports=self.reports + other.reports,
+            total=self.total + other.total,
+            squares=self.squares + other.squares,
+            bins=self.bins + other.bins,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        sums = {"total": self.total, "squares": self.squares, "bins": self.bins.tolist()}
+        return {"design": self.design, "reports": self.reports, **sums}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> NumberTally:
+        return cls(
+            design=stored["design"],
+            reports=int(stored["reports"]),
+            total=float(stored["total"]),
+            squares=float(stored["squares"]),
+            bins=np.asarray(stored["bins"], dtype=np.int64),
         )
 
 

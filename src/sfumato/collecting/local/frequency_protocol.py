@@ -123,7 +123,8 @@ class FrequencyProtocol(Part):
 
     def _count(self, reports: Reports) -> Ints:
         """Number of reports that support each value."""
-        return self.supported(reports).sum(axis=0, dtype=np.int64)
+        counts: Ints = self.supported(reports).sum(axis=0, dtype=np.int64)
+        return counts
 
     def estimate(self, tally: Tally, *, confidence: float = 0.95, together: bool = False) -> FrequencyEstimate:
         """Unbiased counts with an interval each; ``together`` makes all intervals hold at once (Bonferroni)."""

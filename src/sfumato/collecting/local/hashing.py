@@ -22,7 +22,7 @@ def salted_functions(salt: str, count: int) -> tuple[Words, Words]:
 
 
 @njit(cache=True, nogil=True)
-def buckets_of(multipliers: Words, offsets: Words, keys: Words, buckets: int) -> Ints:  # type: ignore[no-untyped-def]
+def buckets_of(multipliers: Words, offsets: Words, keys: Words, buckets: int) -> Ints:
     """Bucket of each key under the function of the same position.
 
     (a x + b mod 2**64) >> 32 is strongly universal for 32-bit keys (Dietzfelbinger 1996); it is scaled to the buckets.
@@ -35,7 +35,7 @@ def buckets_of(multipliers: Words, offsets: Words, keys: Words, buckets: int) ->
 
 
 @njit(cache=True, nogil=True)
-def count_matches(multipliers: Words, offsets: Words, reported: Ints, keys: Words, buckets: int) -> Ints:  # type: ignore[no-untyped-def]
+def count_matches(multipliers: Words, offsets: Words, reported: Ints, keys: Words, buckets: int) -> Ints:
     """For each key, how many reports name the bucket that their own hash function gives the key."""
     out = np.zeros(len(keys), dtype=np.int64)
     for i in range(len(reported)):
@@ -53,7 +53,7 @@ def hadamard_sign(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -
 
 
 @njit(cache=True, nogil=True)
-def walsh_hadamard(values: npt.NDArray[np.float64]) -> None:  # type: ignore[no-untyped-def]
+def walsh_hadamard(values: npt.NDArray[np.float64]) -> None:
     """Multiply by the Hadamard matrix in place; the length is a power of two."""
     size, half = len(values), 1
     while half < size:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class HeavyHitters(Part):
     """
 
     examples = ({"epsilon": 4, "alphabet": "abc", "length": 3, "most": 20},)
-    reference = "Wang, Li, Jha (2021), Locally Differentially Private Heavy Hitter Identification, doi:10.1109/TDSC.2019.2927695"
+    reference = "Wang, Li, Jha (2021), doi:10.1109/TDSC.2019.2927695"
 
     epsilon: Epsilon
     """Privacy loss of one report."""
@@ -96,9 +96,11 @@ class HeavyHitters(Part):
         """Frequent words, the most frequent first; intervals of all words found hold together."""
         if len(levels) != len(reports):
             raise BadParameter("Each report needs its level.")
-        frontier, estimates = [""], np.zeros(1)
+        frontier: list[str] = [""]
+        estimates: npt.NDArray[Any] = np.zeros(1)
         p, q = (float(chance) for chance in self._protocol.probabilities())
-        low = high = estimates
+        low: npt.NDArray[Any] = estimates
+        high: npt.NDArray[Any] = estimates
         for level in range(self.levels):
             candidates = self._extended(frontier, level)
             own = reports[levels == level]

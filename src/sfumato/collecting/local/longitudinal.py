@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.stats import beta
 
 from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
-from sfumato.dp.loss import PrivacyLoss, pure
+from sfumato.dp.loss import PrivacyLoss
 from sfumato.errors import BadParameter
 from sfumato.rng import Rng
 
@@ -46,12 +46,12 @@ class Deployment:
 
     def per_day(self) -> PrivacyLoss:
         """Loss of one day on which the answer does not change."""
-        return self.loss * (1 if self.memoized else self.reports_per_day)
+        return self.loss.times(1 if self.memoized else self.reports_per_day)
 
     def total(self) -> PrivacyLoss:
         """Loss of the whole deployment by sequential composition; no budget is refilled."""
         spent = self.answers if self.memoized else self.reports_per_day * self.days
-        return self.loss * min(spent, self.reports_per_day * self.days)
+        return self.loss.times(min(spent, self.reports_per_day * self.days))
 
 
 @dataclass(frozen=True, kw_only=True)

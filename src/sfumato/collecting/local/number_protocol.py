@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pydantic import BeforeValidator, model_validator
 from scipy.stats import binomtest
 
-from sfumato.collecting.local.estimates import MeanEstimate, two_sided
+from sfumato.collecting.local.estimates import MeanEstimate, NumberTally, two_sided
 from sfumato.collecting.local.frequency_protocol import BATCH, Epsilon
 from sfumato.collecting.local.random_source import OS_ENTROPY, RandomSource, chance_below
 from sfumato.dp.loss import PrivacyLoss, pure
@@ -121,19 +121,35 @@ class NumberProtocol(Part):
             raise BadParameter(f"Some reports are not reports of {self.part_name()} with these parameters.")
         return given.astype(np.int64)
 
-    def mean(self, reports: npt.ArrayLike, *, confidence: float = 0.95) -> MeanEstimate:
-        """The mean of all respondents, with an interval from the spread of the reports."""
-        estimated = self.numbers(reports)
-        if len(estimated) < 2:
-            raise TooFewRows("A mean with an interval needs two reports or more.")
-        mean = float(estimated.mean())
-        radius = two_sided(confidence) * float(estimated.std(ddof=1)) / len(estimated) ** 0.5
-        return MeanEstimate(
-            reports=len(estimated), mean=mean, low=mean - radius, high=mean + radius, confidence=confidence
+    def tally(self, reports: npt.ArrayLike) -> NumberTally:
+        """Sums of the reports; tallies of parts of the reports can be added."""
+        checked = self.checked(reports)
+        estimated = self.numbers(checked)
+        return NumberTally(
+            design=self.design(),
+            reports=len(checked),
+            total=float(estimated.sum()),
+            squares=float((estimated**2).sum()),
+            bins=self._bins(checked),
         )
 
+    def _bins(self, reports: Ints) -> Ints:
+        return np.zeros(0, dtype=np.int64)
+
+    def mean(self, tally: NumberTally, *, confidence: float = 0.95) -> MeanEstimate:
+        """The mean of all respondents, with an interval from the spread of the reports."""
+        n = tally.reports
+        if tally.design != self.design():
+            raise BadParameter("The tally belongs to another protocol or other parameters.")
+        if n < 2:
+            raise TooFewRows("A mean with an interval needs two reports or more.")
+        mean = tally.total / n
+        variance = max(0.0, (tally.squares - n * mean**2) / (n - 1))
+        radius = two_sided(confidence) * (variance / n) ** 0.5
+        return MeanEstimate(reports=n, mean=mean, low=mean - radius, high=mean + radius, confidence=confidence)
+
     def self_test(self) -> float:
-        """Smallest p-value of a sign test of unbiased reports at both ends of the grid against their known median."""
+        """Smallest p-value of a test of the share of likely reports at both ends of the grid."""
         tested = []
         for position in (0, STEPS):
             reports = self._randomize(np.full(BATCH, position), OS_ENTROPY)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sfumato.dp.rational_bounds import exp_bracket
 from sfumato.errors import missing_extra
 
-__all__ = ["OS_ENTROPY", "ONE", "RandomSource", "RecordedSource", "below", "chance_below", "chosen", "exp_share"]
+__all__ = ["ONE", "OS_ENTROPY", "RandomSource", "RecordedSource", "below", "chance_below", "chosen", "exp_share"]
 
 ONE = 1 << 32
 """Probabilities are whole numbers of 1 / ONE."""

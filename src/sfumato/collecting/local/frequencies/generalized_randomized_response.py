@@ -31,7 +31,7 @@ class GeneralizedRandomizedResponse(FrequencyProtocol):
 
     @property
     def width(self) -> int:
-        return 4
+        return -(-(self.values - 1).bit_length() // 8)
 
     @property
     def _keep(self) -> int:
@@ -49,16 +49,19 @@ class GeneralizedRandomizedResponse(FrequencyProtocol):
         kept = chosen(self._keep, len(codes), source)
         others = below(self.values - 1, len(codes), source)
         reported = np.where(kept, codes, others + (others >= codes))
-        return reported.astype("<u4").view(np.uint8).reshape(-1, 4)
+        return np.ascontiguousarray(reported.astype("<u4").view(np.uint8).reshape(-1, 4)[:, : self.width])
 
     def supported(self, reports: Reports) -> Flags:
         flags: Flags = self._reported(reports)[:, None] == np.arange(self.values)
         return flags
 
     def _count(self, reports: Reports) -> Ints:
-        counts: npt.NDArray[np.int64] = np.bincount(self._reported(reports), minlength=self.values)
-        return counts[: self.values]
+        reported = self._reported(reports)
+        # A dishonest client may send a number that is no value; it counts as a report that supports nothing.
+        counts: npt.NDArray[np.int64] = np.bincount(reported[reported < self.values], minlength=self.values)
+        return counts
 
-    @staticmethod
-    def _reported(reports: Reports) -> Ints:
-        return np.ascontiguousarray(reports).view("<u4").ravel().astype(np.int64)
+    def _reported(self, reports: Reports) -> Ints:
+        padded = np.zeros((len(reports), 4), dtype=np.uint8)
+        padded[:, : self.width] = reports
+        return padded.view("<u4").ravel().astype(np.int64)

@@ -83,7 +83,7 @@ class HadamardCountMeanSketch(SketchProtocol):
         balance = np.bincount(cell, weights=1.0 - 2.0 * sign[known], minlength=self.hashes * self.size)
         counts = np.zeros(self.values, dtype=np.int64)
         for index, row in enumerate(balance.reshape(self.hashes, self.size)):
-            transformed = row.copy()
+            transformed = row.astype(np.float64)
             walsh_hadamard(transformed)
             reported = int((function == index).sum())
             bucket = self.buckets(np.full(self.values, index), np.arange(self.values))

@@ -14,9 +14,10 @@ __all__ = ["HadamardResponse"]
 
 
 class HadamardResponse(FrequencyProtocol):
-    """Draw a column of a Hadamard matrix at random and send its entry in the value's row, flipped with 1/(e**epsilon+1).
+    """Draw a column of a Hadamard matrix at random and send its entry in the value's row, flipped at random.
 
-    Reports of four bytes and a fast collector (one transform for all reports). The variance is
+    It is flipped with probability 1 / (e**epsilon + 1). Reports have four bytes and the collector is fast: one
+    transform for all reports. The variance is
     ((e**epsilon + 1) / (e**epsilon - 1))**2 per person: near the best for epsilon of at most 1.
     """
 
@@ -62,7 +63,7 @@ class HadamardResponse(FrequencyProtocol):
     def _count(self, reports: Reports) -> Ints:
         columns, sign = self._fields(reports)
         known = columns < self.size
-        balance = np.bincount(columns[known], weights=1.0 - 2.0 * sign[known], minlength=self.size)
+        balance = np.bincount(columns[known], weights=1.0 - 2.0 * sign[known], minlength=self.size).astype(np.float64)
         walsh_hadamard(balance)
         agreeing: Ints = ((len(reports) + balance[1 : self.values + 1]) / 2).astype(np.int64)
         return agreeing

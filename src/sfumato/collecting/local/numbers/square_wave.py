@@ -10,7 +10,9 @@ import numpy.typing as npt
 from pydantic import Field
 
 from sfumato.collecting.local.band_protocol import BandProtocol
-from sfumato.collecting.local.number_protocol import STEPS, Floats
+from sfumato.collecting.local.estimates import NumberTally
+from sfumato.collecting.local.number_protocol import STEPS, Floats, Ints
+from sfumato.errors import BadParameter
 
 __all__ = ["SquareWave"]
 
@@ -36,16 +38,16 @@ class SquareWave(BandProtocol):
         half = 0.5 - e / 3 if e < 1e-3 else (e * exp(e) - exp(e) + 1) / (2 * exp(e) * (exp(e) - 1 - e))
         return max(1, round(2 * half * STEPS))
 
-    def histogram(self, reports: npt.ArrayLike) -> Floats:
+    def histogram(self, tally: NumberTally) -> Floats:
         """Estimated share of respondents in each bin between the bounds."""
-        observed = self._binned(self.checked(reports))
+        observed = self._observed(tally)
         return _maximize(observed, self._channel(len(observed)), float(self.epsilon))
 
     def quantiles(
-        self, reports: npt.ArrayLike, chances: npt.ArrayLike, *, confidence: float = 0.95, resamples: int = 100
+        self, tally: NumberTally, chances: npt.ArrayLike, *, confidence: float = 0.95, resamples: int = 100
     ) -> tuple[Floats, Floats, Floats]:
         """Quantiles of the respondents with bootstrap intervals: estimate, low, high."""
-        observed = self._binned(self.checked(reports))
+        observed = self._observed(tally)
         channel, wanted = self._channel(len(observed)), np.asarray(chances, dtype=np.float64)
         epsilon = float(self.epsilon)
         centre = self._quantile(_maximize(observed, channel, epsilon), wanted)
@@ -59,9 +61,14 @@ class SquareWave(BandProtocol):
         low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
         return centre, low, high
 
-    def _binned(self, reports: npt.NDArray[np.int64]) -> Floats:
+    def _bins(self, reports: Ints) -> Ints:
         size = max(self.bins, round(self.bins * (STEPS + 1 + self.band) / (STEPS + 1)))
-        return np.histogram(reports, bins=size, range=(0, STEPS + self.band + 1))[0].astype(np.float64)
+        return np.histogram(reports, bins=size, range=(0, STEPS + self.band + 1))[0].astype(np.int64)
+
+    def _observed(self, tally: NumberTally) -> Floats:
+        if tally.design != self.design() or tally.reports < 1:
+            raise BadParameter("The tally is empty, or belongs to another protocol or other parameters.")
+        return tally.bins.astype(np.float64)
 
     def _channel(self, outputs: int) -> Floats:
         """Probability of each output bin for each input bin, exact for numbers in the middle of an input bin."""

@@ -1,0 +1,106 @@
+"""The device's side of a survey: draw a question, randomize the answer, keep what is sent again."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
+from sfumato.collecting.local.random_source import OS_ENTROPY, RandomSource, below
+from sfumato.collecting.local.survey import Question, Survey
+from sfumato.data.atomic import replacing, write_secret
+from sfumato.data.table import Table
+from sfumato.errors import BadParameter
+
+__all__ = ["NUMBER_TYPE", "SURVEY_KEY", "randomize_answer", "randomize_table", "write_reports"]
+
+SURVEY_KEY = b"sfumato.survey"
+"""Key of the Parquet metadata that names the survey of the reports."""
+
+NUMBER_TYPE = "<i4"
+"""Reports of numbers are four bytes."""
+
+
+def randomize_table(survey: Survey, answers: Table, *, source: RandomSource = OS_ENTROPY) -> pl.DataFrame:
+    """One report per row of a table with one column per question: columns `question` and `report`.
+
+    For trials and for devices that speak for several people; a person's own device uses :func:`randomize_answer`.
+    """
+    names = list(survey.questions)
+    answers.require(names)
+    frame, protocols = answers.frame, survey.protocols()
+    drawn = below(len(names), frame.height, source)
+    reports: list[bytes] = [b""] * frame.height
+    for index, name in enumerate(names):
+        rows = np.flatnonzero(drawn == index)
+        encoded = _encoded(protocols[name], survey.questions[name], name, frame[name].gather(rows), source)
+        for row, report in zip(rows.tolist(), encoded, strict=True):
+            reports[row] = report
+    return pl.DataFrame(
+        {
+            "question": pl.Series([names[i] for i in drawn], dtype=pl.String),
+            "report": pl.Series(reports, dtype=pl.Binary),
+        }
+    )
+
+
+def write_reports(survey: Survey, reports: pl.DataFrame, path: Path, *, force: bool = False) -> None:
+    """Write reports as a Parquet file that names its survey. The order of the reports is that of the answers."""
+    import pyarrow.parquet as pq
+
+    table = reports.to_arrow().replace_schema_metadata({SURVEY_KEY: survey.fingerprint().encode()})
+    with replacing(path, force=force) as temporary:
+        pq.write_table(table, temporary)
+
+
+def randomize_answer(survey: Survey, answers: Mapping[str, Any], *, memory: Path | None = None) -> dict[str, Any]:
+    """The report of one person as plain data. ``memory`` is a file on the person's own device for repeated reports."""
+    names = list(survey.questions)
+    missing = [name for name in names if answers.get(name) is None]
+    if missing:
+        raise BadParameter(
+            f"No answer to {', '.join(missing)}: the device draws a question and must be able to answer it.",
+            fix="Give an answer to every question of the survey.",
+        )
+    kept = json.loads(memory.read_text(encoding="utf-8")) if memory is not None and memory.exists() else {}
+    if kept.get("survey", survey.fingerprint()) != survey.fingerprint():
+        raise BadParameter("The memory file belongs to another survey.", fix="Use one memory file per survey.")
+    name = kept.get("question") or names[int(below(len(names), 1, OS_ENTROPY)[0])]
+    answer, known = str(answers[name]), kept.get("reports", {})
+    if answer not in known:
+        column = pl.Series([answers[name]])
+        report = _encoded(survey.protocols()[name], survey.questions[name], name, column, OS_ENTROPY)[0]
+        known = {**known, answer: base64.b64encode(report).decode()}
+    if memory is not None:
+        document = {"survey": survey.fingerprint(), "question": name, "reports": known}
+        write_secret(memory, json.dumps(document).encode(), force=True)
+    return {"survey": survey.fingerprint(), "question": name, "report": known[answer]}
+
+
+def _encoded(protocol: Any, question: Question, name: str, answers: pl.Series, source: RandomSource) -> list[bytes]:
+    if answers.null_count():
+        raise BadParameter(
+            f"Some people have no answer to {name}; sending nothing would tell so.",
+            fix="Add a value such as `none` to the question and write it for them.",
+        )
+    if isinstance(protocol, FrequencyProtocol):
+        assert question.values is not None
+        numbers = {
+            str(value).lower() if isinstance(value, bool) else str(value): i for i, value in enumerate(question.values)
+        }
+        codes = answers.cast(pl.String).replace_strict(numbers, default=None, return_dtype=pl.Int64)
+        if codes.null_count():
+            raise BadParameter(f"Some answers to {name} are not among its values.", fix="List every value there is.")
+        reports = protocol.randomize(codes.to_numpy(), source=source)
+        return [row.tobytes() for row in reports]
+    try:
+        numbers_given = answers.cast(pl.Float64).to_numpy()
+    except pl.exceptions.InvalidOperationError:
+        raise BadParameter(f"Some answers to {name} are not numbers.") from None
+    return [number.tobytes() for number in protocol.randomize(numbers_given, source=source).astype(NUMBER_TYPE)]
