@@ -304,7 +304,7 @@ AUDITS = {
         base=GRADED,
         near=[*GRADED[:-1], 38],
         far=[*GRADED[:-1], 36],
-        count=60_000,
+        count=52_000,
     ),
     "report-noisy-max": Audit(
         make=lambda t: ReportNoisyMax(scale=exact(2 * t), monotone=True),
@@ -313,7 +313,7 @@ AUDITS = {
         base=GRADED,
         near=[*GRADED[:-1], 40],
         far=[*GRADED[:-1], 44],
-        count=60_000,
+        count=52_000,
     ),
     "sparse-vector": Audit(
         make=lambda t: SparseVector(threshold=5, stop=1, threshold_scale=exact(2 * t), query_scale=exact(4 * t)),
@@ -322,7 +322,7 @@ AUDITS = {
         base=list(range(-16, 24)),
         near=[c + 1 for c in range(-16, 24)],
         far=None,
-        count=60_000,
+        count=18_000,
     ),
     "quantile": Audit(
         make=lambda t: Quantile(rank=exact(0.25), rate=1 / exact(3 * t), low=0, high=39, grid=1),
@@ -331,7 +331,7 @@ AUDITS = {
         base=[1] * 40,
         near=[2] + [1] * 39,
         far=None,
-        count=60_000,
+        count=52_000,
     ),
     "quantile, maximum": Audit(
         make=lambda t: Quantile(rank=Fraction(1), rate=1 / exact(4 * t), low=0, high=39, grid=1, margin=exact(2.5)),
@@ -340,7 +340,7 @@ AUDITS = {
         base=[1] * 40,
         near=[1] * 39 + [2],
         far=None,
-        count=60_000,
+        count=52_000,
     ),
     "quantiles": Audit(
         make=lambda t: Quantiles(ranks=("1/4",), price=Fraction(1, 2) / exact(t), low=0, high=39, grid=1),
@@ -349,7 +349,7 @@ AUDITS = {
         base=[1] * 40,
         near=[2] + [1] * 39,
         far=None,
-        count=60_000,
+        count=52_000,
     ),
     "partition-selection": Audit(
         make=lambda t: PartitionSelection(epsilon=1 / exact(t), delta=0.01),
@@ -388,7 +388,7 @@ AUDITS = {
         base=[k / 2 for k in range(20)],
         near=[k / 2 for k in range(1, 21)],
         far=None,
-        count=60_000,
+        count=52_000,
     ),
 }
 NAMES = sorted(AUDITS)
@@ -400,10 +400,10 @@ CASES = [  # the tests of one case run in one process and share its draws
 ]
 
 
-def score(audit: Audit, outputs: np.ndarray) -> tuple[float, float]:
-    """Standard errors that the mean score lies from 0, and that a change of theta by 3 % would move it."""
+def score(audit: Audit, outputs: np.ndarray, claimed: float = 1.0) -> tuple[float, float]:
+    """Standard errors that the mean score at the claimed theta lies from 0, and that a change of 3 % would move it."""
     step = 1e-4
-    centre, up, down = (audit.pmf(audit.base, t) for t in (1.0, 1 + step, 1 - step))
+    centre, up, down = (audit.pmf(audit.base, claimed * t) for t in (1.0, 1 + step, 1 - step))
     seen = [y for y in centre if min(up[y], down[y]) > 1e-250]
     slope = {y: (np.log(up[y]) - np.log(down[y])) / (2 * step) for y in seen}
     information = sum(centre[y] * s**2 for y, s in slope.items())
@@ -450,10 +450,10 @@ def claim(audit: Audit) -> float:
 
 
 @cache
-def outputs(name: str, theta: float, which: str) -> np.ndarray:
+def outputs(name: str, which: str) -> np.ndarray:
     audit = AUDITS[name]
     count = audit.count if which == "base" else max(audit.few, audit.count if audit.draw is vector else 0)
-    return audit.draw(audit.make(theta), getattr(audit, which), count)
+    return audit.draw(audit.make(1.0), getattr(audit, which), count)
 
 
 def test_every_mechanism_is_audited() -> None:
@@ -463,7 +463,7 @@ def test_every_mechanism_is_audited() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_scale_and_shape(name: str) -> None:
     audit = AUDITS[name]
-    drawn = outputs(name, 1.0, "base")
+    drawn = outputs(name, "base")
     distance, power = score(audit, drawn)
     assert power > 6, f"the test is too weak: 3 % is {power:.1f} standard errors"
     assert abs(distance) < 4
@@ -472,8 +472,8 @@ def test_scale_and_shape(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_noise_three_percent_too_small_is_caught(name: str) -> None:
-    audit = AUDITS[name]
-    assert abs(score(audit, outputs(name, 0.97, "base"))[0]) > 4
+    """Noise of a claim that is 3 % larger: the draws are those of the mechanism, the claim is the mutant."""
+    assert abs(score(AUDITS[name], outputs(name, "base"), claimed=1 / 0.97)[0]) > 4
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -484,7 +484,7 @@ def test_loss_is_not_exceeded(name: str) -> None:
         grown = np.exp(claim(audit))
         overshoot = sum(max(0.0, p - grown * b.get(y, 0.0)) for y, p in a.items() if p > 1e-12)
         assert overshoot <= audit.delta + 1e-9
-    found = loss_found(audit, audit.near, outputs(name, 1.0, "base"), outputs(name, 1.0, "near"))
+    found = loss_found(audit, audit.near, outputs(name, "base"), outputs(name, "near"))
     assert found <= claim(audit)
     assert found > 0.2 * claim(audit), "the audit sees nothing"
 
@@ -493,7 +493,7 @@ def test_loss_is_not_exceeded(name: str) -> None:
 def test_sensitivity_off_by_one_is_caught(name: str) -> None:
     """A unit that moves the input twice as far as claimed loses more than claimed, and the audit sees it."""
     audit = AUDITS[name]
-    found = loss_found(audit, audit.far, outputs(name, 1.0, "base"), outputs(name, 1.0, "far"))
+    found = loss_found(audit, audit.far, outputs(name, "base"), outputs(name, "far"))
     assert found > claim(audit)
 
 
