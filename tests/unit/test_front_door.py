@@ -83,33 +83,23 @@ WRONG = {
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("mypy")
 def test_mypy_accepts_correct_calls_and_refuses_wrong_ones(tmp_path: Path) -> None:
     good, wrong = tmp_path / "good.py", tmp_path / "wrong.py"
     good.write_text(GOOD)
     wrong.write_text("import sfumato\n" + "\n".join(WRONG) + "\n")
-    config = tmp_path / "mypy.ini"
-    config.write_text("[mypy]\nstrict = True\nplugins = pydantic.mypy\nfollow_imports = silent\n")
+    # The project's own configuration, folder and cache: what `make lint` has checked is not checked again.
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--config-file",
-            str(config),
-            "--cache-dir",
-            str(ROOT / ".mypy_cache"),
-            good,
-            wrong,
-        ],
+        [sys.executable, "-m", "mypy", "--cache-dir", ".mypy_cache", good, wrong],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(ROOT / "src")},
+        cwd=ROOT,
+        env={**os.environ, "MYPYPATH": "src"},
     )
     messages = done.stdout.splitlines()
-    assert not [line for line in messages if line.startswith("good.py")], done.stdout
+    assert not [line for line in messages if "good.py:" in line], done.stdout
     for number, (call, code) in enumerate(WRONG.items(), start=2):
-        assert any(line.startswith(f"wrong.py:{number}:") and f"[{code}]" in line for line in messages), (
+        assert any(f"wrong.py:{number}:" in line and f"[{code}]" in line for line in messages), (
             call,
             messages,
         )
