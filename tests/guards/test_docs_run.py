@@ -136,6 +136,11 @@ def prepare(page: str, folder: Path) -> None:
             ward = next(text for text in blocks("audit", "yaml") if text.startswith("sfumato: 1"))
             (folder / "ward.yaml").write_text(ward)
             (folder / "private.yaml").write_text(re.sub("policy:.*", "policy: differential-privacy", ward))
+        case "collecting":
+            (folder / "survey.yaml").write_text(next(t for t in blocks(page, "yaml") if t.startswith("# survey.yaml")))
+            draw, size = np.random.default_rng(1), 2000
+            answers = {"smoker": draw.choice(["never", "former", "daily"], size), "cigarettes": draw.poisson(6, size)}
+            pl.DataFrame({**answers, "income": draw.uniform(20, 90, size) * 1000}).write_csv(folder / "answers.csv")
         case "how-to/researcher":
             (folder / "study.yaml").write_text(shown[0])
         case "utility":

@@ -1,6 +1,7 @@
 """Random numbers of the randomizers: exact probabilities in units of 2**-32 from the operating system's entropy.
 
-Large batches use AES-256 in counter mode with a fresh key from the operating system, as a cryptographic generator does.
+Large batches use AES-256 in counter mode with a fresh key from the operating system, as a cryptographic generator does,
+if the library `cryptography` is installed.
 A test may pass a :class:`RecordedSource`, so that the client in another language can be compared byte by byte.
 """
 
@@ -14,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.dp.rational_bounds import exp_bracket
-from sfumato.errors import missing_extra
 
 __all__ = ["ONE", "OS_ENTROPY", "RandomSource", "RecordedSource", "below", "chance_below", "chosen", "exp_share"]
 
@@ -35,7 +35,7 @@ class RandomSource(Protocol):
 
 
 class _OsEntropy:
-    """The operating system for small draws, a keyed cipher stream for large ones."""
+    """The operating system; for large draws a keyed cipher stream, which is faster, where the library for it is."""
 
     def take(self, size: int) -> bytes:
         if size <= _SMALL:
@@ -43,7 +43,7 @@ class _OsEntropy:
         try:
             from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
         except ImportError:
-            raise missing_extra("collecting", "cryptography", needed_by="Randomizing many answers at once") from None
+            return os.urandom(size)
         stream = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
         return stream.update(bytes(size))
 

@@ -6,10 +6,9 @@ from fractions import Fraction
 from typing import Annotated
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
-from sfumato.collecting.local.biased_bits import biased_rows
+from sfumato.collecting.local.biased_bits import biased_rows, column_sums
 from sfumato.collecting.local.frequency_protocol import Flags, Ints, Reports
 from sfumato.collecting.local.random_source import ONE, RandomSource, below, chosen, exp_share
 from sfumato.collecting.local.sketches import SketchProtocol
@@ -67,9 +66,7 @@ class CountMeanSketch(SketchProtocol):
     def _count(self, reports: Reports) -> Ints:
         function = self.functions_of(reports)
         counts = np.zeros(self.values, dtype=np.int64)
-        bits = np.unpackbits(reports[:, 4:], axis=1, count=self.size, bitorder="little")
-        sketch: npt.NDArray[np.int64] = np.zeros((self.hashes, self.size), dtype=np.int64)
-        np.add.at(sketch, function, bits)
-        for index in range(self.hashes):
-            counts += sketch[index, self.buckets(np.full(self.values, index), np.arange(self.values))]
+        for index in np.unique(function).tolist():
+            sums = column_sums(reports[function == index, 4:], self.size)
+            counts += sums[self.buckets(np.full(self.values, index), np.arange(self.values))]
         return counts
