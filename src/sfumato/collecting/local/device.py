@@ -13,7 +13,7 @@ import polars as pl
 
 from sfumato.collecting.local.frequency_protocol import FrequencyProtocol
 from sfumato.collecting.local.random_source import OS_ENTROPY, RandomSource, below
-from sfumato.collecting.local.survey import Question, Survey
+from sfumato.collecting.local.survey import Survey, SurveyQuestion
 from sfumato.data.atomic import replacing, write_secret
 from sfumato.data.table import Table
 from sfumato.errors import BadParameter
@@ -83,7 +83,9 @@ def randomize_answer(survey: Survey, answers: Mapping[str, Any], *, memory: Path
     return {"survey": survey.fingerprint(), "question": name, "report": known[answer]}
 
 
-def _encoded(protocol: Any, question: Question, name: str, answers: pl.Series, source: RandomSource) -> list[bytes]:
+def _encoded(
+    protocol: Any, question: SurveyQuestion, name: str, answers: pl.Series, source: RandomSource
+) -> list[bytes]:
     if answers.null_count():
         raise BadParameter(
             f"Some people have no answer to {name}; sending nothing would tell so.",

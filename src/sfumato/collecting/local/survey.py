@@ -18,7 +18,7 @@ from sfumato.errors import BadParameter, InvalidRecipe
 from sfumato.params import plain_message
 from sfumato.registry import registry
 
-__all__ = ["Question", "Repeats", "Survey"]
+__all__ = ["Repeats", "Survey", "SurveyQuestion"]
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 _NEARLY_BEST = 1.02
@@ -28,7 +28,7 @@ def _listed(value: object) -> object:
     return {"values": value} if isinstance(value, list) else value
 
 
-class Question(BaseModel):
+class SurveyQuestion(BaseModel):
     """One question: a list of values, or a number between two bounds."""
 
     model_config = _STRICT
@@ -81,7 +81,7 @@ class Survey(BaseModel):
     """Privacy loss of one report, which is all that a person sends at one time."""
     people: Annotated[int, Field(ge=2)]
     """Expected number of people."""
-    questions: dict[str, Annotated[Question, BeforeValidator(_listed)]]
+    questions: dict[str, Annotated[SurveyQuestion, BeforeValidator(_listed)]]
     """The questions by name."""
     repeats: Repeats | None = None
     """Repeated collection; one report per person if left out."""
@@ -125,7 +125,7 @@ class Survey(BaseModel):
         """The protocol of each question: the one that is named, or the one with the smallest error."""
         return {name: self._protocol(name, question) for name, question in self.questions.items()}
 
-    def _protocol(self, name: str, question: Question) -> FrequencyProtocol | NumberProtocol:
+    def _protocol(self, name: str, question: SurveyQuestion) -> FrequencyProtocol | NumberProtocol:
         kind = "number-protocol" if question.values is None else "frequency-protocol"
         parameters: dict[str, Any] = {"epsilon": self.epsilon}
         if question.values is None:
