@@ -25,6 +25,7 @@ __all__ = ["Deployment", "TrackingResult", "averaging_attack"]
 class Deployment:
     """A collection over time and its loss per report, per day and in all, for one person.
 
+    >>> from sfumato.dp import pure
     >>> apple = Deployment(loss=pure(4), reports_per_day=2, days=30, memoized=False)
     >>> float(apple.per_day().size), float(apple.total().size)
     (8.0, 240.0)
