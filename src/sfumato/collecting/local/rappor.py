@@ -46,7 +46,7 @@ class Rappor(Part):
 
     >>> rappor = Rappor(bits=16, hashes=1, cohorts=1, f="1/2", p="1/2", q="3/4", salt="poll")
     >>> round(float(rappor.loss_of_all_reports().size), 6), round(float(rappor.loss_of_one_report().size), 6)
-    (2.197225, 0.510826)
+    (2.197225, 0.537143)
     """
 
     examples = ({"bits": 32, "hashes": 2, "cohorts": 8, "f": "1/2", "p": "1/2", "q": "3/4", "salt": "poll"},)
