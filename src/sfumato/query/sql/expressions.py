@@ -254,8 +254,9 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
         node,
         f"`{str(node.this).upper()}` is not a supported function.",
         nearest(str(node.this))
-        or "Supported: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, SUBSTRING, "
-        "LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, QUANTILE_CONT, MODE.",
+        or "Supported: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, "
+        "SUBSTRING, LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, "
+        "QUANTILE_CONT, MODE.",
     )
 
 
