@@ -75,6 +75,9 @@ def test_boxes_leave_nothing_out(people: int, rows: int, width: int, count: int,
     nearest = near.nearest(targets, released, draw)
     assert (nearest.distance == gap.min(axis=1)).all()
     assert (nearest.ties == (gap == gap.min(axis=1, keepdims=True)).sum(axis=1)).all()
+    odd = draw.normal(size=(rows, width))
+    nearest = near.nearest(targets, odd, draw)
+    assert (near.squared_distance(targets, odd[nearest.row]) == nearest.distance).all()
 
 
 @settings(deadline=None)

@@ -15,6 +15,7 @@ from sfumato.attacks.inference.intersection import Intersection
 from sfumato.attacks.inference.membership import Membership
 from sfumato.attacks.inference.model_inference import ModelInference
 from sfumato.attacks.inference.singling_out import SinglingOut
+from sfumato.attacks.record_linkage.distance_linkage import DistanceLinkage
 from sfumato.data.table import Table
 from sfumato.errors import NotApplicable
 from sfumato.masking.base import Context
@@ -231,3 +232,13 @@ def test_singling_out_ends_where_classes_are_large() -> None:
         evaluate_attack(
             attack, AttackScenario(original=data, release=wide, aligned=True, knows=("age", "zip")), rng=Rng(1)
         )
+
+
+def test_ties_of_distance_linkage_count_with_their_probability() -> None:
+    """Groups of three equal rows: a third of a hit for everybody, whatever the random choice is."""
+    frame = pl.DataFrame({"a": np.repeat(np.arange(40.0), 3), "b": np.repeat(np.arange(40.0)[::-1], 3)})
+    data = Dataset.of(Table(frame=frame), Schema(columns={"a": Column(role="quasi"), "b": Column(role="quasi")}))
+    scenario = AttackScenario(original=data, release=Release(table=data.table, manifest={}), aligned=True)
+    for seed in range(3):
+        outcome = evaluate_attack(DistanceLinkage(), scenario, rng=Rng(seed))
+        assert outcome.main.hits == pytest.approx(40)

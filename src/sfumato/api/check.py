@@ -16,6 +16,7 @@ from sfumato.recipe import Recipe
 from sfumato.release import Release, State, Verdict
 from sfumato.release.folder import load_lineage, load_release
 from sfumato.schema import Column, Dataset, Role, Schema
+from sfumato.verification.copied_rows import copied_verdict
 from sfumato.verification.counts import count_classes
 from sfumato.verification.derived_columns import derived_verdict
 from sfumato.verification.intersection import guard_intersection
@@ -93,6 +94,7 @@ def check(
     if before is not None:
         data = Dataset(table=Table(frame=before), schema=Schema(columns={**_removed(opened), **columns}))
         verdicts += derived_verdict(data, opened.table, lineage=row_map, together=bool(models))
+        verdicts += copied_verdict(data.table, opened.table, row_map)
     if earlier and before is None:
         reason = "Earlier releases can be checked only with the original: name it with --original."
         return CheckResults(verdicts=(*verdicts, *_not_checked([INTERSECTION], reason)))

@@ -19,7 +19,7 @@ from sfumato.attacks.best_row import next_random
 from sfumato.deadline import batches, check_deadline
 from sfumato.progress import SILENT, Progress
 
-__all__ = ["BoxTree", "Nearest", "distinct_points", "nearest"]
+__all__ = ["BoxTree", "Nearest", "distinct_points", "nearest", "squared_distance"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -144,6 +144,15 @@ def nearest(
     chance = draw.random(len(targets))[: len(best)]
     row = order[starts[best] + (chance * sizes[best]).astype(np.int64)]
     return Nearest(row=row, ties=ties, distance=distance)
+
+
+def squared_distance(left: Floats, right: Floats) -> Floats:
+    """The squared distances of pairs of points, rounded as those of the search are."""
+    total = np.zeros(len(left))
+    for axis in range(left.shape[1]):
+        gap = right[:, axis] - left[:, axis]
+        total += gap * gap
+    return total
 
 
 @njit(cache=True)

@@ -18,6 +18,7 @@ from sfumato.release import Release, Verdict
 from sfumato.release.decisions import unchanged_columns
 from sfumato.rng import Rng
 from sfumato.schema import Dataset
+from sfumato.verification.copied_rows import copied_verdict
 from sfumato.verification.derived_columns import derived_verdict
 from sfumato.verification.people_per_class import people_verdict
 
@@ -33,7 +34,7 @@ def make_release(
     """The masked data with its secret row map, and the release as others see it.
 
     A released column from which a masked one follows adds a failed verdict, and so does an equivalence class with
-    fewer than k people.
+    fewer than k people. A synthetic release is checked for copies of records.
     """
     protected = run_steps(
         data, steps=recipe.steps, models=recipe.models, rng=rng, order=recipe.order, progress=progress
@@ -41,7 +42,8 @@ def make_release(
     table = protected.data.table
     derived = derived_verdict(data, table, lineage=protected.lineage, together=bool(recipe.models))
     people = people_verdict(data, table, recipe.models, lineage=protected.lineage)
-    protected = replace(protected, verdicts=(*protected.verdicts, *people, *derived))
+    copied = copied_verdict(data.table, table, protected.lineage)
+    protected = replace(protected, verdicts=(*protected.verdicts, *people, *derived, *copied))
     manifest = release_manifest(
         recipe,
         columns=table.columns,

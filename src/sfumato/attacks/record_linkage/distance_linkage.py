@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sfumato.attacks.base import Discloses, Guesses, Linking, Stage, View
 from sfumato.attacks.features import points
-from sfumato.attacks.nearest_neighbours import nearest
+from sfumato.attacks.nearest_neighbours import nearest, squared_distance
 from sfumato.errors import NotApplicable
 from sfumato.progress import SILENT, Progress
 from sfumato.rng import Rng
@@ -29,7 +29,7 @@ class DistanceLinkage(Linking):
     Columns are standardized and their squared differences summed (Euclidean), or whitened by the covariance of both
     files (Mahalanobis), so that differences count more where the files vary less. Numbers, dates, ranges and categories
     with up to 64 values are used; a coarse category counts as the mixture of the values it may represent. The search is
-    exact. Ties are broken at random.
+    exact. Of several nearest rows each counts with its probability.
     """
 
     discloses: ClassVar[Discloses] = Discloses.IDENTITY
@@ -60,8 +60,19 @@ class DistanceLinkage(Linking):
             targets, released = whitened(targets, released)
         near = nearest(targets, released, rng.generator, progress, "distance linkage")
         detail = {"columns": list(features.names), "left out": list(features.left_out)}
+
+        def chance(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+            """One over the number of nearest rows for each of them, 0 for all others."""
+            count = len(rows)
+            close = squared_distance(targets[:count], released[rows]) <= near.distance[:count]
+            return np.where(close, 1 / near.ties[:count], 0.0)
+
         return Guesses.of_rows(
-            near.row, 1 / near.ties, {name: value for name, value in detail.items() if value}, tried=len(near.row)
+            near.row,
+            1 / near.ties,
+            {name: value for name, value in detail.items() if value},
+            tried=len(near.row),
+            chance=chance,
         )
 
 
