@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
 import ssl
@@ -315,6 +316,8 @@ def test_tls_is_required_where_there_is_a_certificate(served: Served, tmp_path: 
 def test_beyond_this_machine_only_with_tls(served: Served) -> None:
     with pytest.raises(BadParameter, match="only with TLS"):
         PostgresEndpoint(served.service, host="0.0.0.0")
+    with pytest.raises(BadParameter, match="in use"):
+        asyncio.run(PostgresEndpoint(served.service, port=served.port).start())
 
 
 def test_stopping_tells_the_clients(served: Served) -> None:

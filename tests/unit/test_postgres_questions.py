@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
@@ -201,6 +202,48 @@ def test_a_rollback_gives_no_budget_back(served: Served, someone: str, connectio
     connection.execute("SET sfumato.epsilon = 7")
     connection.rollback()
     assert connection.execute("SHOW sfumato.epsilon").fetchone() == ("1",)
+
+
+def test_settings_of_a_transaction_end_with_it(connection: Any) -> None:
+    connection.execute("SET LOCAL sfumato.epsilon = 5")
+    assert connection.execute("SHOW sfumato.epsilon").fetchone() == ("1",)
+    with connection.transaction():
+        connection.execute("SET LOCAL sfumato.epsilon = 5")
+        assert connection.execute("SHOW sfumato.epsilon").fetchone() == ("5",)
+    assert connection.execute("SHOW sfumato.epsilon").fetchone() == ("1",)
+    with pytest.raises(psycopg.Error):
+        connection.execute("SET ROLE bob")
+
+
+def test_one_user_does_not_take_all_threads(served: Served, someone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight slow statements of one user leave threads for another, who is answered at once."""
+    from sfumato.server.postgres.backend import Backend
+
+    gate, answer = threading.Event(), Backend.catalog_answer
+
+    def slow(self: Backend, *arguments: Any) -> Any:
+        if self.user == someone:
+            gate.wait(20)
+        return answer(self, *arguments)
+
+    monkeypatch.setattr(Backend, "catalog_answer", slow)
+    secret = token(served.service, someone)
+
+    def work() -> None:
+        with psycopg.connect(served.url(user=someone, password=secret), autocommit=True) as client:
+            client.execute("SELECT 1")
+
+    threads = [threading.Thread(target=work) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    try:
+        with psycopg.connect(served.url(), autocommit=True) as other:
+            assert other.execute("SELECT 2").fetchone() == (2,)
+        assert not gate.is_set()
+    finally:
+        gate.set()
+        for thread in threads:
+            thread.join(20)
 
 
 def test_a_failed_transaction_answers_nothing_until_it_ends(served: Served, someone: str, connection: Any) -> None:

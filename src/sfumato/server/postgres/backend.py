@@ -160,7 +160,8 @@ class Backend:
     def _question_rows(self, principal: Principal) -> list[dict[str, Any]]:
         return [
             {"asked_at": one.at[:23].replace("T", " "), "question": one.sql, "status": one.state,
-             "epsilon": one.options.get("epsilon"), "charged": bool(one.entries)}
+             "epsilon": one.options.get("epsilon"),
+             "charged": None if one.state in ("cancelled", "running") else bool(one.entries)}
             for one in self.service.questions(principal, most=_MOST_QUESTIONS)
             if one.dataset == self.dataset
         ]  # fmt: skip

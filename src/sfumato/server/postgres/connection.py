@@ -41,7 +41,7 @@ from sfumato.server.service import QueryService
 __all__ = ["ClientConnection"]
 
 _FLUSH_AT = 65_536
-_MOST_PORTALS = 1_000
+_MOST_PORTALS = 200
 _SIGN_IN_SECONDS = 30.0
 
 
@@ -60,10 +60,11 @@ class ClientConnection:
         process: int,
         secret: bytes,
         cancel: Callable[[CancelRequest], None],
+        turns: Callable[[str], asyncio.Semaphore],
     ) -> None:
         self._channel, self._service, self._engines = channel, service, engines
         self._workers, self._tls, self._largest = workers, tls, largest
-        self._process, self._secret, self._cancel_other = process, secret, cancel
+        self._process, self._secret, self._cancel_other, self._turns = process, secret, cancel, turns
         self.conversation: Conversation | None = None
         self._reported: dict[str, str] = {}
         self._skipping = False
@@ -125,7 +126,13 @@ class ClientConnection:
         backend = Backend(
             service=self._service, engines=self._engines, user=who.user, token=who.token, dataset=who.dataset
         )
-        self.conversation = Conversation(backend=backend, settings=settings, workers=self._workers, notify=self._notify)
+        self.conversation = Conversation(
+            backend=backend,
+            settings=settings,
+            workers=self._workers,
+            notify=self._notify,
+            turn=self._turns(who.user),
+        )
         self._report()
         self._channel.write(message(b"K", struct.pack("!i", self._process) + self._secret))
         await self._ready()

@@ -42,6 +42,8 @@ from sfumato.server.postgres.type_mapping import TEXT, PostgresType
 __all__ = ["Conversation", "Portal", "Prepared"]
 
 _MOST_PREPARED = 1_000
+_MOST_TEXT = 2_000_000
+"""Characters of all prepared statements of a connection."""
 T = TypeVar("T")
 
 
@@ -74,6 +76,8 @@ class Conversation:
     workers: Executor
     notify: Callable[[str], None]
     """Sends a notice to the client."""
+    turn: asyncio.Semaphore
+    """Shared by all connections of one user: nobody takes all threads from the others."""
     status: bytes = b"I"
     """As clients are told: idle, in a transaction, or in a failed one."""
     prepared: dict[str, Prepared] = field(default_factory=dict)
@@ -88,7 +92,8 @@ class Conversation:
     _savepoints: list[str] = field(default_factory=list)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.workers, work, *arguments)
+        async with self.turn:
+            return await asyncio.get_running_loop().run_in_executor(self.workers, work, *arguments)
 
     async def read(self, sql: str) -> Statement:
         """Recognize a statement."""
@@ -107,6 +112,8 @@ class Conversation:
             raise SqlError(
                 "53000", f"a connection has at most {_MOST_PREPARED:,} prepared statements", "DEALLOCATE some."
             )
+        if len(sql) + sum(len(one.sql) for one in self.prepared.values()) > _MOST_TEXT:
+            raise SqlError("53000", "the prepared statements of this connection are too long", "DEALLOCATE some.")
         statement = await self.read(sql)
         tree = _tree(statement)
         types = await self._in_thread(lambda: parameter_types(tree, stated, self.backend.catalog()))
@@ -177,19 +184,24 @@ class Conversation:
         return text_outcome(name, [self.settings.get(name)], "SHOW")
 
     def _set(self, statement: SetStatement) -> StatementResult:
-        kept = self.settings.get(statement.name) if statement.local and self.status != b"I" else None
+        before = self.settings.copy()
         self.settings.set(statement.name, statement.value)
-        if kept is not None:
-            self._local.setdefault(statement.name.lower(), kept)
+        if statement.local and self.status == b"I":
+            self.settings.restore(before)
+            self.notify("SET LOCAL can only be used in transaction blocks")
         elif statement.local:
-            self.settings.set(statement.name, None)
+            self._local.setdefault(statement.name.lower(), before.get(statement.name.lower(), ""))
         return StatementResult(tag="RESET" if statement.value is None else "SET")
 
     async def _ask(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
+        self.cancelled.clear()
+        async with self.turn:
+            return await self._asked(statement, values)
+
+    async def _asked(self, statement: QuestionStatement, values: Sequence[Any]) -> StatementResult:
         sql = bind_numbered(statement.sql, values)
         limit = self.settings.number("max_epsilon")
         most = None if limit is None else max(Fraction(0), limit - self.spent)
-        self.cancelled.clear()
         self._question = ""
         started = False
 
@@ -209,7 +221,7 @@ class Conversation:
                 running.add_done_callback(_seen)
                 raise Cancelled(
                     "The question was cancelled. What was charged before stays charged.",
-                    fix="sfumato.questions says whether it was charged; asked again, it is not charged twice.",
+                    fix="sfumato.budget shows what was charged; asked again, the question is not charged twice.",
                 )
             answer, columns = running.result()
         except (AnswerFailed, Cancelled):

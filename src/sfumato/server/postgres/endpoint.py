@@ -9,6 +9,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from sfumato.errors import BadParameter
 from sfumato.server.postgres.backend import CatalogEngines
@@ -32,7 +33,9 @@ class EndpointLimits:
     stall_seconds: float = 20.0
     """A message that has begun must be complete within this time, and a client must take what it is sent."""
     workers: int = 16
-    """Questions that run at the same time."""
+    """Statements that run at the same time."""
+    workers_per_user: int = 4
+    """Statements of one user that run at the same time, on all of their connections."""
 
 
 class PostgresEndpoint:
@@ -67,6 +70,7 @@ class PostgresEndpoint:
         self._open: dict[int, tuple[bytes, ClientConnection, asyncio.Task[None]]] = {}
         self._next = int.from_bytes(os.urandom(2), "big")
         self._server: asyncio.Server | None = None
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @property
     def port(self) -> int:
@@ -75,8 +79,16 @@ class PostgresEndpoint:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def start(self) -> None:
-        """Listen; an occupied port is an OSError."""
-        self._server = await asyncio.start_server(self._accept, self._host, self._asked_port, backlog=512, limit=16_384)
+        """Listen."""
+        try:
+            self._server = await asyncio.start_server(
+                self._accept, self._host, self._asked_port, backlog=512, limit=16_384
+            )
+        except OSError:
+            raise BadParameter(
+                f"port {self._asked_port} of {self._host} is in use or not allowed.",
+                fix="Choose another PostgreSQL port, or -1 for none.",
+            ) from None
 
     async def stop(self, *, grace: float = 5.0) -> None:
         """Take no new connections, tell all clients, and wait for questions that run."""
@@ -101,7 +113,7 @@ class PostgresEndpoint:
             ClientChannel(reader, writer, stall=self._limits.stall_seconds), service=self._service,
             engines=self._engines, workers=self._workers, tls=self._tls, largest=self._limits.message_bytes,
             process=process, secret=secret,
-            cancel=self._cancel,
+            cancel=self._cancel, turns=self._turn,
         )  # fmt: skip
         task = asyncio.current_task()
         assert task is not None
@@ -112,6 +124,13 @@ class PostgresEndpoint:
             return  # the endpoint stops, and the client was told
         finally:
             del self._open[process]
+
+    def _turn(self, user: str) -> asyncio.Semaphore:
+        """The turns of a user, for as long as one of their connections is open."""
+        turn = self._turns.get(user)
+        if turn is None:
+            turn = self._turns[user] = asyncio.Semaphore(self._limits.workers_per_user)
+        return turn
 
     def _cancel(self, request: CancelRequest) -> None:
         """Cancel the question of the connection whose key was given; a wrong key does nothing and is not told."""

@@ -31,7 +31,7 @@ _FREE = {
     "default_transaction_read_only": "off", "default_transaction_isolation": "read committed",
     "transaction_isolation": "read committed", "statement_timeout": "0", "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0", "bytea_output": "hex", "row_security": "on", "xmloption": "content",
-    "default_tablespace": "", "check_function_bodies": "on", "synchronize_seqscans": "on", "role": "none",
+    "default_tablespace": "", "check_function_bodies": "on", "synchronize_seqscans": "on",
     "jit": "off", "cursor_tuple_fraction": "0.1", "default_transaction_deferrable": "off",
     "backslash_quote": "safe_encoding",
     "session_replication_role": "origin", "escape_string_warning": "on", "enable_seqscan": "on", "datlastsysoid": "0",
