@@ -20,6 +20,7 @@ from sfumato.server.service import QueryService
 METADATA = """sfumato: 1
 dataset: {dataset}
 ledger: unused.db
+policy: {policy}
 tables:
   patients:
     data: patients.csv
@@ -29,7 +30,7 @@ tables:
       ward: {{kind: category, domain: {{values: [east, north, south, west]}}}}
       age: {{kind: integer, domain: {{low: 0, high: 99}}}}
       flu: {{kind: boolean}}
-      bill: {{kind: number, domain: {{low: 0, high: 2000}}}}
+      bill: {{role: sensitive, kind: number, domain: {{low: 0, high: 2000}}}}
       born: {{kind: date}}
 public:
   sides: {{data: sides.csv, key: [ward]}}
@@ -38,7 +39,9 @@ WARDS = ("east", "north", "south", "west")
 PEOPLE = 400
 
 
-def register_hospital(service: QueryService, folder: Path, dataset: str = "hospital") -> None:
+def register_hospital(
+    service: QueryService, folder: Path, dataset: str = "hospital", policy: str = "differential-privacy"
+) -> None:
     """400 patients, 100 in each ward; a public table of wards."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = range(PEOPLE)
@@ -51,7 +54,7 @@ def register_hospital(service: QueryService, folder: Path, dataset: str = "hospi
     ).write_csv(folder / "patients.csv")  # fmt: skip
     pl.DataFrame({"ward": WARDS, "side": ["sunny", "shady", "sunny", "shady"]}).write_csv(folder / "sides.csv")
     path = folder / f"{dataset}.yaml"
-    path.write_text(METADATA.format(dataset=dataset))
+    path.write_text(METADATA.format(dataset=dataset, policy=policy))
     service.registered.register_file(path, by="owner")
     service.budgets.set_cap(pure(1000), dataset=dataset, holder="", by="owner", why="trial")
 

@@ -9,10 +9,11 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres_sample import PEOPLE, WARDS, Served, serving
+from postgres_sample import PEOPLE, WARDS, Served, register_hospital, serving
 from server_sample import analyst, token
 
 from sfumato.server.roles import Scope
@@ -380,6 +381,21 @@ def test_outer_queries_have_columns(served: Served, someone: str, connection: An
     ranks = connection.execute(f"SELECT ward, n, RANK() OVER (ORDER BY n DESC) AS place FROM ({inner}) AS t").fetchall()
     assert sorted(place for _, _, place in ranks)[0] == 1
     assert served.spent(someone) == 1  # one question, looked at twice
+
+
+def test_other_policies_answer_without_a_cost(served: Served, someone: str, tmp_path: Path) -> None:
+    register_hospital(served.service, tmp_path, f"rounded-{someone}", policy="{rounding: {base: 5}}")
+    served.service.registered.set_grant(f"rounded-{someone}", someone, True, by="owner")
+    url = served.url(user=someone, password=token(served.service, someone), dataset=f"rounded-{someone}", epsilon="")
+    with psycopg.connect(url, autocommit=True) as client:
+        heard = notices(client)
+        [(count,)] = client.execute("SELECT COUNT(*) FROM patients WHERE age > %s", (30,)).fetchall()
+        assert type(count) is int
+        assert count % 5 == 0
+        assert "does not provide differential privacy" in heard[0]
+        assert client.execute("EXPLAIN SELECT COUNT(*) FROM patients").fetchone() == ("Costs no budget.",)
+        with pytest.raises(psycopg.Error, match="GROUP BY"):
+            client.execute("SELECT ward, COUNT(*) FROM patients GROUP BY ward")
 
 
 def test_other_data_sets_do_not_exist(served: Served, connection: Any) -> None:
