@@ -39,8 +39,8 @@ def measure_adaptively(
     A round fits the maximum entropy model to all noisy marginals, compares a sample of it with the data on every
     candidate, and measures the one that the exponential mechanism selects. The score is the L1 error minus the error
     that the noise would cause (McKenna, Mullins, Sheldon, Miklau 2022, doi:10.14778/3551793.3551817). Larger marginals
-    get a larger share of the budget, proportional to cells^(2/3). Candidates that would make the junction tree exceed
-    ``max_cells`` are left out; the size depends on noisy results only.
+    get a larger share of the budget, proportional to the square root of their cells. Candidates that would make the
+    junction tree exceed ``max_cells`` are left out; its size depends on noisy results only.
     """
     shape = counts.shape
     selection = rho * _SELECTION / rounds
@@ -49,7 +49,7 @@ def measure_adaptively(
 
     def share(columns: Columns) -> Fraction:
         cells = prod(shape[c] for c in columns)
-        wanted = rho * (1 - _SELECTION) / rounds * Fraction(round((cells / typical) ** (2 / 3) * 1000), 1000)
+        wanted = rho * (1 - _SELECTION) / rounds * Fraction(round((cells / typical) ** 0.5 * 1000), 1000)
         return min(wanted, left - selection)
 
     with progress.task("private-synthesis", rounds) as tick:

@@ -188,7 +188,9 @@ class PrivateSynthesis(Step):
             cap = ledger.balance(dataset=name).cap
             cost = plan.loss if cap is not None and cap.measure is PrivacyMeasure.RHO else cost
         else:
-            budget.set_cap(cost, dataset=name)
+            budget.set_cap(
+                cost + cost, dataset=name
+            )  # of this run alone; twice the cost, because caps are rounded down
         text = json.dumps(self.public(), sort_keys=True)
         query = f"private-synthesis {hashlib.sha256(text.encode()).hexdigest()[:16]}"
         paid = budget.reserve(cost, dataset=name, analyst="owner", query=query, text=text)
