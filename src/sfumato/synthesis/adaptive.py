@@ -16,7 +16,7 @@ from sfumato.synthesis.residuals import Columns
 
 __all__ = ["measure_adaptively"]
 
-_SELECTION = Fraction(1, 20)
+_SELECTION = Fraction(3, 100)
 """Share of the budget for selections."""
 _SWEEPS = 8
 """Sweeps of proportional fitting between two rounds."""

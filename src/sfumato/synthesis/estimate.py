@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.synthesis.junction_tree import JunctionTree
 from sfumato.synthesis.private_counts import NoisyMarginal
-from sfumato.synthesis.residuals import Columns, Floats, Residuals, project_to_simplex
+from sfumato.synthesis.residuals import Columns, Floats, Residuals, project_to_simplex, project_to_sums
 
 __all__ = ["MarginalEstimates"]
 
@@ -36,8 +36,16 @@ class MarginalEstimates:
         return max(1.0, self.residuals.total)
 
     def target(self, columns: Columns) -> Floats:
-        """The non-negative shares that are closest to the pooled estimate of a marginal."""
-        shares = project_to_simplex(self.residuals.marginal(columns), self.total) / self.total
+        """The non-negative shares that are closest to the pooled estimate of a marginal.
+
+        Those of a pair have the one-way targets of its columns as sums: many noisy marginals contribute to these.
+        """
+        estimate, total = self.residuals.marginal(columns), self.total
+        if len(columns) == 2:
+            one, other = (project_to_simplex(self.residuals.marginal((c,)), total) for c in columns)
+            shares = project_to_sums(estimate, one, other) / total
+        else:
+            shares = project_to_simplex(estimate, total) / total
         positive: Floats = np.maximum(shares, _FLOOR)
         return positive / float(positive.sum())
 

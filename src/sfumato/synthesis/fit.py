@@ -30,7 +30,7 @@ from sfumato.synthesis.spanning_tree import measure_spanning_tree
 
 __all__ = ["SynthesisPlan", "bounded_rows", "fit_model"]
 
-_ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(1, 10)}
+_ONE_WAY = {"mst": Fraction(1, 5), "adaptive": Fraction(3, 20)}
 """Share of the budget for the one-way marginals."""
 _LEARNED_DELTA = Fraction(1, 4)
 """Share of delta for categories that are learned."""

@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Columns", "Floats", "Residuals", "project_to_simplex"]
+__all__ = ["Columns", "Floats", "Residuals", "project_to_simplex", "project_to_sums"]
 
 Columns = tuple[int, ...]
 """Column numbers in ascending order."""
@@ -110,3 +110,21 @@ def project_to_simplex(values: Floats, total: float) -> Floats:
     shift = excess[np.flatnonzero(ordered > excess)[-1]]
     projected: Floats = np.maximum(values - shift, 0.0)
     return projected
+
+
+def project_to_sums(values: Floats, rows: Floats, columns: Floats, *, steps: int = 50) -> Floats:
+    """The closest non-negative table with these row and column sums, by Dykstra's alternating projections.
+
+    >>> noisy = np.array([[6.0, -2.0], [1.0, 3.0]])
+    >>> project_to_sums(noisy, np.array([4.0, 4.0]), np.array([5.0, 3.0])).round(2).tolist()
+    [[4.0, 0.0], [1.0, 3.0]]
+    """
+    table, kept = values, np.zeros(values.shape)
+    high, wide = values.shape
+    for _ in range(steps):
+        off_rows, off_columns = rows - table.sum(axis=1), columns - table.sum(axis=0)
+        table = table + off_rows[:, None] / wide + off_columns / high - off_rows.sum() / (high * wide)
+        shifted = table + kept
+        table = np.maximum(shifted, 0.0)
+        kept = shifted - table
+    return table
