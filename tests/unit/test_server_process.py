@@ -52,7 +52,7 @@ def wrong(found: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_processes_are_killed_under_load(tmp_path: Path) -> None:
-    found = benchmark().load(tmp_path, state=None, analysts=6, questions=90, count=2, pause=1.0, threads=6)
+    found = benchmark().load(tmp_path, state=None, analysts=6, questions=60, count=2, pause=1.0, threads=6)
     assert wrong(found) == {}
 
 
@@ -64,7 +64,7 @@ def test_processes_on_postgresql_are_killed_under_load(tmp_path: Path, postgresq
         connection.execute("DROP DATABASE IF EXISTS server_load")
         connection.execute("CREATE DATABASE server_load")
     state = postgresql.replace("/postgres", "/server_load")
-    found = benchmark().load(tmp_path, state=state, analysts=6, questions=60, count=2, pause=1.0, threads=6)
+    found = benchmark().load(tmp_path, state=state, analysts=6, questions=42, count=2, pause=1.0, threads=6)
     assert wrong(found) == {}
 
 

@@ -70,6 +70,8 @@ def restore(
     with state.store.write() as transaction:
         for table in ("sessions", "links"):
             transaction.query(f"DELETE FROM sfumato_server_{table}")
+        # A new key: heads that clients have from before are not recognized, because their charges were entered again.
+        transaction.query("DELETE FROM sfumato_server_settings WHERE name = 'secret'")
         if not keep_tokens:
             transaction.query("UPDATE sfumato_server_tokens SET revoked = ? WHERE revoked = ''", now())
     state.ledger.record_event(f"{by}: restored a backup")
