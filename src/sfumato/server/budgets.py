@@ -72,7 +72,11 @@ class BudgetRequest:
 
 
 def period_name(period: Period) -> str:
-    """The period as users write it: lifetime, month, year or question."""
+    """The period as users write it: lifetime, month, year or question.
+
+    >>> period_name(Period.LIFETIME)
+    'lifetime'
+    """
     return period.name.lower()
 
 
