@@ -253,10 +253,7 @@ def _anonymous(reader: ExpressionCompiler, node: Any) -> Scalar:
     raise reader.refuse(
         node,
         f"`{str(node.this).upper()}` is not a supported function.",
-        nearest(str(node.this))
-        or "Supported: CLIP, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER, TRIM, "
-        "SUBSTRING, LENGTH, EXTRACT; aggregates: COUNT, SUM, AVG, VARIANCE, STDDEV, MIN, MAX, MEDIAN, "
-        "QUANTILE_CONT, MODE.",
+        nearest(str(node.this)) or _SUPPORTED,
     )
 
 
