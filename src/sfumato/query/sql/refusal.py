@@ -50,7 +50,11 @@ _NEAREST = {
 
 
 def nearest(name: str) -> str:
-    """What is answered instead of a function; empty where nothing is near."""
+    """What is answered instead of a function; empty where nothing is near.
+
+    >>> nearest("histogram"), nearest("unknown")
+    ('Use GROUP BY WIDTH_BUCKET(x, low, high, n).', '')
+    """
     return _NEAREST.get(name.upper(), "")
 
 
