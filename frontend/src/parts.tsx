@@ -54,7 +54,7 @@ export function PartList(props: { section: string; title: string; lead: string; 
         })}
       </ol>
       <div className="row">
-        <label htmlFor={id}>Add a {props.noun}</label>
+        <label htmlFor={id}>Add {/^[aeio]/.test(props.noun) ? "an" : "a"} {props.noun}</label>
         <select id={id} value={adding} onChange={(event) => { setAdding(event.target.value); setDraft({}); }}>
           <option value="">choose</option>
           {parts.map((part) => <option key={part.name} value={part.name}>{part.name}</option>)}

@@ -2,13 +2,15 @@
 import { useId, useState } from "react";
 import { post } from "../api";
 import { useLoaded, useStore } from "../store";
-import { ErrorNotice, Page, Panel, count } from "../ui";
+import { ErrorNotice, Notice, Page, Panel, count } from "../ui";
 
 export function StartPage() {
   const { state, fail, refresh } = useStore();
   const [folder, setFolder] = useState(".");
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
+  const [over, setOver] = useState(false);
+  const [missed, setMissed] = useState<string | null>(null);
   const id = useId();
   const list = useLoaded(() => post("/api/data/files", { path: folder }), [folder]);
   const go = () => {
@@ -19,6 +21,12 @@ export function StartPage() {
     setBusy(true);
     post("/api/data/open", { path }).then(refresh).then(go, fail).finally(() => setBusy(false));
   };
+  // A dropped file is opened where it lies; its content is not sent.
+  const dropped = (file: File | undefined) => {
+    const found = list.value?.entries.find((entry) => !entry.folder && entry.name === file?.name && entry.size === file.size);
+    setMissed(found ? null : (file?.name ?? null));
+    if (found) open(found.path);
+  };
   const demo = () => {
     setBusy(true);
     post("/api/data/demo", undefined).then(refresh).then(go, fail).finally(() => setBusy(false));
@@ -28,6 +36,9 @@ export function StartPage() {
       actions={state.project ? <a className="button" href="/data" onClick={(e) => { e.preventDefault(); go(); }}>Back to {state.project}</a> : undefined}>
       <div className="columns">
         <Panel title="Files">
+          <div className={`drop ${over ? "over" : ""}`} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
+            onDrop={(event) => { event.preventDefault(); setOver(false); dropped(event.dataTransfer.files[0]); }}>Drop a file of this folder here, choose it below, or type its path.</div>
+          {missed && <Notice kind="open">A browser does not tell where {missed} lies, and it is not in the folder shown. Choose its folder below, or type its path.</Notice>}
           <form className="row" onSubmit={(event) => { event.preventDefault(); if (typed.trim()) open(typed.trim()); }}>
             <label htmlFor={id}>File, database address or recipe</label>
             <input id={id} className="grow" value={typed} onChange={(e) => setTyped(e.target.value)}
@@ -55,7 +66,7 @@ export function StartPage() {
           )}
         </Panel>
         <Panel title="Demonstration and tour">
-          <p>A made-up hospital file of 2,000 patients. In five minutes you
+          <p>A hospital file of 2,000 synthetic patients. In five minutes you
             decide which columns identify people, protect them, and attack your own release.</p>
           <button type="button" className="primary" disabled={busy} onClick={demo}>Open the demonstration hospital</button>
           <ol className="tour">

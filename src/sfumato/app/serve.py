@@ -7,10 +7,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import uvicorn
-
-from sfumato.app.service import create_app
-from sfumato.app.workspace import AppWorkspace
 from sfumato.errors import BadParameter
 from sfumato.web import OneTimeTokens
 
@@ -27,11 +23,8 @@ def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], 
         listener.bind((_HOST, port))
     except OSError:
         raise BadParameter(f"Port {port} is in use.", fix="Choose another with --port, or leave it out.") from None
+    listener.listen()
     address = f"http://{_HOST}:{listener.getsockname()[1]}"
-    workspace = AppWorkspace(Path.cwd())
-    if data is not None:
-        workspace.open(data)
-    workspace.start_forms()
     tokens = OneTimeTokens(seconds=24 * 3600)
 
     def link() -> str:
@@ -41,16 +34,29 @@ def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], 
     def signed_in() -> None:
         write(f"Signed in. For another browser: {link()}")
 
-    app = create_app(workspace, port=listener.getsockname()[1], tokens=tokens, signed_in=signed_in)
-    settings = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, date_header=False)
-    server = uvicorn.Server(settings)
-    first = link()
-    write(f"sfumato app: {first}\nOnly this machine can reach it. Press Ctrl+C to end.")
-    if browser:
-        import webbrowser
+    # The libraries load while the browser starts; its first request waits in the queue of the socket.
+    opened = threading.Thread(target=_open_browser, args=(link(),), daemon=True) if browser else None
+    if opened is not None:
+        opened.start()
+    import uvicorn
 
-        threading.Thread(target=webbrowser.open, args=(first,), daemon=True).start()
+    from sfumato.app.service import create_app
+    from sfumato.app.workspace import AppWorkspace
+
+    workspace = AppWorkspace(Path.cwd())
     try:
-        server.run(sockets=[listener])
+        if data is not None:
+            workspace.open(data)
+        workspace.start_forms()
+        app = create_app(workspace, port=listener.getsockname()[1], tokens=tokens, signed_in=signed_in)
+        settings = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, date_header=False)
+        write(f"sfumato app: {link()}\nOnly this machine can reach it. Press Ctrl+C to end.")
+        uvicorn.Server(settings).run(sockets=[listener])
     finally:
         workspace.close()
+
+
+def _open_browser(link: str) -> None:
+    import webbrowser
+
+    webbrowser.open(link)
