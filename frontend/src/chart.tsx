@@ -15,6 +15,7 @@ export function Chart(props: { spec: unknown; label: string }) {
         ]);
         if (ended || !place.current) return;
         const copy = structuredClone(spec) as Parameters<typeof compile>[0] & { width?: unknown };
+        copy.config = { ...copy.config, aria: false }; // the label of the whole picture is its text
         const width = place.current.clientWidth;
         if (typeof copy.width === "number" && width > 0) copy.width = Math.min(copy.width, width);
         const runtime = vega.parse(compile(copy, { logger: vega.logger(vega.Error) }).spec, undefined, { ast: true });
