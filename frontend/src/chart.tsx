@@ -15,7 +15,6 @@ export function Chart(props: { spec: unknown; label: string }) {
         ]);
         if (ended || !place.current) return;
         const copy = structuredClone(spec) as Parameters<typeof compile>[0] & { width?: unknown };
-        copy.config = { ...copy.config, aria: false }; // the label of the whole picture is its text
         const width = place.current.clientWidth;
         if (typeof copy.width === "number" && width > 0) copy.width = Math.min(copy.width, width);
         const runtime = vega.parse(compile(copy, { logger: vega.logger(vega.Error) }).spec, undefined, { ast: true });
@@ -24,6 +23,12 @@ export function Chart(props: { spec: unknown; label: string }) {
         });
         finalize = () => view.finalize();
         await view.runAsync();
+        // The picture has one text alternative, its label; the marks inside it have none of their own.
+        for (const mark of place.current?.querySelectorAll("[role], [aria-roledescription]") ?? []) {
+          mark.removeAttribute("role");
+          mark.removeAttribute("aria-roledescription");
+          mark.removeAttribute("aria-label");
+        }
       } catch {
         setFailed(true);
       }
