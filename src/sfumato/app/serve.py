@@ -10,9 +10,18 @@ from pathlib import Path
 from sfumato.errors import BadParameter
 from sfumato.web import OneTimeTokens
 
-__all__ = ["serve"]
+__all__ = ["serve", "sign_in_link"]
 
 _HOST = "127.0.0.1"
+
+
+def sign_in_link(address: str, token: str) -> str:
+    """The link that signs in. Behind the ``#``, a token is not sent with requests and appears in no log.
+
+    >>> sign_in_link("http://127.0.0.1:8000", "TOKEN")
+    'http://127.0.0.1:8000/#sign-in=TOKEN'
+    """
+    return f"{address}/#sign-in={token}"
 
 
 def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], None]) -> None:
@@ -28,8 +37,7 @@ def serve(data: str | None, *, port: int, browser: bool, write: Callable[[str], 
     tokens = OneTimeTokens(seconds=24 * 3600)
 
     def link() -> str:
-        # Behind the #, a token is not sent with requests and appears in no log.
-        return f"{address}/#sign-in={tokens.issue()}"
+        return sign_in_link(address, tokens.issue())
 
     def signed_in() -> None:
         write(f"Signed in. For another browser: {link()}")
