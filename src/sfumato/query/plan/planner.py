@@ -257,7 +257,8 @@ def _plan(
     total = sequential(reserved)
     return NoisePlan(
         query=query, bounding=bounding, rows=rows, groups=groups, measurements=tuple(measurements),
-        parts=tuple(reserved), cost=replace(cost, delta=min(cost.delta, total.delta), curve=total.composable()),
+        parts=tuple(reserved),
+        cost=replace(cost, delta=cost.delta if total.delta else Fraction(0), curve=total.composable()),
     )  # fmt: skip
 
 
