@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.query.auditing.atoms import AnswerConstraint, Ints
 
@@ -38,25 +38,28 @@ def grouped(groups: tuple[int, ...] | None) -> Callable[[Ints], AnswerConstraint
     return None if groups is None else lambda counts: AnswerConstraint.grouped(counts, groups)
 
 
-def agrees(world: Sequence[int], secrets: Sequence[int], question: Question) -> bool:
-    """Whether a world would have allowed the answer that was given."""
+def agree(worlds: npt.NDArray[np.int64], secrets: Sequence[int], question: Question) -> npt.NDArray[np.bool_]:
+    """Which worlds would have allowed the answer that was given."""
     people, fakes, groups = question
-    told = (lambda value: value) if groups is None else groups.__getitem__
-    returned = Counter(told(secrets[p]) for p in people) + Counter(fakes)
-    here = Counter(told(world[p]) for p in people)
-    return here == returned if not fakes else all(returned[value] >= count for value, count in here.items())
+    values = int(max(worlds.max(initial=0), *secrets, *fakes)) + 1
+    told = np.arange(values) if groups is None else np.asarray(groups)
+    returned = Counter(told[[secrets[p] for p in people]].tolist()) + Counter(fakes)
+    here = told[worlds[:, list(people)]]
+    counts = {value: (here == value).sum(axis=1) for value in set(told.tolist())}
+    fits = [counts[v] <= returned[v] if fakes else counts[v] == returned[v] for v in counts]
+    return np.logical_and.reduce(fits)
 
 
 def enumerate_possible(secrets: Sequence[int], values: int, asked: Sequence[Question]) -> np.ndarray:
     """People by values, by trying every world; untouched people may have any value."""
     touched = sorted({p for people, _, _ in asked for p in people})
     table = np.ones((len(secrets), values), bool)
-    if touched:
-        table[touched] = False
-    world = list(secrets)
-    for guess in product(range(values), repeat=len(touched)):
-        for person, value in zip(touched, guess, strict=True):
-            world[person] = value
-        if all(agrees(world, secrets, question) for question in asked):
-            table[touched, list(guess)] = True
+    if not touched:
+        return table
+    worlds = np.tile(np.asarray(secrets, np.int64), (values ** len(touched), 1))
+    worlds[:, touched] = np.indices((values,) * len(touched)).reshape(len(touched), -1).T
+    for question in asked:
+        worlds = worlds[agree(worlds, secrets, question)]
+    for person in touched:
+        table[person] = np.isin(np.arange(values), worlds[:, person])
     return table

@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     help="People whose value the attacker knows already, as a condition on other columns: disease:zip = 1301.",
 )  # fmt: skip
 @click.option(
+    "--offers", type=click.IntRange(0, 10), default=0, show_default=True,
+    help="With a refusal, name at most this many other queries that would be answered.",
+)  # fmt: skip
+@click.option(
     "--independent", multiple=True, metavar="COLUMN",
     help="A sensitive column that determines no other one. Once for each of them.",
 )  # fmt: skip
@@ -80,6 +84,7 @@ def command(
     shares: tuple[str, ...],
     probable: float | None,
     known: tuple[str, ...],
+    offers: int,
     independent: tuple[str, ...],
     auditor: Literal["exact", "delta2"],
     effort: float,
@@ -123,7 +128,8 @@ def command(
     try:
         rules = AuditRules(
             k=k, counterfeits=counterfeits, simulatable=simulatable, allow=allow, shares=_shares(shares),
-            probable=probable, known=_known(known), independent=independent, auditor=auditor, effort=effort,
+            probable=probable, known=_known(known), offers=offers, independent=independent, auditor=auditor,
+            effort=effort,
         )  # fmt: skip
     except ValidationError as failure:
         raise BadParameter("; ".join(plain_message(error) for error in failure.errors())) from None
@@ -133,17 +139,22 @@ def command(
         return _told(Auditor(table.frame, secrets=secrets, rules=rules), list(read_log(_text(log))), as_json, html)
     if html is not None:
         raise BadParameter("--html is for --told: the pictures are of answers already given.")
-    session: Auditor | DurableAuditor = Auditor(table.frame, secrets=secrets, rules=rules)
+    from sfumato.query.auditing.offers import offers as find_offers
+
+    inner = Auditor(table.frame, secrets=secrets, rules=rules)
+    session: Auditor | DurableAuditor = inner
     if ledger is not None:
         from sfumato.dp.stores.sqlite import SqliteStore
 
-        assert isinstance(session, Auditor)
-        session = DurableAuditor(session, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem)
+        session = DurableAuditor(inner, SqliteStore(ledger), dataset=dataset or Path(str(source)).stem)
     queries = list(read_log(_text(log)))
     decisions = []
     with progress(quiet=as_json).task("auditing", len(queries)) as tick:
         for query in queries:
-            decisions.append(session.ask(query).to_dict())
+            decision = session.ask(query)
+            refused_now = offers and decision.verdict == "refused"
+            named = find_offers(inner, query, most=offers) if refused_now else ()
+            decisions.append({**decision.to_dict(), **({"offers": list(named)} if offers else {})})
             tick(1)
     refused = sum(decision["decision"] == "refused" for decision in decisions)
     if as_json:
@@ -260,6 +271,9 @@ def _print(decisions: list[dict[str, object]]) -> None:
         assert isinstance(rows, list)
         exposed = ", ".join(map(str, rows[:12])) + (f" and {len(rows) - 12} more" if len(rows) > 12 else "")
         reason = f"\n[dim]{escape(str(decision['reason']))}[/dim]" if verdict == "refused" else ""
+        named = decision.get("offers", ())
+        assert isinstance(named, list | tuple)
+        reason += "".join(f"\n[dim]would be answered: {escape(text)}[/dim]" for text in named)
         table.add_row(
             str(number), escape(str(decision["question"])), f"[{colours[verdict]}]{outcome}[/]{reason}", exposed
         )

@@ -3,6 +3,7 @@ from sfumato.query.results.answer import Answer as Answer
 from sfumato.query.policies.audit import Audit as Audit
 from sfumato.query.policies.bounded_noise import BoundedNoise as BoundedNoise
 from sfumato.query.catalog import Catalog as Catalog
+from sfumato.query.policies.consistent_noise import ConsistentNoise as ConsistentNoise
 from sfumato.query.policies.consistent_sample import ConsistentSample as ConsistentSample
 from sfumato.query.policies.differential_privacy import DifferentialPrivacy as DifferentialPrivacy
 from sfumato.query.policies.exact import Exact as Exact

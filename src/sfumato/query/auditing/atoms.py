@@ -142,7 +142,9 @@ class Atoms:
             if selection.shape != self._atom.shape:
                 raise BadParameter(f"a mask has one entry for each of the {self.people} people.")
             return np.flatnonzero(selection)
-        rows = np.unique(selection.astype(np.int64)) if selection.size else np.empty(0, np.int64)
+        rows = selection.astype(np.int64, copy=False) if selection.size else np.empty(0, np.int64)
+        if (np.diff(rows) <= 0).any():  # the engine gives them in order
+            rows = np.sort(np.unique(rows))
         if rows.size and (rows[0] < 0 or rows[-1] >= self.people):
             raise BadParameter(f"people are rows 0 to {self.people - 1}.")
         return rows

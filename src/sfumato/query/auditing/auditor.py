@@ -105,6 +105,7 @@ class Auditor:
                 raise BadParameter(f"`known` names sensitive columns, and `{name}` is none.")
             self._known(name)
         self._family: dict[str, str] = {}
+        self._met: dict[tuple[str, Query], list[bool]] = {}
         self._decisions: dict[tuple[Any, ...], Decision] = {}
 
     def ask(self, query: str) -> Decision:
@@ -117,6 +118,19 @@ class Auditor:
             return Decision(query=query, verdict="refused", reason=str(refusal), people=0)
         except AnswerFailed:
             return Decision(query=query, verdict="refused", reason="The condition cannot be computed.", people=0)
+
+    def would_answer(self, query: str) -> bool:
+        """Whether a query would be answered now. Nothing is recorded."""
+        parsed = self.read(query)
+        rows = self._select(self._engine, parsed.public)
+        column = parsed.column or parsed.secret_column
+        if column not in self.secrets or not len(rows):
+            return False
+        audit = self._open(column, _FAMILIES[parsed.kind])
+        if self._family.get(column, audit.family) != audit.family:
+            return False
+        self._require_apart(column)
+        return audit.allows(parsed.kind, rows, self._meets(parsed, audit))
 
     def answered(self, query: str) -> tuple[str | None, ColumnAudit | None, Ints, AnswerForm | None]:
         """Column, audit, people and form of a query that was answered. None where it asks for nothing secret."""
@@ -238,8 +252,11 @@ class Auditor:
         values = pl.Series(audit.column, audit.labels, self.frame.schema[audit.column])
         if parsed.secret is None:
             return [True] * len(values)
-        met = self._select(self._start(self.frame.clear(len(values)).with_columns(values)), parsed.secret)
-        return [bool(meets) for meets in np.isin(np.arange(len(values)), met)]
+        key = (audit.column, parsed.secret)
+        if key not in self._met:
+            met = self._select(self._start(self.frame.clear(len(values)).with_columns(values)), parsed.secret)
+            self._met[key] = [bool(meets) for meets in np.isin(np.arange(len(values)), met)]
+        return self._met[key]
 
     def _known(self, column: str) -> Ints:
         """Rows of the people whose value of a column the adversary knows."""

@@ -84,6 +84,10 @@ class ColumnAudit(ABC):
     def decide(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> AuditOutcome:
         """Decide one query. ``meets``: for a count, which values satisfy its condition on the column."""
 
+    @abstractmethod
+    def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
+        """Whether a query would be answered without counterfeits. Nothing is recorded."""
+
 
 class ValuesAudit(ColumnAudit):
     """Lists, counts, sums and extremes of a column with known possible values, audited together.
@@ -112,6 +116,14 @@ class ValuesAudit(ColumnAudit):
                 probable=rules.probable,
             )  # fmt: skip
         self._delta2 = Delta2Auditor(codes, values=len(labels)) if rules.auditor == "delta2" else None
+
+    def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
+        form, others = self.form(kind, meets), np.setdiff1d(rows, self.known)
+        if self._public is not None:
+            return self._public.allows(others, form)
+        if self._delta2 is not None:
+            return isinstance(form, ListForm) and self._delta2.safe(others.tolist(), self.rules.k)
+        return self.auditor.judge(rows, told=form.of).safe
 
     def new_auditor(self) -> AssignAuditor:
         """An auditor of this column without any answers."""
@@ -256,6 +268,13 @@ class SumsAudit(ColumnAudit):
         answer = published if kind == "sum" else published / len(rows)
         return AuditOutcome(verdict="answered", reason=_NOBODY, looked=self.bounds is not None, answer=answer)
 
+    def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
+        others = np.setdiff1d(rows, self.known)
+        safe, _, state = self._auditor.judge(others)
+        if not safe or self.bounds is None:
+            return safe
+        return not len(self._within(state[0], [*self._totals, self.numbers[others].sum()], self.bounds)[1])
+
     def _within(self, split: Any, totals: list[Any], bounds: Bounds) -> tuple[str, Ints]:
         """Why a sum is refused because of the bounds, and the atoms it would expose."""
         if bounds.per is None:
@@ -299,3 +318,11 @@ class ExtremesAudit(ColumnAudit):
             return AuditOutcome(verdict="refused", reason=_FIXED, looked=looked, exposed=people)
         self._auditor.accept(extreme)
         return AuditOutcome(verdict="answered", reason=_NOBODY, looked=looked, answer=extreme.value)
+
+    def allows(self, kind: str, rows: Ints, meets: Sequence[bool] | None) -> bool:
+        chosen: Literal["max", "min"] = "max" if kind == "max" else "min"
+        people, held = tuple(rows.tolist()), self.numbers[rows]
+        if self.rules.simulatable:
+            return self._auditor.simulatable(chosen, people)
+        value = float(held.max() if kind == "max" else held.min())
+        return self._auditor.safe(ExtremeAnswer(kind=chosen, people=people, value=value))

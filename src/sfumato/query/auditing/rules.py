@@ -34,6 +34,9 @@ class AuditRules(BaseModel):
     people. These people keep nothing, and all others must keep what the rule says."""
     independent: tuple[str, ...] = ()
     """Sensitive columns that do not determine each other. Other columns are not queried together with them."""
+    offers: Annotated[int, Field(ge=0, le=10)] = 0
+    """Most other queries that a refusal names because they would be answered: coarser ones, or with one condition
+    less."""
     auditor: Literal["exact", "delta2"] = "exact"
     """How lists of values are decided: by exact search, or by the polynomial approximation with delta-2 matchings,
     which refuses more."""

@@ -76,8 +76,13 @@ class SimulatableAuditor:
 
     def _most_answers(self, rows: Ints, form: AnswerForm) -> bool:
         broken = 0
+        decided: dict[bytes, bool] = {}  # what an answer leaves does not depend on the world that it was taken from
         for world in self._worlds(rows):
-            broken += not self._safe(world, rows, form)
+            answer = form.of(np.bincount(world[rows], minlength=self.values).astype(np.int64))
+            key = answer.weights.tobytes() + answer.totals.tobytes()
+            if key not in decided:
+                decided[key] = self._safe(world, rows, form)
+            broken += not decided[key]
             if broken > self.allow * _DRAWS:
                 return False
         return True

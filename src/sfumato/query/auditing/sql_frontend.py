@@ -14,6 +14,7 @@ from sfumato.errors import AnswerDenied, MetadataMissing
 from sfumato.query.auditing.audit_log import DurableAuditor
 from sfumato.query.auditing.auditor import Auditor
 from sfumato.query.auditing.column_audits import Bounds
+from sfumato.query.auditing.offers import offers
 from sfumato.query.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.query.auditing.rules import AuditRules
 from sfumato.query.catalog import Catalog
@@ -119,10 +120,12 @@ class AuditTableResponder:
         query = self.parse(sql)
         decision = self._durable.ask(sql)
         if decision.verdict == "refused":
+            named = offers(self._auditor, sql, most=self._auditor.rules.offers) if self._auditor.rules.offers else ()
             raise AnswerDenied(
                 f"Policy `audit` refuses: {decision.reason.rstrip('.')}.",
                 fix="The decision is final for these people. Ask about other people."
-                + (_TELLS if decision.looked else ""),
+                + (_TELLS if decision.looked else "")
+                + (f" Would be answered: {'; '.join(named)}." if named else ""),
             )
         answer = decision.answer
         values = tuple(answer) if isinstance(answer, list) else (answer.item() if hasattr(answer, "item") else answer,)

@@ -1,0 +1,137 @@
+"""An adversary against the auditor on random tables: how many people are determined beyond the promise.
+
+    python benchmarks/audit_adversary.py [INSTANCES] [--record]      300 instances of each kind by default
+
+Every instance is a small random table and a random log, asked in turn. The adversary then enumerates all assignments
+of values to people that agree with the answers (and with what else the promise grants them) and looks for people who
+keep fewer values than promised, or for values that are more probable than promised. For simulatable audits it is also
+checked that refusals tell nothing: three of these assignments are asked the same log and must get the same decisions,
+else everybody counts as beyond the promise.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from record import Figures
+
+from sfumato.query.auditing.auditor import Auditor, Decision
+from sfumato.query.auditing.rules import AuditRules
+
+Worlds = npt.NDArray[np.int64]
+_FORMS: dict[str, Callable[[npt.NDArray[Any]], Any]] = {
+    "v": lambda values: tuple(sorted(values.tolist())), "SUM(v)": lambda values: round(float(values.sum()), 6),
+    "AVG(v)": lambda values: round(float(values.mean()), 6), "MAX(v)": lambda values: round(float(values.max()), 6),
+    "MIN(v)": lambda values: round(float(values.min()), 6),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of instance."""
+
+    name: str
+    step: float = 1.0
+    """Distance of neighbouring numbers."""
+    skew: bool = False
+    rules: dict[str, Any] = field(default_factory=dict)
+    items: tuple[str, ...] = tuple(_FORMS)
+    known: int = 0
+    """People whose value the adversary knows."""
+
+
+KINDS = (
+    Kind(name="whole numbers, uniform"),
+    Kind(name="whole numbers, skewed", skew=True),
+    Kind(name="halves, skewed", step=0.5, skew=True),
+    Kind(name="two people known", known=2),
+    Kind(name="no value above 0.7 (probable)", rules={"probable": 0.7}),
+    Kind(name="simulatable, refusals too", skew=True, rules={"simulatable": True}, items=("SUM(v)", "MAX(v)")),
+    Kind(name="counterfeits, lists", skew=True, rules={"counterfeits": 2}, items=("v",)),
+)
+VALUES, PEOPLE, QUERIES = 3, 5, 6
+
+
+def play(kind: Kind, rng: np.random.Generator) -> tuple[int, int, int]:
+    """Ask a random log; return the numbers of answers, of people, and of people beyond the promise."""
+    shares = np.array([0.7, 0.2, 0.1]) if kind.skew else np.full(VALUES, 1 / VALUES)
+    codes = rng.choice(VALUES, PEOPLE, p=shares)
+    codes[rng.permutation(PEOPLE)[:2]] = 0, VALUES - 1
+    rules: dict[str, Any] = {"k": 2, **kind.rules}
+    if "probable" in rules:
+        rules["shares"] = {"v": {f"{code * kind.step:g}": float(share) for code, share in enumerate(shares)}}
+    if kind.known:
+        rules["known"] = {"v": f"id < {kind.known}"}
+    log = []
+    for _ in range(QUERIES):
+        people = np.sort(rng.choice(PEOPLE, int(rng.integers(1, PEOPLE + 1)), replace=False))
+        log.append((str(rng.choice(kind.items)), people))
+    decisions = _ask(codes, kind, rules, log)
+    worlds = np.array(list(product(range(VALUES), repeat=PEOPLE)))
+    for (item, people), decision in zip(log, decisions, strict=True):
+        if decision.verdict != "refused":
+            worlds = worlds[[_agrees(world, item, people, decision, kind) for world in worlds]]
+    worlds = worlds[(worlds[:, : kind.known] == codes[: kind.known]).all(axis=1)]
+    other = 0
+    if rules.get("simulatable"):  # under no world that agrees with the answers may a decision be another one
+        told = [decision.verdict for decision in decisions]
+        drawn = worlds[rng.choice(len(worlds), min(3, len(worlds)), replace=False)]
+        other = sum([decision.verdict for decision in _ask(world, kind, rules, log)] != told for world in drawn)
+    protected = range(kind.known, PEOPLE)
+    beyond = sum(len(set(worlds[:, person].tolist())) < 2 for person in protected)
+    if "probable" in rules:
+        weight = shares[worlds].prod(axis=1)
+        likely = [max(weight[worlds[:, p] == v].sum() for v in range(VALUES)) / weight.sum() for p in protected]
+        beyond = sum(share > rules["probable"] + 1e-9 for share in likely)
+    answers = sum(decision.verdict != "refused" for decision in decisions)
+    return answers, len(protected), max(beyond, len(protected) if other else 0)
+
+
+def _ask(
+    codes: Worlds, kind: Kind, rules: dict[str, Any], log: Sequence[tuple[str, npt.NDArray[np.int64]]]
+) -> list[Decision]:
+    frame = pl.DataFrame({"id": np.arange(PEOPLE), "v": codes * kind.step if kind.step != 1 else codes})
+    auditor = _Declared(frame, secrets=["v"], rules=AuditRules.model_validate(rules))
+    return [auditor.ask(f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, people))})") for item, people in log]
+
+
+class _Declared(Auditor):
+    """The range of the column is public."""
+
+    def bounds(self, column: str) -> Any:
+        from sfumato.query.auditing.column_audits import Bounds
+
+        step = 0.5 if self.frame[column].dtype.is_float() else 1.0
+        return Bounds(low=0.0, high=(VALUES - 1) * step, per=2 if step == 0.5 else 1)
+
+
+def _agrees(world: Worlds, item: str, people: npt.NDArray[np.int64], decision: Decision, kind: Kind) -> bool:
+    values = world[people] * kind.step
+    if decision.fakes:  # the true list is contained in the published one
+        published, left = list(decision.answer), sorted(values.tolist())
+        return all(published.count(value) >= left.count(value) for value in left)
+    answer = tuple(decision.answer) if item == "v" else round(float(decision.answer), 6)
+    return bool(_FORMS[item](values) == answer)
+
+
+if __name__ == "__main__":
+    instances = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    figures = Figures(
+        "audit_adversary", "people", {"kind": "", "instances": ",", "answers": ",", "people": ",", "beyond": ","},
+        {"beyond": "people beyond the promise"},
+    )  # fmt: skip
+    broken = 0
+    for kind in KINDS:
+        generator = np.random.default_rng(11)
+        found = np.array([play(kind, generator) for _ in range(instances)])
+        answers, people, beyond = (int(n) for n in found.sum(axis=0))
+        figures.add(kind=kind.name, instances=instances, answers=answers, people=people, beyond=beyond)
+        broken += beyond
+    sys.exit(1 if broken else 0)
