@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from itertools import takewhile
 from typing import Any
 
 from sfumato.params import Part
@@ -52,10 +53,6 @@ def plain_docs(docstring: str) -> list[str]:
 
 
 def _heading(text: str) -> str:
-    """The comment at the beginning of a preset."""
-    lines = []
-    for line in text.splitlines():
-        if not line.startswith("#"):
-            break
-        lines.append(line.lstrip("# "))
-    return " ".join(lines)
+    """The comment at the beginning of a preset, without its lists of examples."""
+    comment = [line[1:].removeprefix(" ") for line in takewhile(lambda line: line.startswith("#"), text.splitlines())]
+    return " ".join(line for line in comment if line and not line.startswith(" "))

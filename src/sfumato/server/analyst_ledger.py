@@ -22,6 +22,9 @@ from sfumato.server.roles import Principal
 __all__ = ["AnalystLedger"]
 
 
+_NO_CAP = "Its owner sets one with `sfumato server budget set`."
+
+
 class AnalystLedger(Ledger):
     """Charges one analyst and their groups for one question."""
 
@@ -71,6 +74,8 @@ class AnalystLedger(Ledger):
                 cost, dataset=self._dataset, analyst=self._analyst, query=query, text=text, groups=self._groups,
                 released=super().recall(query) is not None, once=True,
             )  # fmt: skip
+        except UnknownBudget as refusal:
+            raise UnknownBudget(refusal.message, fix=_NO_CAP) from None
         except OverBudget as refusal:
             if not refusal.facts["shared"]:
                 raise
@@ -110,4 +115,4 @@ class AnalystLedger(Ledger):
         own = [(self._dataset, self._analyst), ("", self._analyst)]
         own += [(where, group) for group in self._groups for where in (self._dataset, "")]
         if all(Ledger.balance(self, dataset=where, analyst=who).cap is None for where, who in own):
-            raise UnknownBudget("No budget is set for you on this data set.", fix="Its owner sets one.")
+            raise UnknownBudget("No budget is set for you on this data set.", fix=_NO_CAP)

@@ -89,7 +89,8 @@ def check_witness(path: Path, ledger: Ledger) -> None:
     seen = _read(path)
     if seen is not None and not ledger.holds(seen.number, seen.hash):
         raise LedgerRolledBack(
-            f"The ledger does not contain entry {seen.number}, which was written before: it is an old copy.", fix=_HINT
+            f"The ledger does not contain entry {seen.number}, which was written before: it is an old copy.",
+            fix=f"{_HINT} To begin anew with other data, use another state folder. The witness is {path}.",
         )
 
 
