@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
-from sfumato.dp.mechanism import Mechanism
+from sfumato.dp.mechanism import ContributionBounds, Mechanism
+from sfumato.dp.mechanisms.partition_selection import PartitionSelection
 from sfumato.errors import AnswerFailed
 from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.plan.loss_check import check_loss
@@ -96,3 +97,11 @@ def test_every_draw_is_covered_by_its_reservation(name: str) -> None:
         check_loss(replace(honest, parts=halved))
     with pytest.raises(AnswerFailed, match="cost more"):
         check_loss(replace(honest, cost=replace(honest.cost, size=honest.cost.size / 2)))
+
+
+@pytest.mark.parametrize("epsilon", [1, 25, 100, 400])
+def test_private_keys_are_named_at_large_epsilon(epsilon: int) -> None:
+    """The second computation of the loss must not fail by rounding where nearly every key is named."""
+    selection = PartitionSelection(epsilon=epsilon, delta="5e-7")
+    bounds = ContributionBounds(groups=2, change=Fraction(1))
+    assert selection.loss_from_bounds(bounds) == selection.loss(2)

@@ -104,8 +104,9 @@ def _chances(epsilon: Fraction, delta: Fraction) -> npt.NDArray[np.int64]:
 @lru_cache(maxsize=64)
 def _is_private(epsilon: Fraction, delta: Fraction) -> bool:
     """Whether the decisions for n and n + 1 units satisfy (epsilon, delta) for all n, up to float rounding."""
-    chances = _chances(epsilon, delta) / _ONE
-    fewer, more = chances[:-1], chances[1:]
+    whole = _chances(epsilon, delta)
+    # Complements are taken in whole numbers: near 1 a float has too few digits to be multiplied by a large growth.
+    kept, left_out = whole / _ONE, (_ONE - whole) / _ONE
     growth, allowed = np.exp(min(float(epsilon), 700.0)), float(delta) + 1e-12
-    pairs = ((more, fewer), (fewer, more), (1 - more, 1 - fewer), (1 - fewer, 1 - more))
+    pairs = [(side[1:], side[:-1]) for side in (kept, left_out)] + [(side[:-1], side[1:]) for side in (kept, left_out)]
     return all(bool((here <= growth * there + allowed).all()) for here, there in pairs)

@@ -74,8 +74,5 @@ def _combined_explanation(parts: Sequence[Explanation], cost: str) -> Explanatio
         cost=cost,
         groups=None if any(count is None for count in groups) else sum(count or 0 for count in groups),
         noises=tuple(dict.fromkeys(noise for part in parts for noise in part.noises)),
-        notes=(
-            *dict.fromkeys(notes),
-            f"The {len(parts)} parts are measured separately, each at an equal share of the cost.",
-        ),
+        notes=tuple(dict.fromkeys(notes)),
     )
