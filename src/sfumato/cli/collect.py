@@ -27,14 +27,21 @@ def command() -> None:
 
 @command.command("design")
 @click.argument("survey", type=typed_path)
+@click.option("--client", type=typed_path, default=None, help="Write the public parameters for a web page as JSON.")
+@force_option
 @json_option
-def design(survey: Path, as_json: bool) -> None:
+def design(survey: Path, client: Path | None, force: bool, as_json: bool) -> None:
     """Show protocol, expected error and privacy loss of every question before anybody is asked."""
+    from sfumato.collecting.local.client_design import client_design
     from sfumato.collecting.local.design import design_survey
     from sfumato.collecting.local.survey import Survey
+    from sfumato.data.atomic import replacing
 
     loaded = Survey.load(survey)
     designed = design_survey(loaded)
+    if client is not None:
+        with replacing(client, force=force) as temporary:
+            temporary.write_text(json.dumps(client_design(loaded), indent=1) + "\n", encoding="utf-8")
     if as_json:
         emit_json({"survey": loaded.survey, "fingerprint": loaded.fingerprint(), **designed.to_dict()})
         return

@@ -33,6 +33,9 @@ class BandProtocol(NumberProtocol):
     def valid(self, reports: Ints) -> npt.NDArray[np.bool_]:
         return np.asarray((reports >= 0) & (reports <= STEPS + self.band))
 
+    def client_parameters(self) -> dict[str, int]:
+        return {"steps": STEPS, "band": self.band, "inside": self._inside}
+
     def _randomize(self, positions: Ints, source: RandomSource) -> Ints:
         inside = chosen(self._inside, len(positions), source)
         within = positions + below(self.band, len(positions), source)

@@ -59,8 +59,16 @@ def write_reports(survey: Survey, reports: pl.DataFrame, path: Path, *, force: b
         pq.write_table(table, temporary)
 
 
-def randomize_answer(survey: Survey, answers: Mapping[str, Any], *, memory: Path | None = None) -> dict[str, Any]:
+def randomize_answer(
+    survey: Survey, answers: Mapping[str, Any], *, memory: Path | None = None, source: RandomSource = OS_ENTROPY
+) -> dict[str, Any]:
     """The report of one person as plain data. ``memory`` is a file on the person's own device for repeated reports."""
+    memoized = survey.repeats is not None and survey.repeats.memoized
+    if memoized and memory is None:
+        raise BadParameter(
+            "The survey is memoized: its privacy loss holds for devices that keep their report.",
+            fix="Name a file on this device with --memory.",
+        )
     names = list(survey.questions)
     missing = [name for name in names if answers.get(name) is None]
     if missing:
@@ -71,11 +79,16 @@ def randomize_answer(survey: Survey, answers: Mapping[str, Any], *, memory: Path
     kept = json.loads(memory.read_text(encoding="utf-8")) if memory is not None and memory.exists() else {}
     if kept.get("survey", survey.fingerprint()) != survey.fingerprint():
         raise BadParameter("The memory file belongs to another survey.", fix="Use one memory file per survey.")
-    name = kept.get("question") or names[int(below(len(names), 1, OS_ENTROPY)[0])]
+    name = kept.get("question") or names[int(below(len(names), 1, source)[0])]
     answer, known = str(answers[name]), kept.get("reports", {})
     if answer not in known:
+        if memoized and survey.repeats is not None and len(known) >= survey.repeats.answers:
+            raise BadParameter(
+                "The answer changed more often than the survey's privacy loss covers. Nothing was randomized.",
+                fix="State more `answers` in the survey; its loss grows with them.",
+            )
         column = pl.Series([answers[name]])
-        report = _encoded(survey.protocols()[name], survey.questions[name], name, column, OS_ENTROPY)[0]
+        report = _encoded(survey.protocols()[name], survey.questions[name], name, column, source)[0]
         known = {**known, answer: base64.b64encode(report).decode()}
     if memory is not None:
         document = {"survey": survey.fingerprint(), "question": name, "reports": known}
@@ -93,9 +106,7 @@ def _encoded(
         )
     if isinstance(protocol, FrequencyProtocol):
         assert question.values is not None
-        numbers = {
-            str(value).lower() if isinstance(value, bool) else str(value): i for i, value in enumerate(question.values)
-        }
+        numbers = {text: i for i, text in enumerate(question.texts())}
         codes = answers.cast(pl.String).replace_strict(numbers, default=None, return_dtype=pl.Int64)
         if codes.null_count():
             raise BadParameter(f"Some answers to {name} are not among its values.", fix="List every value there is.")

@@ -78,6 +78,10 @@ class FrequencyProtocol(Part):
     def supported(self, reports: Reports) -> Flags:
         """For each report and each value, whether the report supports the value."""
 
+    def client_parameters(self) -> dict[str, int]:
+        """Whole numbers that the client for web pages needs, chances in units of 2**-32; refused if it has none."""
+        raise BadParameter(f"The client for web pages has no `{self.part_name()}`.", fix="Name another `protocol`.")
+
     @property
     def _batch(self) -> int:
         return max(1, min(BATCH, (1 << 26) // self.values))

@@ -83,6 +83,10 @@ class NumberProtocol(Part):
     def valid(self, reports: Ints) -> npt.NDArray[np.bool_]:
         """Which reports this protocol can send."""
 
+    def client_parameters(self) -> dict[str, int]:
+        """Whole numbers that the client for web pages needs, chances in units of 2**-32; refused if it has none."""
+        raise BadParameter(f"The client for web pages has no `{self.part_name()}`.", fix="Name another `protocol`.")
+
     def loss(self) -> PrivacyLoss:
         """Privacy loss of one report under local differential privacy: any two numbers of one person."""
         return pure(ln_up(self.ratio()))

@@ -57,6 +57,11 @@ class RecordedSource:
     def __init__(self, recorded: bytes) -> None:
         self._recorded, self._position = recorded, 0
 
+    @property
+    def left(self) -> int:
+        """Bytes that were not taken yet."""
+        return len(self._recorded) - self._position
+
     def take(self, size: int) -> bytes:
         self._position += size
         if self._position > len(self._recorded):

@@ -44,6 +44,10 @@ class SurveyQuestion(BaseModel):
     protocol: str | None = None
     """Protocol by name; the one with the smallest error if left out."""
 
+    def texts(self) -> list[str]:
+        """The values as devices write them."""
+        return [str(value).lower() if isinstance(value, bool) else str(value) for value in self.values or ()]
+
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if (self.values is None) == (self.low is None and self.high is None):

@@ -34,6 +34,10 @@ class UnaryEncoding(FrequencyProtocol):
         p, q = self.probabilities()
         return p * (1 - q) / ((1 - p) * q)
 
+    def client_parameters(self) -> dict[str, int]:
+        one, zero = self.chances()
+        return {"values": self.values, "one": one, "zero": zero}
+
     def _randomize(self, codes: Ints, source: RandomSource) -> Reports:
         one, zero = self.chances()
         packed = biased_rows(zero, len(codes), self.values, source)

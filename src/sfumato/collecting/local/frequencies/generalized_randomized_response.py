@@ -45,6 +45,9 @@ class GeneralizedRandomizedResponse(FrequencyProtocol):
         keep, other = self.probabilities()
         return max(keep / other, other / keep)
 
+    def client_parameters(self) -> dict[str, int]:
+        return {"values": self.values, "keep": self._keep}
+
     def _randomize(self, codes: Ints, source: RandomSource) -> Reports:
         kept = chosen(self._keep, len(codes), source)
         others = below(self.values - 1, len(codes), source)

@@ -44,6 +44,9 @@ class HadamardResponse(FrequencyProtocol):
         keep = Fraction(self._keep, ONE)
         return keep / (1 - keep)
 
+    def client_parameters(self) -> dict[str, int]:
+        return {"values": self.values, "size": self.size, "keep": self._keep}
+
     def _randomize(self, codes: Ints, source: RandomSource) -> Reports:
         columns = below(self.size, len(codes), source)
         flipped = ~chosen(self._keep, len(codes), source)

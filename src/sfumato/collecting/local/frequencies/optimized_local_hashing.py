@@ -44,6 +44,9 @@ class OptimizedLocalHashing(FrequencyProtocol):
         other = (1 - keep) / (self.buckets - 1)
         return max(keep / other, other / keep)
 
+    def client_parameters(self) -> dict[str, int]:
+        return {"values": self.values, "buckets": self.buckets, "keep": self._keep}
+
     def _randomize(self, codes: Ints, source: RandomSource) -> Reports:
         return self.randomize_keys(codes.astype(np.uint64), source)
 

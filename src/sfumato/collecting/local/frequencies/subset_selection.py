@@ -46,6 +46,9 @@ class SubsetSelection(FrequencyProtocol):
         ratio = inside / (1 - inside) * Fraction(self.values - self.size, self.size)
         return max(ratio, 1 / ratio)
 
+    def client_parameters(self) -> dict[str, int]:
+        return {"values": self.values, "size": self.size, "inside": self._inside}
+
     def _randomize(self, codes: Ints, source: RandomSource) -> Reports:
         rows = len(codes)
         inside = chosen(self._inside, rows, source)

@@ -33,6 +33,9 @@ class Duchi(NumberProtocol):
     def valid(self, reports: Ints) -> npt.NDArray[np.bool_]:
         return np.asarray((reports == 0) | (reports == 1))
 
+    def client_parameters(self) -> dict[str, int]:
+        return {"steps": STEPS, "most": self._most}
+
     def _randomize(self, positions: Ints, source: RandomSource) -> Ints:
         # Whole numbers throughout: ONE times STEPS is 2**52, far below the limit of 64 bits.
         least, most = ONE - self._most, self._most

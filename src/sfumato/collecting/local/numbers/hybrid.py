@@ -45,6 +45,10 @@ class Hybrid(NumberProtocol):
     def valid(self, reports: Ints) -> npt.NDArray[np.bool_]:
         return np.asarray(self._parts[0].valid(reports) | np.isin(reports, _DUCHI))
 
+    def client_parameters(self) -> dict[str, int]:
+        piecewise, duchi = self._parts
+        return {**piecewise.client_parameters(), **duchi.client_parameters(), "piecewise": self._piecewise}
+
     def _randomize(self, positions: Ints, source: RandomSource) -> Ints:
         piecewise, duchi = self._parts
         use = chosen(self._piecewise, len(positions), source)
