@@ -257,7 +257,99 @@ def test_cancelled_questions_give_no_answer(service: QueryService) -> None:
         service.run(ada, service.log.get(begun.id))
     with pytest.raises(Cancelled):
         service.run(ada, begun)
-    assert service.log.get(begun.id).state == "cancelled"
+    assert charges(service) == 0, "it was cancelled before its turn"
+    question = service.log.get(begun.id)
+    assert (question.state, question.entries) == ("cancelled", ())
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_charge_of_a_question_that_is_cancelled_while_it_runs_is_recorded(
+    service: QueryService, monkeypatch: pytest.MonkeyPatch, failing: bool
+) -> None:
+    import sfumato.query.session as module
+
+    ada = analyst(service, "ada")
+    begun = service.begin(ada, "hospital", COUNT, epsilon="0.5", idempotency_key="k")
+    execute = module.execute_plan
+
+    def cancelled(*given: object) -> object:
+        assert service.cancel(ada, begun.id).entries is None, "not known while it runs"
+        if failing:
+            raise ValueError("a value of the data: 17")
+        return execute(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "execute_plan", cancelled)
+    with pytest.raises(AnswerFailed if failing else Cancelled):
+        service.run(ada, begun)
+    [charge] = [entry.number for entry in service.state.ledger.entries() if entry.kind == "spend"]
+    for _ in range(2):
+        question = service.log.get(begun.id)
+        assert (question.state, question.entries) == ("cancelled", (charge,))
+        with pytest.raises(Cancelled):
+            service.ask(ada, "hospital", COUNT, epsilon="0.5", idempotency_key="k")
+    assert charges(service) == 1
+
+
+def test_a_question_that_has_ended_cannot_be_cancelled(service: QueryService) -> None:
+    ada = analyst(service, "ada")
+    service.ask(ada, "hospital", COUNT, epsilon="0.5")
+    [question] = service.questions(ada)
+    service.log.cancel(question.id)  # as if it had ended just before
+    assert service.log.get(question.id) == question
+    assert service.result(ada, question.id).answer.cached
+
+
+WORKLOAD = [f"{COUNT} WHERE age < {age}" for age in (20, 40, 60)]
+
+
+def test_a_workload_is_charged_once_and_read_again_for_free(service: QueryService) -> None:
+    ada, bob = analyst(service, "ada"), analyst(service, "bob")
+    begun = service.begin_workload(ada, "hospital", WORKLOAD, epsilon="0.5", idempotency_key="k")
+    assert begun.queries == tuple(WORKLOAD)
+    first = service.run_workload(ada, begun).answer
+    assert (first.cached, first.loss.size, len(first.values)) == (False, pure("0.5").size, 3)
+    again = service.begin_workload(ada, "hospital", WORKLOAD, epsilon="0.5", idempotency_key="k")
+    assert again.id == begun.id
+    for read in (service.run_workload(ada, again).answer, service.result(ada, begun.id).answer):
+        assert read == replace(first, cached=True)
+    assert charges(service) == 1
+    with pytest.raises(Conflict, match="another question"):
+        service.ask(ada, "hospital", COUNT, epsilon="0.5", idempotency_key="k")
+    with pytest.raises(NoSuchItem):
+        service.result(bob, begun.id)
+    other = service.run_workload(bob, service.begin_workload(bob, "hospital", WORKLOAD, epsilon="0.5")).answer
+    assert other == first, "what another analyst asked is not told"
+    assert spent(service) == spent(service, "ada") == spent(service, "bob") == pure("0.5").size
+    [question] = service.questions(bob)
+    assert (question.state, len(question.entries or ())) == ("done", 1)
+    service.state.ledger.verify()
+
+
+def test_refused_workloads_are_not_charged(service: QueryService) -> None:
+    ada = analyst(service, "ada")
+
+    def ask(queries: list[str], most: object = None, **cost: object) -> None:
+        begun = service.begin_workload(ada, "hospital", queries, **cost)  # type: ignore[arg-type]
+        service.run_workload(ada, begun, max_epsilon=most)  # type: ignore[arg-type]
+
+    with pytest.raises(OverBudget):
+        ask(WORKLOAD, epsilon="1.5")
+    with pytest.raises(OverBudget, match="limit of this request"):
+        ask(WORKLOAD, "0.1", epsilon="0.5")
+    with pytest.raises(BadParameter, match="cost"):
+        ask(WORKLOAD)
+    for queries in ([COUNT] * 201, [COUNT + " " * 60_000] * 2, ["SELECT " + "(" * 300], [COUNT, "SELECT nonsense"]):
+        with pytest.raises(QueryRefused):
+            ask(queries, epsilon="0.1")
+    service.registered.set_state("hospital", DatasetState.FROZEN, by="owner", why=REASON)
+    with pytest.raises(Conflict):
+        ask(WORKLOAD, epsilon="0.1")
+    service.registered.set_grant("hospital", "ada", False, by="owner")
+    with pytest.raises(NoSuchItem):
+        ask(WORKLOAD, epsilon="0.1")
+    with pytest.raises(NoSuchItem):
+        service.analyze(ada, "hospital", COUNT, epsilon="0.1")
+    assert charges(service) == 0
 
 
 def test_frozen_data_sets_give_old_answers_only_and_retired_ones_none(service: QueryService) -> None:

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,9 +25,14 @@ from server_sample import COUNT, write_hospital
 import sfumato
 from sfumato.cli import main
 from sfumato.dp.ledger import Ledger
+from sfumato.dp.loss import pure
 from sfumato.errors import BadParameter, NotSignedIn, OverBudget, QueryRefused
+from sfumato.query.metadata import load
+from sfumato.query.session import Session
 
 ROOT = Path(__file__).parents[2]
+OWN_OF_SERVERS = {"for_analyst", "recall", "reserve", "checked", "run_plan", "plan_noise"}
+"""Steps of an answer, which are taken on the server."""
 
 
 def benchmark() -> ModuleType:
@@ -112,7 +119,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
             process.kill()
 
 
-def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any]) -> None:
+def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any], tmp_path: Path) -> None:
     session = sfumato.connect(running["url"], token=running["token"])
     answer = session.ask("SELECT ward, COUNT(*) AS n FROM patients GROUP BY ward", epsilon="0.1")
     assert answer.frame.columns == ["ward", "n"]
@@ -121,6 +128,19 @@ def test_the_python_client_has_the_methods_of_a_session(running: dict[str, Any])
     assert session.table("patients").by("ward").count("n").ask(epsilon="0.1").columns == ("ward", "n")
     rows = session.connect(epsilon="0.1").cursor().execute(f"{COUNT} WHERE age > ?", (30,)).fetchall()
     assert len(rows) == 1
+    queries = [f"{COUNT} WHERE age < {age}" for age in (20, 60)]
+    together = session.workload(queries, epsilon=0.1)
+    assert (together.cached, len(together.values), together.loss) == (False, 2, pure("0.1"))
+    assert session.workload(queries, epsilon=Fraction(1, 10)) == replace(together, cached=True)
+    metadata = load(running["folder"] / "hospital.yaml")
+    assert session.catalog == metadata.catalog(running["folder"])
+    local = Session(
+        session.catalog, metadata.sources(running["folder"]), ledger=Ledger.open(tmp_path / "own.db"), analyst="ada"
+    )
+    for options in ({"epsilon": "0.1"}, {"epsilon": 1, "delta": 1e-6}, {"rho": Fraction(1, 3)}):
+        assert session.analyze(COUNT, **options) == local.analyze(COUNT, **options)  # type: ignore[arg-type]
+    public = {name for name in vars(Session) if not name.startswith("_")} - OWN_OF_SERVERS
+    assert {name for name in public if not hasattr(session, name)} == set(), "methods of a session"
     assert session.ask("SHOW TABLES").rows[0][0].value == "patients"
     left = session.remaining()
     assert left is not None

@@ -92,6 +92,42 @@ def test_explain_is_free_and_a_repeated_request_pays_once(server: Server) -> Non
     assert server.service.state.ledger.head()[0] == before[0] + 1
 
 
+def test_a_workload_in_three_formats_and_as_a_job(server: Server) -> None:
+    queries = [f"{COUNT} WHERE age < {age}" for age in (20, 40, 60)]
+
+    def ask(**headers: str) -> Any:
+        body = {"queries": queries, "epsilon": 0.1}
+        return server("POST", "/api/v1/datasets/hospital/workload", json=body, headers=headers)
+
+    before = server.service.state.ledger.head()[0]
+    plain = ask()
+    assert plain.status_code == 200, plain.text
+    numbers = [cell["value"] for cell in plain.json()["values"]]
+    csv, arrow = ask(Accept="text/csv"), ask(Accept="application/vnd.apache.arrow.stream")
+    assert pl.read_csv(io.StringIO(csv.text))["value"].to_list() == numbers
+    assert pl.read_ipc_stream(io.BytesIO(arrow.content)).columns == ["value", "low", "high"]
+    job = ask(Prefer="respond-async")
+    place = job.headers["location"]
+    assert json.loads(server("GET", f"{place}/events").text.strip().rpartition("data: ")[2])["state"] == "done"
+    assert [cell["value"] for cell in server("GET", f"{place}/result").json()["values"]] == numbers
+    assert server("GET", f"{place}/result", "bob").status_code == 404
+    assert server.service.state.ledger.head()[0] == before + 1, "paid once"
+
+
+def test_the_analysis_is_free_and_the_catalog_names_no_place(server: Server) -> None:
+    before = server.service.state.ledger.head()
+    body = {"sql": f"{COUNT} WHERE age > 7", "epsilon": "0.1"}
+    analysis = server("POST", "/api/v1/datasets/hospital/analyze", json=body).json()["analysis"]
+    assert "Scan patients" in analysis
+    catalog = server("GET", "/api/v1/datasets/hospital/catalog")
+    [table] = catalog.json()["private"]
+    assert set(table) == {"name", "unit", "rows", "groups", "typical", "columns"}
+    assert [set(column) for column in table["columns"]] == [{"name", "role", "kind", "domain"}] * 2
+    assert "csv" not in catalog.text
+    assert str(server.folder) not in catalog.text
+    assert server.service.state.ledger.head() == before
+
+
 def test_a_job_with_events_and_result(server: Server) -> None:
     started = server.ask(sql=f"{COUNT} WHERE age > 8", headers={"Prefer": "respond-async"})
     assert started.status_code == 202

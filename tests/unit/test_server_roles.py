@@ -20,9 +20,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "revoke_my_token": EVERYBODY,
     "read_question": EVERYBODY,  # and a question of others does not exist
     "read_events": EVERYBODY,
-    **dict.fromkeys(("explain", "ask", "list_questions", "read_result", "cancel"), frozenset({"analyst"})),
+    **dict.fromkeys(("explain", "analyze", "ask", "ask_workload"), frozenset({"analyst"})),
+    **dict.fromkeys(("list_questions", "read_result", "cancel"), frozenset({"analyst"})),
     **dict.fromkeys(("read_budget", "request_budget"), frozenset({"analyst"})),
-    **dict.fromkeys(("list_datasets", "read_schema"), frozenset({"analyst", "owner", "auditor"})),
+    **dict.fromkeys(("list_datasets", "read_schema", "read_catalog"), frozenset({"analyst", "owner", "auditor"})),
     "metrics": frozenset({"administrator", "auditor"}),
     **dict.fromkeys(("list_users", "list_tokens", "list_groups"), frozenset({"administrator", "owner", "auditor"})),
     **dict.fromkeys(
@@ -50,6 +51,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "create_token": {"scopes": ["ask"], "days": 1},
     "explain": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
     "ask": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
+    "analyze": {"sql": "SELECT COUNT(*) FROM patients", "epsilon": "0.1"},
+    "ask_workload": {"queries": ["SELECT COUNT(*) FROM patients"], "epsilon": "0.1"},
     "request_budget": {"dataset": "hospital", "epsilon": "1", "why": "trial"},
     "add_user": {"name": "new-user", "roles": ["analyst"]},
     "change_user": {"active": True},

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -14,23 +15,27 @@ from uuid import uuid4
 from sfumato.errors import (
     BadParameter,
     DatabaseFailed,
-    NotApplicable,
     NotSignedIn,
     SfumatoError,
     catalogue,
     did_you_mean,
     missing_extra,
 )
+from sfumato.rationals import rational
 
 if TYPE_CHECKING:
     import httpx
 
     from sfumato.dp.loss import PrivacyLoss
     from sfumato.query.builder import Builder
+    from sfumato.query.catalog import Catalog
     from sfumato.query.dbapi import Connection
+    from sfumato.query.fit_limits import FittedLimits
     from sfumato.query.results.answer import Answer
     from sfumato.query.results.explain import Explanation
+    from sfumato.query.results.workload import WorkloadAnswer
     from sfumato.query.session import QueryOptions, Session
+    from sfumato.rationals import Number
 
 __all__ = ["RemoteSession", "connect"]
 
@@ -53,7 +58,7 @@ def connect(url: str, *, token: str | None = None, dataset: str | None = None) -
     Returns
     -------
     RemoteSession
-        With the methods of :class:`sfumato.Session`: ``ask(sql, epsilon=...)``, ``explain(sql, ...)``, ``connect()``.
+        With the methods of :class:`sfumato.Session`: ``ask``, ``explain``, ``analyze``, ``workload``, ``catalog``.
     """
     secret = token or os.environ.get("SFUMATO_TOKEN")
     if not secret:
@@ -143,11 +148,25 @@ class RemoteSession:
     def ask(self, sql: str, **options: Unpack[QueryOptions]) -> Answer:
         """The answer to a query, as :meth:`sfumato.Session.ask`. If the connection breaks, it is asked again and paid
         once."""
-        return _answer(self._remote.post(f"/datasets/{self.dataset}/ask", _body(sql, options), key=uuid4().hex))
+        return _answer(
+            self._remote.post(f"/datasets/{self.dataset}/ask", _body({"sql": sql}, options), key=uuid4().hex)
+        )
 
     def explain(self, sql: str, **options: Unpack[QueryOptions]) -> Explanation:
         """Cost and expected error, as :meth:`sfumato.Session.explain`."""
-        return _explanation(self._remote.post(f"/datasets/{self.dataset}/explain", _body(sql, options))["explanation"])
+        body = _body({"sql": sql}, options)
+        return _explanation(self._remote.post(f"/datasets/{self.dataset}/explain", body)["explanation"])
+
+    def analyze(self, sql: str, **options: Unpack[QueryOptions]) -> str:
+        """The privacy analysis of a query, as :meth:`sfumato.Session.analyze`."""
+        return str(self._remote.post(f"/datasets/{self.dataset}/analyze", _body({"sql": sql}, options))["analysis"])
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The declared tables, columns and domains, and the public tables; read once."""
+        from sfumato.query.catalog_document import catalog_from_dict
+
+        return catalog_from_dict(self._remote.get(f"/datasets/{self.dataset}/catalog"))
 
     def schema(self) -> list[dict[str, Any]]:
         """The tables with their columns and declared domains."""
@@ -176,17 +195,43 @@ class RemoteSession:
 
         return Builder(session=cast("Session", self), source=name)
 
-    def workload(self, queries: Sequence[str], **_: Any) -> NoReturn:
-        """Not answered by servers."""
-        raise NotApplicable("A server does not answer workloads.", fix="Ask the queries one by one.")
+    def fit_limits(
+        self, table: str, *, epsilon: Number, by: Sequence[str] = (), share: Number = "0.95", most: int = 100
+    ) -> FittedLimits:
+        """Choose ``rows`` and ``groups`` privately, as :meth:`sfumato.Session.fit_limits`."""
+        from sfumato.query.fit_limits import fit_limits
+
+        return fit_limits(cast("Session", self), table, epsilon=epsilon, by=by, share=share, most=most)
+
+    def workload(
+        self,
+        queries: Sequence[str],
+        *,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        rho: Number | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+    ) -> WorkloadAnswer:
+        """Many counts for one cost, as :meth:`sfumato.Session.workload`. If the connection breaks, they are asked again
+        and paid once."""
+        options = {"epsilon": epsilon, "delta": delta, "rho": rho, "rows": rows, "groups": groups}
+        body = _body({"queries": list(queries)}, options)
+        return _workload_answer(self._remote.post(f"/datasets/{self.dataset}/workload", body, key=uuid4().hex))
 
 
-def _body(sql: str, options: QueryOptions) -> dict[str, Any]:
-    given: dict[str, Any] = {"sql": sql}
+def _body(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(asked)
     for name, value in options.items():
         if value is not None:
-            given[name] = value if name in ("rows", "groups", "bounding") else str(value)
+            given[name] = value if name in ("rows", "groups", "bounding") else _written(value)
     return given
+
+
+def _written(amount: Number) -> str:
+    """An amount as the server reads it: as given, without an exponent."""
+    text = str(amount)
+    return str(rational(amount)) if "e" in text.lower() else text
 
 
 def _loss(shown: Mapping[str, str]) -> PrivacyLoss:
@@ -204,6 +249,17 @@ def _explanation(shown: Mapping[str, Any]) -> Explanation:
     return Explanation(
         cost=shown["cost"], groups=shown["groups"], bounding=shown["bounding"], needed=shown["needed"],
         noises=tuple(NoiseSummary(**noise) for noise in shown["noise"]), notes=tuple(shown["notes"]),
+    )  # fmt: skip
+
+
+def _workload_answer(shown: Mapping[str, Any]) -> WorkloadAnswer:
+    from sfumato.query.results.postprocess import NoisyValue
+    from sfumato.query.results.workload import WorkloadAnswer
+
+    return WorkloadAnswer(
+        values=tuple(NoisyValue(**cell) for cell in shown["values"]), strategy=shown["strategy"],
+        error=shown["root_mean_square_error"], alternatives=shown["alternatives"], loss=_loss(shown["loss"]),
+        cached=shown["cached"],
     )  # fmt: skip
 
 

@@ -34,16 +34,21 @@ class Question:
     """running, done, refused (nothing charged), failed (charged) or cancelled."""
     error: Mapping[str, Any] | None
     """The error as analysts saw it."""
-    entries: tuple[int, ...]
-    """Ledger entries that were charged."""
+    entries: tuple[int, ...] | None
+    """Ledger entries that were charged; None until the run has ended."""
     at: str
     finished: str
     request: str
 
+    @property
+    def queries(self) -> tuple[str, ...] | None:
+        """The queries of a workload, which are stored as a JSON list; None for one query."""
+        return tuple(json.loads(self.sql)) if "workload" in self.options else None
+
     def to_dict(self) -> dict[str, Any]:
         return {"id": self.id, "analyst": self.analyst, "dataset": self.dataset, "sql": self.sql,
                 "options": dict(self.options), "state": self.state, "error": self.error,
-                "entries": list(self.entries), "at": self.at, "finished": self.finished}  # fmt: skip
+                "entries": list(self.entries or ()), "at": self.at, "finished": self.finished}  # fmt: skip
 
 
 class QuestionLog:
@@ -84,14 +89,31 @@ class QuestionLog:
 
     def finish(
         self, identifier: str, state: str, *, error: Mapping[str, Any] | None = None, entries: Sequence[int] = ()
-    ) -> None:
-        """Note what became of a question. A cancelled one stays cancelled."""
+    ) -> bool:
+        """Note what became of a question and what was charged. False if it was cancelled, which it stays."""
+        with self._state.store.write() as transaction:
+            [(before, known)] = transaction.query(
+                "SELECT state, entries FROM sfumato_server_questions WHERE id = ?", identifier
+            )
+            charged = json.dumps(sorted({*json.loads(known or "[]"), *entries}))
+            transaction.query("UPDATE sfumato_server_questions SET entries = ? WHERE id = ?", charged, identifier)
+            if before == "cancelled":
+                return False
+            transaction.query(
+                "UPDATE sfumato_server_questions SET state = ?, error = ?, finished = ? WHERE id = ?",
+                state, "" if error is None else json.dumps(error), now(), identifier,
+            )  # fmt: skip
+        return True
+
+    def cancel(self, identifier: str) -> None:
+        """Note that a running question is cancelled; one that has ended stays as it is."""
         with self._state.store.write() as transaction:
             transaction.query(
-                "UPDATE sfumato_server_questions SET state = ?, error = ?, entries = ?, finished = ? "
-                "WHERE id = ? AND state <> 'cancelled'",
-                state, "" if error is None else json.dumps(error), json.dumps(list(entries)), now(), identifier,
-            )  # fmt: skip
+                "UPDATE sfumato_server_questions SET state = 'cancelled', finished = ? "
+                "WHERE id = ? AND state = 'running'",
+                now(),
+                identifier,
+            )
 
     def get(self, identifier: str) -> Question:
         """A question by its identifier."""
@@ -120,6 +142,6 @@ def _question(row: tuple[Any, ...]) -> Question:
     identifier, analyst, dataset, sql, options, state, error, entries, at, finished, request = row
     return Question(
         id=identifier, analyst=analyst, dataset=dataset, sql=sql, options=json.loads(options), state=state,
-        error=json.loads(error) if error else None, entries=tuple(json.loads(entries or "[]")), at=at,
+        error=json.loads(error) if error else None, entries=tuple(json.loads(entries)) if entries else None, at=at,
         finished=finished, request=request,
     )  # fmt: skip

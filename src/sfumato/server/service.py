@@ -7,13 +7,14 @@ not exist for them.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from sfumato.errors import (
     AnswerFailed,
@@ -28,7 +29,8 @@ from sfumato.errors import (
 from sfumato.query.catalog import Catalog
 from sfumato.query.results.answer import Answer
 from sfumato.query.results.explain import Explanation
-from sfumato.query.session import QueryOptions
+from sfumato.query.results.workload import WorkloadAnswer
+from sfumato.query.session import QueryOptions, Session
 from sfumato.rationals import Number
 from sfumato.server.accounts import Tokens, Users
 from sfumato.server.analyst_ledger import AnalystLedger
@@ -39,10 +41,12 @@ from sfumato.server.question_log import Question, QuestionLog
 from sfumato.server.roles import AccountRole, Action, Principal, require
 from sfumato.server.state import ServerState
 
-__all__ = ["Asked", "QueryService"]
+__all__ = ["MOST_QUERIES", "MOST_SQL", "Asked", "AskedWorkload", "QueryService"]
 
 MOST_SQL = 100_000
-"""Characters of one query."""
+"""Characters of one query, and of all queries of a workload."""
+MOST_QUERIES = 200
+"""Queries of one workload: the memory to plan it grows with their square."""
 _MOST_DEPTH = 200
 """Nested parentheses of one query; parsers recurse."""
 
@@ -54,6 +58,18 @@ class Asked:
     question: str
     """Identifier in the log."""
     answer: Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedWorkload:
+    """A workload with its answers."""
+
+    question: str
+    """Identifier in the log."""
+    answer: WorkloadAnswer
+
+
+AnswerT = TypeVar("AnswerT", Answer, WorkloadAnswer)
 
 
 class QueryService:
@@ -82,12 +98,24 @@ class QueryService:
 
     def explain(self, principal: Principal, dataset: str, sql: str, **options: Any) -> Explanation:
         """Cost and expected error of a question. Reads no data, costs nothing and is not logged."""
-        session = self.registered.session(self.registered.for_question(principal, dataset))
-        _check_text(sql)
+        session = self._readable(principal, dataset, sql)
         try:
             return session.explain(sql, **_options(options))
         except RecursionError:
             raise _too_deep() from None
+
+    def analyze(self, principal: Principal, dataset: str, sql: str, **options: Any) -> str:
+        """The privacy analysis of a question. Reads no data, costs nothing and is not logged."""
+        session = self._readable(principal, dataset, sql)
+        try:
+            return session.analyze(sql, **_options(options))
+        except RecursionError:
+            raise _too_deep() from None
+
+    def _readable(self, principal: Principal, dataset: str, sql: str) -> Session:
+        session = self.registered.session(self.registered.for_question(principal, dataset))
+        _check_text(sql)
+        return session
 
     def ask(
         self,
@@ -111,21 +139,77 @@ class QueryService:
         self, principal: Principal, dataset: str, sql: str, *, idempotency_key: str | None = None, **options: Any
     ) -> Question:
         """Authorize and log a question without running it; :meth:`run` answers it."""
+        return self._begin(principal, dataset, (sql,), sql, options, idempotency_key)
+
+    def begin_workload(
+        self,
+        principal: Principal,
+        dataset: str,
+        queries: Sequence[str],
+        *,
+        idempotency_key: str | None = None,
+        epsilon: Number | None = None,
+        delta: Number = 0,
+        rho: Number | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+    ) -> Question:
+        """Authorize and log a workload without running it; :meth:`run_workload` answers it."""
+        given = {"workload": len(queries), "epsilon": epsilon, "delta": delta, "rho": rho, "rows": rows,
+                 "groups": groups}  # fmt: skip
+        text = json.dumps(list(queries), ensure_ascii=False)
+        return self._begin(principal, dataset, queries, text, given, idempotency_key)
+
+    def _begin(
+        self,
+        principal: Principal,
+        dataset: str,
+        queries: Sequence[str],
+        text: str,
+        options: Mapping[str, Any],
+        idempotency_key: str | None,
+    ) -> Question:
         self.registered.for_question(principal, dataset)
         refuse_rolled_back(self.state)
-        _check_text(sql)
+        _check_text(*queries)
         given = {name: str(value) for name, value in options.items() if value is not None}
         question, _ = self.log.begin(
-            analyst=principal.name, dataset=dataset, sql=sql, options=given, idempotency_key=idempotency_key
+            analyst=principal.name, dataset=dataset, sql=text, options=given, idempotency_key=idempotency_key
         )
         return question
 
     def run(self, principal: Principal, question: Question, *, max_epsilon: Number | None = None) -> Asked:
         """Answer a question that was begun. One that was answered before is read again; nothing is charged for it."""
+        answer = self._run(
+            principal, question, max_epsilon, lambda session: session.ask(question.sql, **_options(question.options))
+        )
+        return Asked(question=question.id, answer=answer)
+
+    def run_workload(
+        self, principal: Principal, question: Question, *, max_epsilon: Number | None = None
+    ) -> AskedWorkload:
+        """Answer a workload that was begun, as :meth:`run` answers a question."""
+
+        def answered(session: Session) -> WorkloadAnswer:
+            options = _options({name: value for name, value in question.options.items() if name != "workload"})
+            return session.workload(question.queries or (), **options)  # type: ignore[misc]
+
+        return AskedWorkload(question=question.id, answer=self._run(principal, question, max_epsilon, answered))
+
+    def _run(
+        self,
+        principal: Principal,
+        question: Question,
+        max_epsilon: Number | None,
+        answered: Callable[[Session], AnswerT],
+    ) -> AnswerT:
         if question.analyst != principal.name:
             raise NoSuchItem("There is no such question.")
         dataset = self.registered.for_question(principal, question.dataset)
+        question = self.log.get(question.id)  # it may have been cancelled while it waited for its turn
         if question.state == "cancelled":
+            if question.entries is None:
+                self.log.finish(question.id, "cancelled")
             raise _cancelled()
         if question.state == "failed":
             error = question.error or {}
@@ -135,23 +219,22 @@ class QueryService:
             self.state.ledger, principal, dataset=dataset.name, max_epsilon=max_epsilon, only_stored=stored
         )
         try:
-            answer = self._answered(dataset, ledger, question)
+            answer = self._answered(dataset, ledger, question, answered)
         except SfumatoError as refusal:
             self._note(question, refusal, ledger)
             raise
-        if self.log.get(question.id).state == "cancelled":
-            raise _cancelled()
         if question.state != "done":
             with suppress(WriteFailed):  # the answer is paid and stored; only the log is behind
-                self.log.finish(question.id, "done", entries=ledger.charged)
-        return Asked(question=question.id, answer=answer)
+                if not self.log.finish(question.id, "done", entries=ledger.charged):
+                    raise _cancelled()
+        return answer
 
-    def result(self, principal: Principal, identifier: str) -> Asked:
-        """The answer to an earlier question of the principal."""
+    def result(self, principal: Principal, identifier: str) -> Asked | AskedWorkload:
+        """The answer to an earlier question or workload of the principal."""
         question = self.question(principal, identifier)
         if question.state not in ("done", "failed", "cancelled"):
             raise BadParameter(f"the question is {question.state}; it has no answer.", fix="Ask for its status.")
-        return self.run(principal, question)
+        return self.run(principal, question) if question.queries is None else self.run_workload(principal, question)
 
     def question(self, principal: Principal, identifier: str) -> Question:
         """A question of the principal; for auditors of anybody, for owners about their data sets."""
@@ -175,8 +258,7 @@ class QueryService:
         question = self.log.get(identifier)
         if question.analyst != principal.name:
             raise NoSuchItem("There is no such question.")
-        if question.state == "running":
-            self.log.finish(identifier, "cancelled")
+        self.log.cancel(identifier)
         return self.log.get(identifier)
 
     def budget(self, principal: Principal) -> tuple[AccountBalance, ...]:
@@ -187,12 +269,18 @@ class QueryService:
             found += self.budgets.balances(dataset=dataset.name, holder=principal.name)
         return tuple(balance for balance in found if balance.cap is not None or balance.spent.size)
 
-    def _answered(self, dataset: RegisteredDataset, ledger: AnalystLedger, question: Question) -> Answer:
+    def _answered(
+        self,
+        dataset: RegisteredDataset,
+        ledger: AnalystLedger,
+        question: Question,
+        answered: Callable[[Session], AnswerT],
+    ) -> AnswerT:
         session = self.registered.session(dataset).for_analyst(question.analyst, ledger)
         lock = nullcontext() if session.policy is None else self._one_at_a_time[dataset.name]
         try:
             with lock:
-                return session.ask(question.sql, **_options(question.options))
+                return answered(session)
         except RecursionError:
             raise _too_deep() from None
         except LedgerBroken:
@@ -232,16 +320,19 @@ def _options(options: Mapping[str, Any]) -> QueryOptions:
     return cast(QueryOptions, given)
 
 
-def _check_text(sql: str) -> None:
-    """Refuse a text that is too long or nested too deeply, before a parser reads it."""
-    if len(sql) > MOST_SQL:
+def _check_text(*queries: str) -> None:
+    """Refuse texts that are too many, too long or nested too deeply, before a parser reads them."""
+    if len(queries) > MOST_QUERIES:
+        raise QueryRefused(f"The workload has more than {MOST_QUERIES} queries.", fix="Ask several workloads.")
+    if sum(map(len, queries)) > MOST_SQL:
         raise QueryRefused(f"The query has more than {MOST_SQL:,} characters.", fix="Ask a shorter query.")
-    depth = deepest = 0
-    for character in sql:
-        depth += (character in "([") - (character in ")]")
-        deepest = max(deepest, depth)
-    if deepest > _MOST_DEPTH:
-        raise _too_deep()
+    for sql in queries:
+        depth = deepest = 0
+        for character in sql:
+            depth += (character in "([") - (character in ")]")
+            deepest = max(deepest, depth)
+        if deepest > _MOST_DEPTH:
+            raise _too_deep()
 
 
 def _too_deep() -> QueryRefused:

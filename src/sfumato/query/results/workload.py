@@ -113,6 +113,12 @@ class WorkloadAnswer:
     loss: PrivacyLoss
     cached: bool
 
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, ready for JSON."""
+        values = [{"value": cell.value, "low": cell.low, "high": cell.high} for cell in self.values]
+        return {"values": values, "strategy": self.strategy, "root_mean_square_error": self.error,
+                "alternatives": self.alternatives, "loss": self.loss.to_dict(), "cached": self.cached}  # fmt: skip
+
 
 def plan_workload(session: Session, queries: Sequence[str], cost: PrivacyLoss, **limits: Any) -> Workload:
     """Parse the queries, map them to cells, and choose the measurement. This costs nothing."""

@@ -161,7 +161,7 @@ class Backend:
         return [
             {"asked_at": one.at[:23].replace("T", " "), "question": one.sql, "status": one.state,
              "epsilon": one.options.get("epsilon"),
-             "charged": None if one.state in ("cancelled", "running") else bool(one.entries)}
+             "charged": None if one.entries is None else bool(one.entries)}
             for one in self.service.questions(principal, most=_MOST_QUESTIONS)
             if one.dataset == self.dataset
         ]  # fmt: skip

@@ -34,7 +34,7 @@ VIEWS = (
     SystemView(
         name="questions",
         columns={"asked_at": "timestamp", "question": "text", "status": "text", "epsilon": "text", "charged": "bool"},
-        about="your questions on this data set, and whether they were charged (not known of cancelled ones)",
+        about="your questions on this data set, and whether they were charged (null while they run)",
     ),
     SystemView(
         name="last_answer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -13,10 +13,11 @@ from sfumato.errors import BadParameter
 from sfumato.rationals import rational
 from sfumato.server.datasets import DatasetState
 from sfumato.server.roles import AccountRole, Scope
+from sfumato.server.service import MOST_QUERIES, MOST_SQL
 
 __all__ = [
     "Cap", "Credentials", "ErrorBody", "GroupBody", "NewUser", "Password", "QuestionBody", "Registration",
-    "RequestedCap", "StateChange", "TokenBody", "UserChange",
+    "RequestedCap", "StateChange", "TokenBody", "UserChange", "WorkloadBody",
 ]  # fmt: skip
 
 Text = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00-\x08\x0b-\x1f]*$")]
@@ -50,10 +51,7 @@ class ErrorBody(BaseModel):
     fix: str
 
 
-class QuestionBody(_Body):
-    """A question with its cost."""
-
-    sql: Annotated[str, Field(min_length=1, max_length=100_000)]
+class _Asking(_Body):
     epsilon: Amount | None = None
     """The cost. With ``ERROR 5%`` in the query: the most it may cost."""
     delta: Amount | None = None
@@ -62,13 +60,28 @@ class QuestionBody(_Body):
     """The cost in zero-concentrated differential privacy, instead of epsilon."""
     rows: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     groups: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    bounding: Literal["sample", "clip"] | None = None
     max_epsilon: Amount | None = None
     """The most that this question may cost."""
 
-    def options(self) -> dict[str, str | int]:
+    def options(self) -> dict[str, Any]:
         """The options of the question."""
-        return self.model_dump(exclude={"sql", "max_epsilon"}, exclude_none=True)
+        return self.model_dump(exclude={"sql", "queries", "max_epsilon"}, exclude_none=True)
+
+
+class QuestionBody(_Asking):
+    """A question with its cost."""
+
+    sql: Annotated[str, Field(min_length=1, max_length=MOST_SQL)]
+    bounding: Literal["sample", "clip"] | None = None
+
+
+class WorkloadBody(_Asking):
+    """Counting queries with their cost together."""
+
+    queries: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=MOST_SQL)], ...],
+        Field(min_length=1, max_length=MOST_QUERIES),
+    ]
 
 
 class Credentials(_Body):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
@@ -14,12 +14,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from sfumato.errors import SfumatoError
 from sfumato.query.catalog import Catalog
+from sfumato.query.catalog_document import catalog_to_dict
 from sfumato.query.results.public_schema import describe_table, list_tables
+from sfumato.server.question_log import Question
 from sfumato.server.rest.context import ContextOf, ServerContext, Who
 from sfumato.server.rest.errors import ERRORS
-from sfumato.server.rest.models import QuestionBody, RequestedCap
+from sfumato.server.rest.models import QuestionBody, RequestedCap, WorkloadBody
 from sfumato.server.rest.results import RESPONSES, answer_response
 from sfumato.server.roles import Action, Principal, require
+from sfumato.server.service import Asked, AskedWorkload
 
 __all__ = ["router"]
 
@@ -27,6 +30,7 @@ router = APIRouter(prefix="/api/v1", tags=["questions"], responses=ERRORS)
 Name = Annotated[str, Path(max_length=63)]
 Identifier = Annotated[str, Path(max_length=64)]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
+Prefer = Annotated[str | None, Header(max_length=200)]
 _POLL_SECONDS = 0.2
 _LONGEST_STREAM = 3600
 
@@ -55,6 +59,14 @@ def _table(catalog: Catalog, name: str, access: str, unit: str) -> dict[str, Any
     return {"name": name, "access": access, "unit": unit, "columns": columns}
 
 
+@router.get("/datasets/{name}/catalog", operation_id="read_catalog")
+def read_catalog(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
+    """The declared schema for programs: tables, units, kinds, domains; public tables as Arrow streams in base64."""
+    require(who, Action.SCHEMA)
+    context.limit_asking(who)
+    return catalog_to_dict(context.service.schema(who, name))
+
+
 @router.post("/datasets/{name}/explain", operation_id="explain")
 def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
     """Cost and expected error of a question. It is free and reads no data."""
@@ -62,16 +74,17 @@ def explain(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dic
     return {"explanation": explanation.to_dict(), "text": str(explanation)}
 
 
+@router.post("/datasets/{name}/analyze", operation_id="analyze")
+def analyze(name: Name, body: QuestionBody, who: Who, context: ContextOf) -> dict[str, Any]:
+    """Privacy analysis of a question, for reviewers: rows, sensitivities, noise, loss. It is free and reads no data."""
+    return {"analysis": context.service.analyze(who, name, body.sql, **body.options())}
+
+
 @router.post("/datasets/{name}/ask", operation_id="ask", responses={**ERRORS, **RESPONSES})
 async def ask(
-    name: Name,
-    body: QuestionBody,
-    who: Who,
-    context: ContextOf,
-    request: Request,
-    key: Key = None,
-    prefer: Annotated[str | None, Header(max_length=200)] = None,
-) -> Response:
+    name: Name, body: QuestionBody, who: Who, context: ContextOf, request: Request, key: Key = None,
+    prefer: Prefer = None,
+) -> Response:  # fmt: skip
     """Ask a question. The answer is JSON, CSV or Arrow, as ``Accept`` says.
 
     A request that is sent again with the same ``Idempotency-Key`` never pays twice. With ``Prefer: respond-async`` the
@@ -82,11 +95,35 @@ async def ask(
     begin = partial(context.service.begin, who, name, body.sql, idempotency_key=key, **body.options())
     question = await context.in_asker(begin)
     run = partial(context.service.run, who, question, max_epsilon=body.max_epsilon)
+    return await _respond(context, request, prefer, question, run)
+
+
+@router.post("/datasets/{name}/workload", operation_id="ask_workload", responses={**ERRORS, **RESPONSES})
+async def ask_workload(
+    name: Name, body: WorkloadBody, who: Who, context: ContextOf, request: Request, key: Key = None,
+    prefer: Prefer = None,
+) -> Response:  # fmt: skip
+    """Ask many counting queries for one cost, by the matrix mechanism. Headers and formats are those of ``ask``."""
+    require(who, Action.ASK)
+    context.limit_asking(who)
+    begin = partial(context.service.begin_workload, who, name, body.queries, idempotency_key=key, **body.options())
+    question = await context.in_asker(begin)
+    run = partial(context.service.run_workload, who, question, max_epsilon=body.max_epsilon)
+    return await _respond(context, request, prefer, question, run)
+
+
+async def _respond(
+    context: ServerContext,
+    request: Request,
+    prefer: str | None,
+    question: Question,
+    run: Callable[[], Asked] | Callable[[], AskedWorkload],
+) -> Response:
     if prefer is not None and "respond-async" in prefer.lower():
         context.submit(_quietly(run))
         place = f"/api/v1/questions/{question.id}"
         return JSONResponse({"question": question.id, "state": question.state}, 202, {"Location": place})
-    asked = await context.in_asker(run)
+    asked: Asked | AskedWorkload = await context.in_asker(run)
     return answer_response(asked, request, context.service.state)
 
 

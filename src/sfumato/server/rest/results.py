@@ -6,12 +6,13 @@ import io
 from datetime import date, datetime
 from typing import Any
 
+import polars as pl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from sfumato.query.results.answer import Answer
 from sfumato.server.heads import HEADER, signed_head
-from sfumato.server.service import Asked
+from sfumato.server.service import Asked, AskedWorkload
 from sfumato.server.state import ServerState
 
 __all__ = ["ARROW", "RESPONSES", "answer_body", "answer_response"]
@@ -22,9 +23,10 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def answer_body(asked: Asked) -> dict[str, Any]:
+def answer_body(asked: Asked | AskedWorkload) -> dict[str, Any]:
     """The answer as JSON, with the type of each column that JSON does not have."""
-    return {**asked.answer.to_dict(), "types": _types(asked.answer), "question": asked.question}
+    types = {"types": _types(asked.answer)} if isinstance(asked, Asked) else {}
+    return {**asked.answer.to_dict(), **types, "question": asked.question}
 
 
 def _types(answer: Answer) -> list[str]:
@@ -36,7 +38,7 @@ def _types(answer: Answer) -> list[str]:
     return kinds
 
 
-def answer_response(asked: Asked, request: Request, state: ServerState) -> Response:
+def answer_response(asked: Asked | AskedWorkload, request: Request, state: ServerState) -> Response:
     """The response in the first format that the client accepts; JSON if it does not say."""
     headers = {HEADER: signed_head(state), "Sfumato-Question": asked.question, "Vary": "Accept"}
     accepted = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
@@ -44,16 +46,23 @@ def answer_response(asked: Asked, request: Request, state: ServerState) -> Respo
         if kind in ("application/json", "*/*", "application/*"):
             break
         if kind in ("text/csv", "text/*"):
-            return Response(asked.answer.intervals.write_csv(), media_type="text/csv; charset=utf-8", headers=headers)
+            return Response(_frame(asked).write_csv(), media_type="text/csv; charset=utf-8", headers=headers)
         if kind == ARROW:
-            return Response(_arrow(asked.answer), media_type=ARROW, headers=headers)
+            return Response(_arrow(asked), media_type=ARROW, headers=headers)
     return JSONResponse(answer_body(asked), headers=headers)
 
 
-def _arrow(answer: Answer) -> bytes:
+def _frame(asked: Asked | AskedWorkload) -> pl.DataFrame:
+    if isinstance(asked, Asked):
+        return asked.answer.intervals
+    return pl.DataFrame([(cell.value, cell.low, cell.high) for cell in asked.answer.values],
+                        schema=["value", "low", "high"], orient="row")  # fmt: skip
+
+
+def _arrow(asked: Asked | AskedWorkload) -> bytes:
     import pyarrow as pa
 
-    table, sink = answer.to_arrow(), io.BytesIO()
+    table, sink = asked.answer.to_arrow() if isinstance(asked, Asked) else _frame(asked).to_arrow(), io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue()

@@ -1,0 +1,85 @@
+"""Catalogs as plain data, ready for JSON: what a server tells analysts of a data set.
+
+Declared tables, columns and domains of private tables, and public tables with their rows. Where the data is, the
+ledger and the policy are not part of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from sfumato.query.catalog import Catalog, PrivateTable, PublicTable
+from sfumato.schema import Column, Domain, Schema
+
+__all__ = ["catalog_from_dict", "catalog_to_dict"]
+
+
+def catalog_to_dict(catalog: Catalog) -> dict[str, Any]:
+    """A catalog as plain data. Public tables are Arrow streams in base64.
+
+    >>> column = Column(role="plain", kind="integer", domain=Domain(low=0, high=99))
+    >>> table = PrivateTable(name="people", schema=Schema(columns={"age": column}))
+    >>> catalog = Catalog(dataset="town", private={"people": table})
+    >>> catalog_from_dict(catalog_to_dict(catalog)) == catalog
+    True
+    """
+    return {
+        "dataset": catalog.dataset,
+        "private": [
+            {"name": table.name, "unit": table.schema.unit, "rows": table.rows, "groups": table.groups,
+             "typical": table.typical, "columns": [_column(table, name) for name in table.schema.columns]}
+            for table in catalog.private.values()
+        ],
+        "public": [
+            {"name": table.name, "key": list(table.key), "arrow": _stream(table.frame)}
+            for table in catalog.public.values()
+        ],
+    }  # fmt: skip
+
+
+def catalog_from_dict(shown: Mapping[str, Any]) -> Catalog:
+    """The catalog that :func:`catalog_to_dict` wrote."""
+    private = {
+        table["name"]: PrivateTable(
+            name=table["name"], rows=table["rows"], groups=table["groups"], typical=table["typical"],
+            schema=Schema(columns={column["name"]: _declared(column) for column in table["columns"]},
+                          unit=table["unit"]),
+        )
+        for table in shown["private"]
+    }  # fmt: skip
+    public = {
+        table["name"]: PublicTable(
+            name=table["name"],
+            key=tuple(table["key"]),
+            frame=pl.read_ipc_stream(io.BytesIO(base64.b64decode(table["arrow"]))),
+        )
+        for table in shown["public"]
+    }
+    return Catalog(dataset=shown["dataset"], private=private, public=public)
+
+
+def _column(table: PrivateTable, name: str) -> dict[str, Any]:
+    column, values = table.schema.columns[name], table.values[name]
+    bounds = column.domain
+    domain = None if bounds is None else {
+        "values": None if values is None else [v.isoformat() if isinstance(v, date) else v for v in values],
+        "low": bounds.low, "high": bounds.high,
+    }  # fmt: skip
+    return {"name": name, "role": str(column.role), "kind": str(column.kind), "domain": domain}
+
+
+def _declared(shown: Mapping[str, Any]) -> Column:
+    domain = None if shown["domain"] is None else Domain(**shown["domain"])
+    return Column(role=shown["role"], kind=shown["kind"], domain=domain)
+
+
+def _stream(frame: pl.DataFrame) -> str:
+    sink = io.BytesIO()
+    frame.write_ipc_stream(sink, compression="zstd")
+    return base64.b64encode(sink.getvalue()).decode()
