@@ -6,6 +6,7 @@ import glob
 import importlib.util
 import os
 import pwd
+import shlex
 import shutil
 import socket
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["postgresql", "server"]
+__all__ = ["postgresql", "restart", "server"]
 
 
 def _programs() -> Path | None:
@@ -93,6 +94,14 @@ def server() -> Iterator[tuple[str, Path]]:
             subprocess.run(stop, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **owner)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def restart(data: Path) -> None:
+    """Restart a server from the folder of its data, as if it had crashed; its clients lose their connections."""
+    program = Path(shlex.split((data / "postmaster.opts").read_text())[0]).with_name("pg_ctl")
+    command = [program, "-D", data, "-l", data.parent / "log", "-m", "immediate", "-w", "-t", "60", "restart"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command, cwd=data.parent, check=True, **quiet, **_owner())
 
 
 @pytest.fixture(scope="session")
