@@ -4,9 +4,13 @@
 
 Every instance is a small random table and a random log, asked in turn. The adversary then enumerates all assignments
 of values to people that agree with the answers (and with what else the promise grants them) and looks for people who
-keep fewer values than promised, or for values that are more probable than promised. For simulatable audits it is also
-checked that refusals tell nothing: three of these assignments are asked the same log and must get the same decisions,
-else everybody counts as beyond the promise.
+keep fewer values than promised, or for values that are more probable than promised. Real numbers are not enumerated:
+sums determine a person iff linear algebra finds the person's unit vector in their span, and for extremes a grid with
+every answer and a point between neighbouring answers stands for all numbers. With two columns, either the second column
+is a function of the first one and the adversary knows it, or both are declared independent. For simulatable audits it
+is also checked that refusals tell nothing: other tables that agree with the answers are asked the same log and must get
+the same decisions, else everybody counts as beyond the promise. Simulatable audits of short lists of values are not
+played: they refuse every first query, because everybody might have the same value.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from audit_adversary_numbers import real_extremes, real_sums
 from record import Figures
 
 from sfumato.query.auditing.auditor import Auditor, Decision
@@ -45,6 +51,8 @@ class Kind:
     items: tuple[str, ...] = tuple(_FORMS)
     known: int = 0
     """People whose value the adversary knows."""
+    second: str = ""
+    """A second sensitive column: "function" of the first one, or "independent" of it."""
 
 
 KINDS = (
@@ -53,8 +61,9 @@ KINDS = (
     Kind(name="halves, skewed", step=0.5, skew=True),
     Kind(name="two people known", known=2),
     Kind(name="no value above 0.7 (probable)", rules={"probable": 0.7}),
-    Kind(name="simulatable, refusals too", skew=True, rules={"simulatable": True}, items=("SUM(v)", "MAX(v)")),
     Kind(name="counterfeits, lists", skew=True, rules={"counterfeits": 2}, items=("v",)),
+    Kind(name="two columns, one a function of the other", second="function"),
+    Kind(name="two columns, independent", skew=True, second="independent", rules={"independent": ["v", "w"]}),
 )
 VALUES, PEOPLE, QUERIES = 3, 5, 6
 
@@ -72,18 +81,41 @@ def play(kind: Kind, rng: np.random.Generator) -> tuple[int, int, int]:
     log = []
     for _ in range(QUERIES):
         people = np.sort(rng.choice(PEOPLE, int(rng.integers(1, PEOPLE + 1)), replace=False))
-        log.append((str(rng.choice(kind.items)), people))
-    decisions = _ask(codes, kind, rules, log)
-    worlds = np.array(list(product(range(VALUES), repeat=PEOPLE)))
+        item = str(rng.choice(kind.items))
+        log.append((item.replace("v", str(rng.choice(["v", "w"]))) if kind.second else item, people))
+    second = VALUES - 1 - codes  # known to the adversary as a function of the first column
+    if kind.second == "independent":
+        second = _independent(codes, rng)
+    decisions = _ask(codes, kind, rules, log, second)
+    everything = np.array(list(product(range(VALUES), repeat=PEOPLE)))
+    worlds = dict.fromkeys(("v", "w"), everything)  # of each column; those of v alone if w is a function of it
     for (item, people), decision in zip(log, decisions, strict=True):
         if decision.verdict != "refused":
-            worlds = worlds[[_agrees(world, item, people, decision, kind) for world in worlds]]
+            name = "w" if "w" in item else "v"
+            about = name if kind.second == "independent" else "v"
+            held = VALUES - 1 - worlds[about] if about != name else worlds[about]
+            form = item.replace("w", "v")
+            worlds[about] = worlds[about][[_agrees(world, form, people, decision, kind) for world in held]]
+    if kind.second == "independent":
+        beyond = sum(len(set(worlds[name][:, person].tolist())) < 2 for name in worlds for person in range(PEOPLE))
+        return sum(decision.verdict != "refused" for decision in decisions), 2 * PEOPLE, beyond
+    return _judge(codes, kind, rules, decisions, worlds["v"], shares)
+
+
+def _independent(codes: Worlds, rng: np.random.Generator) -> Worlds:
+    """A second column that neither determines the first one nor is determined by it."""
+    while True:
+        second = rng.permutation(codes)
+        pairs = {tuple(pair) for pair in np.stack([codes, second], axis=1).tolist()}
+        if len(pairs) > len(set(codes.tolist())):
+            return second
+
+
+def _judge(
+    codes: Worlds, kind: Kind, rules: dict[str, Any], decisions: Sequence[Decision], worlds: Worlds,
+    shares: npt.NDArray[np.float64],
+) -> tuple[int, int, int]:  # fmt: skip
     worlds = worlds[(worlds[:, : kind.known] == codes[: kind.known]).all(axis=1)]
-    other = 0
-    if rules.get("simulatable"):  # under no world that agrees with the answers may a decision be another one
-        told = [decision.verdict for decision in decisions]
-        drawn = worlds[rng.choice(len(worlds), min(3, len(worlds)), replace=False)]
-        other = sum([decision.verdict for decision in _ask(world, kind, rules, log)] != told for world in drawn)
     protected = range(kind.known, PEOPLE)
     beyond = sum(len(set(worlds[:, person].tolist())) < 2 for person in protected)
     if "probable" in rules:
@@ -91,14 +123,16 @@ def play(kind: Kind, rng: np.random.Generator) -> tuple[int, int, int]:
         likely = [max(weight[worlds[:, p] == v].sum() for v in range(VALUES)) / weight.sum() for p in protected]
         beyond = sum(share > rules["probable"] + 1e-9 for share in likely)
     answers = sum(decision.verdict != "refused" for decision in decisions)
-    return answers, len(protected), max(beyond, len(protected) if other else 0)
+    return answers, len(protected), beyond
 
 
 def _ask(
-    codes: Worlds, kind: Kind, rules: dict[str, Any], log: Sequence[tuple[str, npt.NDArray[np.int64]]]
+    codes: Worlds, kind: Kind, rules: dict[str, Any], log: Sequence[tuple[str, npt.NDArray[np.int64]]], second: Worlds
 ) -> list[Decision]:
     frame = pl.DataFrame({"id": np.arange(PEOPLE), "v": codes * kind.step if kind.step != 1 else codes})
-    auditor = _Declared(frame, secrets=["v"], rules=AuditRules.model_validate(rules))
+    if kind.second:
+        frame = frame.with_columns(w=second)
+    auditor = _Declared(frame, secrets=["v", "w"] if kind.second else ["v"], rules=AuditRules.model_validate(rules))
     return [auditor.ask(f"SELECT {item} FROM t WHERE id IN ({', '.join(map(str, people))})") for item, people in log]
 
 
@@ -127,11 +161,17 @@ if __name__ == "__main__":
         "audit_adversary", "people", {"kind": "", "instances": ",", "answers": ",", "people": ",", "beyond": ","},
         {"beyond": "people beyond the promise"},
     )  # fmt: skip
+    games: dict[str, Callable[[np.random.Generator], tuple[int, int, int]]] = {
+        **{kind.name: partial(play, kind) for kind in KINDS},
+        "real numbers, sums": partial(real_sums, simulatable=False),
+        "real numbers, sums, simulatable, refusals too": partial(real_sums, simulatable=True),
+        "real numbers, MAX and MIN": real_extremes,
+    }
     broken = 0
-    for kind in KINDS:
+    for name, game in games.items():
         generator = np.random.default_rng(11)
-        found = np.array([play(kind, generator) for _ in range(instances)])
+        found = np.array([game(generator) for _ in range(instances)])
         answers, people, beyond = (int(n) for n in found.sum(axis=0))
-        figures.add(kind=kind.name, instances=instances, answers=answers, people=people, beyond=beyond)
+        figures.add(kind=name, instances=instances, answers=answers, people=people, beyond=beyond)
         broken += beyond
     sys.exit(1 if broken else 0)

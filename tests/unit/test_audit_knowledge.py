@@ -227,3 +227,57 @@ def test_from_the_metadata_and_the_command_line(tmp_path: Path, capsys: pytest.C
     assert "more probable than 0.7" in " ".join(printed.split())
     assert main(["audit", str(log), *options]) == 2
     assert main(["audit", str(log), *options[:6], "--known", "ill"]) == 2
+
+
+def test_known_values_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file counts as the condition does, from the metadata file and from the command line, wherever it lies."""
+    (tmp_path / "t.csv").write_text("id,ill\n0,no\n1,no\n2,yes\n3,no\n4,yes\n5,no\n")
+    (tmp_path / "known.csv").write_text("id,ill\n0,no\n4,\n")
+    (tmp_path / "ward.yaml").write_text(
+        METADATA.replace('{ill: "id = 0"}', "known.csv").replace(
+            'probable: 0.7, shares: {ill: {"no": 0.5, "yes": 0.5}}, ', ""
+        )
+    )
+    session = sfumato.session(tmp_path / "ward.yaml")
+    with pytest.raises(AnswerDenied):  # the one ill person of the two is not number 0
+        session.ask("SELECT COUNT(*) FROM t WHERE ill = 'yes' AND id IN (0, 2)")
+    assert "known.csv" not in " ".join(session.ask("SELECT COUNT(*) FROM t WHERE ill = 'yes' AND id IN (3, 4)").notes)
+    log, moved = tmp_path / "log.sql", tmp_path / "moved.csv"
+    log.write_text("SELECT ill FROM t WHERE id IN (3, 4)\nSELECT ill FROM t WHERE id IN (0, 2)\n")
+    run = ["audit", str(log), "--data", str(tmp_path / "t.csv"), "--secret", "ill", "--k", "2"]
+    assert main(run) == 0
+    for file in (tmp_path / "known.csv", moved):
+        moved.write_text("id,ill\n0,no\n")
+        assert main([*run, "--known", str(file), "--ledger", str(tmp_path / "kept.db")]) == 1
+    moved.write_text("id,ill\n0,no\n1,no\n")
+    assert main([*run, "--known", str(moved), "--ledger", str(tmp_path / "kept.db")]) == 3  # other knowledge
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,v\n0,0\n9,1\n", r"line 3 matches nobody"),
+        ("id,v\n0,0\n1,0\n", r"line 3 has another `v`"),
+        ("half,v\n0,0\n", r"line 2 has another `v`"),
+        ("id,v\nten,0\n", r"line 2: the value of `id` is not of the column's kind"),
+        ("id,w\n1,1\n", "has a column `w`"),
+        ("id\n1\n", "needs a column"),
+        ("v\n1\n", "needs a column"),
+        ("", "cannot be read"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_table_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    frame = pl.DataFrame({"id": range(4), "half": [0, 0, 1, 1], "v": [0, 1, 0, 1]})
+    (tmp_path / "known.csv").write_text(text)
+    with pytest.raises(BadParameter, match=words):
+        Auditor(frame, secrets=["v"], rules=AuditRules(k=2, known=tmp_path / "known.csv"))
+
+
+def test_a_key_of_several_people_makes_all_of_them_known(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"zip": ["01", "01", "02", "02"], "age": [1, 2, 3, 4], "v": [True, True, False, True]})
+    (tmp_path / "known.csv").write_text("zip,v\n01,true\n")
+    auditor = Auditor(frame, secrets=["v"], rules=AuditRules(k=2, known=tmp_path / "known.csv"))
+    assert auditor.known["v"].tolist() == [0, 1]
+    assert auditor.ask("SELECT v FROM t WHERE age < 4").verdict == "refused"
+    assert auditor.ask("SELECT v FROM t").verdict == "answered"

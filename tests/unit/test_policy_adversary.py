@@ -89,3 +89,44 @@ def test_a_sample_needs_a_smallest_set(tmp_path: Path, bills: np.ndarray, policy
 
     with pytest.raises(InvalidRecipe, match="smallest"):
         opened(tmp_path, policy.replace(", smallest: 5", ""), bills)
+
+
+LIMITED = (POLICIES[1], *POLICIES[4:])
+
+
+@pytest.mark.parametrize("policy", LIMITED)
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE NOT (id = 7 AND bill < 100)", "combine a sensitive column"),
+        ("SELECT COUNT(*) FROM t WHERE id < 20 AND (bill > 100 OR id <> 7)", "combine a sensitive column"),
+        ("SELECT SUM(id) FROM t WHERE id < 20 AND NOT (rare IS NULL AND id = 7)", "combine a sensitive column"),
+        ("SELECT SUM(bill) FROM t WHERE id < 20 AND bill > 4000", "selected by columns that are not sensitive"),
+        ("SELECT COUNT(rare) FROM t WHERE bill > 100", "selected by columns that are not sensitive"),
+    ],
+)
+def test_refusals_do_not_tell_who_meets_a_condition(
+    tmp_path: Path, bills: np.ndarray, policy: str, sql: str, reason: str
+) -> None:
+    """Answered or refused by how many people have a bill above 100, each of these would tell a bill by bisection."""
+    with pytest.raises(QueryRefused, match=reason):
+        opened(tmp_path, policy, bills).ask(sql)
+
+
+@pytest.mark.parametrize("policy", LIMITED)
+def test_the_set_is_who_public_columns_select(tmp_path: Path, bills: np.ndarray, policy: str) -> None:
+    """However many people meet the condition on the bill: the decision depends on the five or four people named."""
+    session, above = opened(tmp_path, policy, bills), float(np.sort(bills[:5])[3])
+    for threshold in (0, above, 9999):
+        assert session.ask(f"SELECT COUNT(*) FROM t WHERE id < 5 AND bill > {threshold}").value >= 0
+        with pytest.raises(AnswerDenied):
+            session.ask(f"SELECT COUNT(*) FROM t WHERE id < 4 AND bill > {threshold}")
+
+
+def test_size_control_counts_all_but_one_as_too_many(tmp_path: Path, bills: np.ndarray) -> None:
+    """Differencing by a count with a condition on the bill: both sets have half of the people who meet it."""
+    session, middle = opened(tmp_path, "{size-control: 5}", bills), float(np.median(bills))
+    for person in range(0, PEOPLE, 8):
+        with pytest.raises(AnswerDenied):
+            session.ask(f"SELECT COUNT(*) FROM t WHERE bill > {middle} AND id <> {person}")
+    assert session.ask(f"SELECT COUNT(*) FROM t WHERE bill > {middle} AND id < 20").value == (bills[:20] > middle).sum()

@@ -23,6 +23,7 @@ from sfumato.attacks.record_linkage.linkage import Linkage as Linkage
 from sfumato.attacks.base import Linking as Linking
 from sfumato.attacks.inference.membership import Membership as Membership
 from sfumato.attacks.inference.model_inference import ModelInference as ModelInference
+from sfumato.attacks.query.moments import Moments as Moments
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome
 from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage import ProbabilisticLinkage as ProbabilisticLinkage

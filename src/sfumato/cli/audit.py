@@ -45,8 +45,9 @@ if TYPE_CHECKING:
     help="Largest probability that a value of a person may have after all answers. Needs --share for each value.",
 )  # fmt: skip
 @click.option(
-    "--known", multiple=True, metavar="COLUMN:CONDITION",
-    help="People whose value the attacker knows already, as a condition on other columns: disease:zip = 1301.",
+    "--known", multiple=True, metavar="COLUMN:CONDITION|FILE",
+    help="People whose value the attacker knows already: a condition on other columns, disease:zip = 1301, or a CSV "
+    "file with columns that identify people and their values.",
 )  # fmt: skip
 @click.option(
     "--offers", type=click.IntRange(0, 10), default=0, show_default=True,
@@ -240,12 +241,14 @@ def _shares(given: tuple[str, ...]) -> dict[str, dict[str, float]]:
     return shares
 
 
-def _known(given: tuple[str, ...]) -> dict[str, str]:
+def _known(given: tuple[str, ...]) -> dict[str, str] | Path:
     from sfumato.errors import BadParameter
 
+    if len(given) == 1 and (":" not in given[0] or Path(given[0]).is_file()):
+        return Path(given[0])
     parts = [entry.partition(":") for entry in given]
     if any(not colon or not condition.strip() for _, colon, condition in parts):
-        raise BadParameter("--known is COLUMN:CONDITION, such as disease:zip = 1301.")
+        raise BadParameter("--known is one file, or COLUMN:CONDITION, such as disease:zip = 1301.")
     return {column: condition for column, _, condition in parts}
 
 

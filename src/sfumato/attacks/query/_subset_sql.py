@@ -52,6 +52,8 @@ class PeopleConditions:
         if self._numeric:
             self._numeric = bool(frame[columns[0]].is_between(0, 2**40).all())
         cap = min(most, _ARITHMETIC if self._numeric else _LISTED)
+        self.number: str | None = columns[0] if len(columns) == 1 and dtype.is_numeric() else None
+        """The column of numbers that identifies people, if it is one."""
         self._name = identifier(columns[0])
         self._within = ""
         if self._numeric:

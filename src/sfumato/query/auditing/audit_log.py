@@ -11,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 from sfumato.dp.ledger import Store, Transaction
 from sfumato.errors import LedgerBroken
 from sfumato.query.auditing.auditor import Auditor, Decision
-from sfumato.query.auditing.rules import AuditRules
 
 __all__ = ["DurableAuditor"]
 
@@ -39,9 +39,7 @@ class DurableAuditor:
             fingerprint.update(json.dumps([name, *map(str, auditor.frame.get_column(name).to_list())]).encode())
         fingerprint.update(auditor.beside.encode())
         self._data = fingerprint.hexdigest()
-        self._rules = json.dumps(
-            {**_recorded(auditor.rules), "secrets": auditor.secrets, "data": self._data}, sort_keys=True
-        )
+        self._rules = json.dumps({**_recorded(auditor), "secrets": auditor.secrets, "data": self._data}, sort_keys=True)
         auditor.seed = self._secret()
         self._stopped = False
         self._last = 0
@@ -118,6 +116,14 @@ def _digest(body: list[Any]) -> str:
     return hashlib.sha256(json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest()
 
 
-def _recorded(rules: AuditRules) -> dict[str, Any]:
-    """The rules stored with each decision: four always, the others where they differ from the default."""
-    return {**rules.model_dump(exclude_defaults=True), **rules.model_dump(include=_ALWAYS)}
+def _recorded(auditor: Auditor) -> dict[str, Any]:
+    """The rules stored with each decision: four always, the others where they differ from the default.
+
+    Of a file of known values it is stored which people it names, so that the file may be moved and not changed.
+    """
+    rules = auditor.rules
+    recorded = {**rules.model_dump(exclude_defaults=True), **rules.model_dump(include=_ALWAYS)}
+    if isinstance(rules.known, Path):
+        people = sorted((name, rows.tolist()) for name, rows in auditor.known.items())
+        recorded["known"] = hashlib.sha256(json.dumps(people).encode()).hexdigest()
+    return recorded

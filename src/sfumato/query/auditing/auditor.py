@@ -15,6 +15,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from sfumato.query.auditing.column_audits import (
     SumsAudit,
     ValuesAudit,
 )
+from sfumato.query.auditing.known_values import known_rows
 from sfumato.query.auditing.number_steps import StepScale, steps_per_unit, to_steps
 from sfumato.query.auditing.query_log import AuditQuery, read_audit_query
 from sfumato.query.auditing.rules import AuditRules
@@ -100,10 +102,8 @@ class Auditor:
         self._columns = Catalog(dataset=_TABLE, private={_TABLE: table})
         self._engine = self._start(frame)
         self._audits: dict[tuple[str, str], ColumnAudit] = {}
-        for name in rules.known:
-            if name not in secrets:
-                raise BadParameter(f"`known` names sensitive columns, and `{name}` is none.")
-            self._known(name)
+        self.known: dict[str, Ints] = self._find_known()
+        """Rows of the people whose value the adversary knows, by sensitive column."""
         self._family: dict[str, str] = {}
         self._met: dict[tuple[str, Query], list[bool]] = {}
         self._decisions: dict[tuple[Any, ...], Decision] = {}
@@ -150,9 +150,8 @@ class Auditor:
 
     def read(self, query: str) -> AuditQuery:
         """Parse a query. Unsupported SQL is refused; the decision depends on the text only."""
-        ordinary = frozenset(name.lower() for name in self.frame.columns if name not in self.secrets)
         parsed = parse_policy_query(query, self._columns, table=_TABLE)
-        return read_audit_query(parsed, secrets=self.secrets, ordinary=ordinary, other_columns=True)
+        return read_audit_query(parsed, secrets=self.secrets, other_columns=True)
 
     def bounds(self, column: str) -> Bounds | None:
         """Public bounds of a secret column, if declared."""
@@ -258,11 +257,17 @@ class Auditor:
             self._met[key] = [bool(meets) for meets in np.isin(np.arange(len(values)), met)]
         return self._met[key]
 
-    def _known(self, column: str) -> Ints:
-        """Rows of the people whose value of a column the adversary knows."""
-        clause = self.rules.known.get(column)
-        if clause is None:
-            return np.empty(0, np.int64)
+    def _find_known(self) -> dict[str, Ints]:
+        known = self.rules.known
+        if isinstance(known, Path):
+            return known_rows(known, self.frame, self.secrets)
+        for name in known:
+            if name not in self.secrets:
+                raise BadParameter(f"`known` names sensitive columns, and `{name}` is none.")
+        return {name: self._meeting(name, clause) for name, clause in known.items()}
+
+    def _meeting(self, column: str, clause: str) -> Ints:
+        """Rows of the people whom a condition on columns that are not sensitive selects."""
         try:
             parsed = self.read(f'SELECT COUNT(*) FROM "{self.table_name}" WHERE ({clause})')
             if parsed.secret is not None:
@@ -273,6 +278,9 @@ class Auditor:
                 f"`known` of `{column}` is not a condition on the other columns: {refusal}",
                 fix="Write it like a WHERE clause, for example `zip = 1301 AND age < 30`.",
             ) from None
+
+    def _known(self, column: str) -> Ints:
+        return self.known.get(column, np.empty(0, np.int64))
 
     def _require_apart(self, column: str) -> None:
         """Refuse a query about a second sensitive column unless the columns are declared independent."""

@@ -47,46 +47,24 @@ def read_log(text: str) -> Iterator[str]:
             yield _BLANKS.sub(lambda match: match[1] or " ", piece).strip()
 
 
-def read_audit_query(
-    parsed: PolicyQuery, *, secrets: Sequence[str], ordinary: frozenset[str], other_columns: bool = False
-) -> AuditQuery:
+def read_audit_query(parsed: PolicyQuery, *, secrets: Sequence[str], other_columns: bool = False) -> AuditQuery:
     """What a parsed query asks of an audit. Unsupported queries are refused; the decision depends on the text only.
 
-    ``ordinary`` are the columns that are not sensitive, in lower case. ``other_columns``: whether a query about such a
-    column is accepted; it asks for nothing secret.
+    ``other_columns``: whether a query about a column that is not sensitive is accepted; it asks for nothing secret.
     """
     named = {name.lower(): name for name in secrets}
-    if parsed.joined & set(named):
-        raise parsed.refuse(parsed.node, "The audit does not support joins on a sensitive column.")
-    if parsed.attached & set(named):
-        raise parsed.refuse(
-            parsed.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
-        )
-    hidden = [part for part in parsed.conditions if part.columns & set(named)]
-    for part in hidden:
-        if len(part.columns & set(named)) > 1 or part.columns & ordinary:
-            raise parsed.refuse(
-                part.node,
-                "A condition cannot combine a sensitive column with another column.",
-                "Use conditions about one column each, joined by AND.",
-            )
+    if parsed.kind == "count" and parsed.value is not None:
+        raise parsed.refuse(parsed.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*).")
+    hidden = parsed.about(secrets)
     people = parsed.people(part for part in parsed.conditions if part not in hidden)
     if parsed.kind == "count":
-        if parsed.value is not None:
-            raise parsed.refuse(parsed.node, "The audit supports COUNT(*) only, not COUNT(column).", "Use COUNT(*).")
-        conditioned = {name for part in hidden for name in part.columns & set(named)}
+        conditioned = {name for part in hidden for name in part.columns}
         if len(conditioned) > 1:
             raise parsed.refuse(hidden[1].node, "COUNT(*) supports conditions on at most one sensitive column.")
         return AuditQuery(
             kind="count", column=None, public=people, secret=parsed.holders(hidden) if hidden else None,
             secret_column=named[conditioned.pop()] if conditioned else None,
         )  # fmt: skip
-    if hidden:
-        raise parsed.refuse(
-            hidden[0].node,
-            "People must be selected by columns that are not sensitive.",
-            "Use conditions on a sensitive column with COUNT(*) only.",
-        )
     column = named.get((parsed.column or "").lower())
     if column is None and not (other_columns and parsed.column):
         raise parsed.refuse(

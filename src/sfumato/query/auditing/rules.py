@@ -6,6 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from sfumato.params import InputFile
+
 __all__ = ["AuditRules"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -29,9 +31,10 @@ class AuditRules(BaseModel):
     """Public shares of the values, by sensitive column and value: for ``allow`` above 0 and for ``probable``."""
     probable: Annotated[float, Field(gt=0, lt=1)] | None = None
     """The largest probability that any value of any person may have, given all answers and the declared ``shares``."""
-    known: dict[str, str] = {}
+    known: dict[str, str] | InputFile = {}
     """Values that the adversary knows already: by sensitive column, a condition on the other columns that selects the
-    people. These people keep nothing, and all others must keep what the rule says."""
+    people; or a CSV file with columns that identify people and their values. These people keep nothing, and all others
+    must keep what the rule says."""
     independent: tuple[str, ...] = ()
     """Sensitive columns that do not determine each other. Other columns are not queried together with them."""
     offers: Annotated[int, Field(ge=0, le=10)] = 0

@@ -51,9 +51,7 @@ class SqlAuditor(Auditor):
         return table
 
     def read(self, query: str) -> AuditQuery:
-        return read_audit_query(
-            parse_policy_query(query, self._catalog), secrets=self.secrets, ordinary=self._ordinary()
-        )
+        return read_audit_query(parse_policy_query(query, self._catalog), secrets=self.secrets)
 
     def bounds(self, column: str) -> Bounds | None:
         """The declared bounds. The constructor checked that all values lie within them."""
@@ -90,12 +88,6 @@ class SqlAuditor(Auditor):
                 f"Not every value of `{column}` lies within the bounds declared for it.",
                 fix="Declare bounds that hold for everybody, or clip the data to them.", column=column,
             )  # fmt: skip
-
-    def _ordinary(self) -> frozenset[str]:
-        """Columns that are not sensitive, of this table and of the public tables."""
-        names = {name.lower() for name in self.frame.columns}
-        names |= {name.lower() for table in self._catalog.public.values() for name in table.frame.columns}
-        return frozenset(names) - {name.lower() for name in self.secrets}
 
     def _start(self, frame: pl.DataFrame) -> Running:
         [table] = self._catalog.private.values()

@@ -25,6 +25,7 @@ class ConsistentSample(Policy):
     """
 
     main = "share"
+    limits_sets = True
     examples = ({"share": 0.9, "smallest": 5},)
     keeps_randomness = True
     promise = (

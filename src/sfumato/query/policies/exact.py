@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.query.policy.base import Policy, Responder, SubsetResponder, Values
 from sfumato.query.policy.subsets import Bits, subset_sums
 from sfumato.rng import Rng
+
+if TYPE_CHECKING:
+    from sfumato.query.policy.table import PolicyTable, TableResponder
 
 __all__ = ["Exact", "ExactResponder"]
 
@@ -16,10 +21,15 @@ class Exact(Policy):
     """The true answer to every query: no protection, the yardstick for all others."""
 
     promise = "Every query gets its true answer; nothing is protected."
-    broken_by = ("differencing", "reconstruction")
+    broken_by = ("differencing", "moments", "reconstruction")
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return ExactResponder(np.asarray(values))
+
+    def open_table(self, table: PolicyTable) -> TableResponder:
+        from sfumato.query.policy.statistics import StatisticsTableResponder
+
+        return StatisticsTableResponder(self, table)
 
 
 class ExactResponder(SubsetResponder):

@@ -24,6 +24,7 @@ class FreshSample(Policy):
     """
 
     main = "share"
+    limits_sets = True
     fresh_noise = True
     examples = ({"share": 0.9, "smallest": 5},)
     promise = (

@@ -21,10 +21,12 @@ class SizeControl(Policy):
 
     Size alone protects nobody: a ``tracker`` pads the query and subtracts the padding. With ``overlap`` no two
     answered queries may share more people than that, which takes at least 1 + (smallest - 1) / overlap queries to
-    get around, and answers very few queries altogether.
+    get around, and answers very few queries altogether. In SQL the people are those whom columns that are not sensitive
+    select: ``COUNT(*)`` with a condition on a sensitive column counts among them.
     """
 
     main = "smallest"
+    limits_sets = True
     examples = ({"smallest": 5}, {"smallest": 5, "overlap": 2})
     promise = (
         "Queries about fewer than {smallest} people, or about all but fewer than {smallest}, are "

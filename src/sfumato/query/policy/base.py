@@ -77,6 +77,10 @@ class Policy(Part):
     """Whether all queries must use the same randomness. It is then drawn once and stored beside the ledger."""
     fresh_noise: ClassVar[bool] = False
     """Whether the same query may be answered with new noise each time it is asked."""
+    limits_sets: ClassVar[bool] = False
+    """Whether queries are refused because of the people they are about. In SQL, these are then the people whom public
+    columns select: COUNT(*) with a condition on a sensitive column counts among them, and other conditions on sensitive
+    columns are refused. Otherwise a refusal would tell who meets such a condition."""
     spends_budget: ClassVar[bool] = False
     """Whether each query brings its own cost and the ledger holds the budget (differential privacy)."""
     masks_table: ClassVar[bool] = False

@@ -6,7 +6,7 @@ one aggregate and no groups, because such policies answer one query about one se
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,10 @@ NUMBERED = "sfumato_row"
 _KINDS: dict[type[exp.Expression], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Max: "max", exp.Min: "min"
 }  # fmt: skip
+_STATISTICS: dict[type[exp.Expression], str] = {
+    exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp", exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop", exp.RegrSlope: "regr_slope", exp.RegrIntercept: "regr_intercept", exp.Corr: "corr",
+}  # fmt: skip
 _MORE = {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT", "with_": "WITH"}
 
 
@@ -52,7 +56,8 @@ class PolicyQuery:
     text: str
     title: str
     kind: str
-    """"count", "sum", "avg", "max", "min", or "values" for a column without an aggregate."""
+    """"count", "sum", "avg", "max", "min", "values" for a column without an aggregate, or the name of a statistic:
+    "var_samp", "var_pop", "stddev_samp", "stddev_pop", "regr_slope", "regr_intercept", "corr"."""
     column: str | None
     """The column asked for, where it is a bare one of the private table."""
     value: Scalar | None
@@ -65,10 +70,42 @@ class PolicyQuery:
     base: PlanNode
     node: Any
     """Where the aggregate stands in the query."""
+    second: str | None = None
+    """The second column of a statistic of two, where it is a bare one of the private table."""
 
     def refuse(self, node: Any, reason: str, fix: str = "") -> QueryRefused:
         """A refusal with the place of a part of the query."""
         return refuse(node, self.text, reason, fix)
+
+    def about(self, sensitive: Iterable[str]) -> tuple[Condition, ...]:
+        """The conditions on sensitive columns.
+
+        Refused are conditions that combine such a column with another one, because the people they select cannot be
+        told from the public columns, joins that go by one, conditions on one with anything but COUNT(*), and joined
+        tables that have one of the same name.
+        """
+        named = {name.lower() for name in sensitive}
+        if self.joined & named:
+            raise self.refuse(self.node, "Joins on a sensitive column are not answered by this policy.")
+        if self.attached & named:
+            raise self.refuse(
+                self.node, "A joined table has a column with the name of a sensitive column.", "Leave it out."
+            )
+        found = tuple(part for part in self.conditions if part.columns & named)
+        for part in found:
+            if len(part.columns) > 1:
+                raise self.refuse(
+                    part.node,
+                    "A condition cannot combine a sensitive column with another column.",
+                    "Use conditions about one column each, joined by AND.",
+                )
+        if found and (self.kind != "count" or self.value is not None):
+            raise self.refuse(
+                found[0].node,
+                "People must be selected by columns that are not sensitive.",
+                "Use conditions on a sensitive column with COUNT(*) only.",
+            )
+        return found
 
     def people(self, conditions: Iterable[Condition]) -> Query:
         """A statement for the numbers of the people for whom conditions hold."""
@@ -89,10 +126,13 @@ class PolicyQuery:
         return people(self.base, met, (("value", when(there, value, none)), ("there", there)))
 
 
-def parse_policy_query(sql: str, catalog: Catalog, *, table: str | None = None) -> PolicyQuery:
+def parse_policy_query(
+    sql: str, catalog: Catalog, *, table: str | None = None, statistics: bool = False
+) -> PolicyQuery:
     """Read a query; what is outside the language is refused with place, reason and suggestion.
 
-    ``table`` is the only table there is: FROM may call it by any name.
+    ``table`` is the only table there is: FROM may call it by any name. ``statistics``: whether variances, correlations
+    and regressions are in the language.
     """
     text, tree, target = parse_statement(sql)
     if table is not None:
@@ -101,7 +141,7 @@ def parse_policy_query(sql: str, catalog: Catalog, *, table: str | None = None) 
         raise QueryRefused("ERROR belongs to differential privacy; this data set has another policy.",
                            fix="Leave it out.")  # fmt: skip
     try:
-        return _read(text, tree, catalog)
+        return _read(text, tree, catalog, {**_KINDS, **_STATISTICS} if statistics else _KINDS)
     except RecursionError:
         raise QueryRefused("The query is nested too deeply.") from None
 
@@ -117,7 +157,7 @@ def _rename_table(tree: Any, table: str) -> None:
         node.set("catalog", None)
 
 
-def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
+def _read(text: str, tree: Any, catalog: Catalog, kinds: Mapping[type[exp.Expression], str]) -> PolicyQuery:
     if not isinstance(tree, exp.Select):
         raise refuse(tree, text, f"Only SELECT is answered, not {tree.key.upper()}.")
     for name, words in _MORE.items():
@@ -151,7 +191,7 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     conditions = tuple(
         Condition(scalar=reader.condition(part), columns=_names([part]), node=part) for part in _parts(where)
     )
-    kind = _KINDS.get(type(item))
+    kind = kinds.get(type(item))
     if kind is None and not isinstance(item, exp.Column):
         raise refuse(
             item,
@@ -163,14 +203,15 @@ def _read(text: str, tree: Any, catalog: Catalog) -> PolicyQuery:
     star = kind == "count" and (inner is None or isinstance(inner, exp.Star))
     if isinstance(inner, exp.Distinct) or (kind and item.args.get("expressions")):
         raise refuse(item, text, "DISTINCT and several arguments are not answered by this policy.")
+    other = item.args.get("expression") if kind in _STATISTICS.values() else None
+    second = reader.number(other) if other is not None else None
     value = None if star else reader.read(inner) if kind in (None, "count") else reader.number(inner)
     return PolicyQuery(
         text=text,
         title=str(shown.alias or (item.name if kind is None else item.sql(dialect="duckdb")[:80])),
         kind=kind or "values",
-        column=_declared(base).get(value.node.name)
-        if value is not None and isinstance(value.node, ColumnRef)
-        else None,
+        column=_bare(base, value),
+        second=_bare(base, second),
         value=value,
         conditions=conditions,
         joined=_names(
@@ -214,9 +255,12 @@ def _names(nodes: list[Any]) -> frozenset[str]:
     )
 
 
-def _declared(base: PlanNode) -> dict[str, str]:
-    """Columns of the private table by their internal names."""
-    return {name: column for node in walk(base) if isinstance(node, Scan) for name, column, _ in node.names}
+def _bare(base: PlanNode, scalar: Scalar | None) -> str | None:
+    """The column of the private table that an expression consists of, if it is one."""
+    if scalar is None or not isinstance(scalar.node, ColumnRef):
+        return None
+    names = {name: column for node in walk(base) if isinstance(node, Scan) for name, column, _ in node.names}
+    return names.get(scalar.node.name)
 
 
 def _numbered(node: PlanNode) -> PlanNode:

@@ -16,13 +16,14 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from sfumato.dp.ledger import Store
 from sfumato.engines.backends.duckdb.engine import Duckdb
 from sfumato.engines.engine import Running
 from sfumato.engines.expressions import Read
-from sfumato.engines.statements import Select, Stored
+from sfumato.engines.statements import Query, Select, Stored
 from sfumato.errors import AnswerDenied, AnswerFailed, BadParameter, EmptyTable
 from sfumato.query.catalog import Catalog, PrivateTable
 from sfumato.query.plan.scalar import TYPES
@@ -121,6 +122,8 @@ class SubsetTableResponder:
                 f"Policy `{self._policy.part_name()}` answers about columns of the table, not about expressions.",
                 "Use COUNT(*), or COUNT, SUM or AVG of one column, with a WHERE.",
             )
+        if self._policy.limits_sets:
+            query.about(self._table.sensitive)
         return query
 
     def ask(self, sql: str) -> TableAnswer:
@@ -137,6 +140,12 @@ class SubsetTableResponder:
 
     def _people(self, query: PolicyQuery) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Per person: the value, whether there is one, and whether the answer is about the person."""
+        hidden = query.about(self._table.sensitive) if self._policy.limits_sets else ()
+        if hidden:
+            everybody = np.arange(self._table.frame.height)
+            public = self._numbers(query.people(part for part in query.conditions if part not in hidden))
+            holds = np.isin(everybody, self._numbers(query.holders(hidden))).astype(np.int64)
+            return holds, holds, np.isin(everybody, public)
         rows = self._table.engine.run(query.valued()).open(Permit(f"policy {self._policy.part_name()}"))
         people = self._table.frame.height
         whole = query.value is None or query.kind == "count" or query.value.kind is Kind.INTEGER
@@ -145,6 +154,10 @@ class SubsetTableResponder:
         for row, value, has_value in rows:
             values[row], present[row], selected[row] = value, bool(has_value), True
         return values, present, self._policy.query_set(selected, present.astype(np.bool_))
+
+    def _numbers(self, people: Query) -> npt.NDArray[np.int64]:
+        """Numbers of the rows that a statement selects."""
+        return self._table.engine.row_numbers(people).open(Permit(f"policy {self._policy.part_name()}"))
 
     def _sum(self, values: np.ndarray[Any, Any], selected: np.ndarray[Any, Any], rng: Rng) -> Any:
         """The policy's sum over the selected people, or its refusal."""
@@ -158,7 +171,7 @@ class SubsetTableResponder:
 
 def policy_notes(policy: Policy) -> tuple[str, ...]:
     """What a policy does, and that it is not differential privacy."""
-    parameters = policy.model_dump(mode="json", exclude_none=True, exclude={"file"}, exclude_defaults=True)
+    parameters = policy.model_dump(mode="json", exclude_none=True, exclude={"file", "known"}, exclude_defaults=True)
     with_ = f" ({', '.join(f'{name} {value}' for name, value in parameters.items())})" if parameters else ""
     return (f"Policy `{policy.part_name()}`{with_} does not provide differential privacy.", policy.promise_text())
 
