@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sfumato.attacks.query import evaluate_query_attack
-from sfumato.attacks.query.moments import Moments
+from sfumato.attacks.query.leave_one_out import LeaveOneOut
 from sfumato.errors import AnswerDenied, BadParameter, QueryRefused
 from sfumato.query.metadata import load
 from sfumato.query.policies.exact import Exact
@@ -152,9 +152,9 @@ def test_everybody_keeps_the_interval_of_the_theorem(frame: pl.DataFrame) -> Non
         assert other.var() == pytest.approx(bill.var())
 
 
-def test_moments_break_exact_answers_and_not_summaries() -> None:
+def test_leaving_one_out_breaks_exact_answers_and_not_summaries() -> None:
     bits = np.random.default_rng(5).integers(0, 2, 60)
-    attack = Moments(targets=20)
+    attack = LeaveOneOut(targets=20)
     broken = evaluate_query_attack(attack, Exact(), bits, Rng(1))
     assert (broken.hits, broken.made) == (20, 20)
     kept = evaluate_query_attack(attack, SummaryOnly(predictors=("id",), variance=True), bits, Rng(1))
@@ -163,6 +163,6 @@ def test_moments_break_exact_answers_and_not_summaries() -> None:
 
 
 def test_variances_alone_suffice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Moments, "_sum", lambda *_: None)
+    monkeypatch.setattr(LeaveOneOut, "_sum", lambda *_: None)
     bits = np.random.default_rng(6).integers(0, 2, 60)
-    assert evaluate_query_attack(Moments(targets=20), Exact(), bits, Rng(1)).hits == 20
+    assert evaluate_query_attack(LeaveOneOut(targets=20), Exact(), bits, Rng(1)).hits == 20

@@ -19,11 +19,11 @@ from sfumato.attacks.record_linkage.household_linkage import HouseholdLinkage as
 from sfumato.attacks.base import Inference as Inference
 from sfumato.attacks.inference.intersection import Intersection as Intersection
 from sfumato.attacks.record_linkage.learned_linkage import LearnedLinkage as LearnedLinkage
+from sfumato.attacks.query.leave_one_out import LeaveOneOut as LeaveOneOut
 from sfumato.attacks.record_linkage.linkage import Linkage as Linkage
 from sfumato.attacks.base import Linking as Linking
 from sfumato.attacks.inference.membership import Membership as Membership
 from sfumato.attacks.inference.model_inference import ModelInference as ModelInference
-from sfumato.attacks.query.moments import Moments as Moments
 from sfumato.attacks.evaluation.outcome import Outcome as Outcome
 from sfumato.attacks.base import Predicate as Predicate
 from sfumato.attacks.record_linkage.probabilistic_linkage import ProbabilisticLinkage as ProbabilisticLinkage

@@ -21,7 +21,7 @@ class Exact(Policy):
     """The true answer to every query: no protection, the yardstick for all others."""
 
     promise = "Every query gets its true answer; nothing is protected."
-    broken_by = ("differencing", "moments", "reconstruction")
+    broken_by = ("differencing", "leave-one-out", "reconstruction")
 
     def open(self, values: npt.ArrayLike, rng: Rng) -> Responder:
         return ExactResponder(np.asarray(values))

@@ -1,4 +1,4 @@
-"""Moments attack: regressions or variances with and without one person."""
+"""Leave-one-out attack: regressions or variances with and without one person."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sfumato.errors import NotApplicable
 from sfumato.query.policy import Responder
 from sfumato.rng import Rng
 
-__all__ = ["Moments"]
+__all__ = ["LeaveOneOut"]
 
 
-class Moments(TargetedQueryAttack):
+class LeaveOneOut(TargetedQueryAttack):
     """An analyst asks for regression coefficients, or for variances, over everybody and over all but one person.
 
     Slope and intercept of a regression on a known number x give the sum: n (intercept + slope mean(x)). Two variances
