@@ -24,6 +24,7 @@ from sfumato.collecting.local.number_protocol import STEPS, NumberProtocol
 from sfumato.collecting.local.numbers import duchi, hybrid
 from sfumato.errors import BadParameter, NotComparable, SelfTestFailed
 from sfumato.registry import registry
+from sfumato.testing import check_frequency_protocol, check_number_protocol
 
 FREQUENCIES = [
     pytest.param(cls.build(example), id=f"{cls.part_name()}-{number}")
@@ -49,6 +50,16 @@ class FixedSource:
 def small(protocol: FrequencyProtocol, values: int = 3, **changed: Any) -> FrequencyProtocol:
     fitting = {"size": 4, "hashes": 2} if "size" in type(protocol).model_fields else {}
     return type(protocol).build({**protocol.to_dict(), "values": values, **fitting, **changed})
+
+
+@pytest.mark.parametrize("protocol", FREQUENCIES)
+def test_contract_of_frequencies(protocol: FrequencyProtocol) -> None:
+    check_frequency_protocol(protocol)
+
+
+@pytest.mark.parametrize("protocol", NUMBERS)
+def test_contract_of_numbers(protocol: NumberProtocol) -> None:
+    check_number_protocol(protocol)
 
 
 @pytest.mark.parametrize("protocol", FREQUENCIES)

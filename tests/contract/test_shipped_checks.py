@@ -15,6 +15,9 @@ import sfumato.testing
 from sfumato.attacks import Linkage, Tracker
 from sfumato.attacks.base import Guesses, View
 from sfumato.attacks.query import RecoveredBits
+from sfumato.collecting import Duchi, GeneralizedRandomizedResponse
+from sfumato.collecting.local.number_protocol import STEPS
+from sfumato.collecting.local.random_source import RandomSource
 from sfumato.data import Csv, Table
 from sfumato.demos.base import Demo, Say
 from sfumato.dp import Laplace, PrivacyLoss, pure
@@ -168,6 +171,20 @@ class SilentDemo(Demo):
         return {"figure": 1}
 
 
+class Honest(GeneralizedRandomizedResponse):
+    """Breaks the contract: reports the true value always."""
+
+    def _randomize(self, codes: npt.NDArray[np.int64], source: RandomSource) -> npt.NDArray[np.uint8]:
+        return codes.astype(np.uint8).reshape(-1, 1)
+
+
+class Rounds(Duchi):
+    """Breaks the contract: reports on which side of the middle a number lies."""
+
+    def _randomize(self, positions: npt.NDArray[np.int64], source: RandomSource) -> npt.NDArray[np.int64]:
+        return (positions > STEPS // 2).astype(np.int64)
+
+
 BROKEN: list[tuple[str, Part, str]] = [
     ("step", Unseeded(), "same seed"),
     ("step", Loses(), "rows were added or dropped"),
@@ -184,6 +201,8 @@ BROKEN: list[tuple[str, Part, str]] = [
     ("engine", Talkative(), "its own message"),
     ("format", Shortens(), "values differ"),
     ("demo", SilentDemo(), "prints nothing"),
+    ("frequency_protocol", Honest(epsilon=1, values=3), "stated probabilities"),
+    ("number_protocol", Rounds(epsilon=1, low=0, high=1), "stated probabilities"),
 ]
 
 

@@ -31,6 +31,7 @@ PAGES = {
     if page.relative_to(DOCS).parts[0] != "reference"
 }
 ELSEWHERE = {
+    "app": "its commands open a browser; tests/browser drives it",
     "add-a-part": "followed to the letter by test_add_a_part.py",
     "query-utility": "needs the other libraries, and a quarter of an hour",
     "tutorial": "run by test_tutorial.py, with the files that its own commands write",

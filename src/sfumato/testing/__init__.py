@@ -15,6 +15,7 @@ from sfumato.testing.metrics import check_metric
 from sfumato.testing.models import check_model
 from sfumato.testing.parts import check_part
 from sfumato.testing.policies import check_policy
+from sfumato.testing.protocols import check_frequency_protocol, check_number_protocol
 from sfumato.testing.query_attacks import check_query_attack
 from sfumato.testing.sample import sample
 from sfumato.testing.steps import check_step
@@ -24,11 +25,13 @@ __all__ = [
     "check_demo",
     "check_engine",
     "check_format",
+    "check_frequency_protocol",
     "check_hierarchy",
     "check_measure",
     "check_mechanism",
     "check_metric",
     "check_model",
+    "check_number_protocol",
     "check_part",
     "check_policy",
     "check_query_attack",
