@@ -200,9 +200,11 @@ def test_averaging_gains_nothing() -> None:
     asked = session(table(n=[1] * 50))
     phrased = ["SELECT COUNT(*) FROM t", "select count(*) as c from t", "SELECT COUNT(*) FROM t AS q ORDER BY 1",
                "SELECT COUNT(*) + 0 FROM t", "SELECT COUNT(*) FROM t LIMIT 1"]  # fmt: skip
-    values = {asked.ask(sql, epsilon="0.1").value for sql in phrased * 3}
-    assert len(values) == 1
-    assert asked.ledger.balance(dataset="d").spent.size == Fraction(1, 10)
+    first = asked.ask(phrased[0], epsilon="0.1").value
+    once = asked.ledger.balance(dataset="d").spent
+    assert 0 < once.size <= Fraction(1, 10)
+    assert {asked.ask(sql, epsilon="0.1").value for sql in phrased * 3} == {first}
+    assert asked.ledger.balance(dataset="d").spent == once
 
 
 def test_differencing_fails() -> None:
