@@ -34,6 +34,8 @@ ELSEWHERE = {
     "app": "its commands open a browser; tests/browser drives it",
     "add-a-part": "followed to the letter by test_add_a_part.py",
     "query-utility": "needs the other libraries, and a quarter of an hour",
+    "server": "its commands need a running server; test_server_process.py and the demo start one",
+    "server-operations": "its commands need a running server; test_server_backup.py and others start one",
     "tutorial": "run by test_tutorial.py, with the files that its own commands write",
 }
 DEMOS = [demo.stem for demo in (DOCS.parent / "src/sfumato/demos/parts").glob("[a-z]*.py")]
