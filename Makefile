@@ -38,7 +38,7 @@ lint: $(VENV)/.all  ## ruff and mypy --strict
 	$(BIN)/mypy
 
 doctest: $(VENV)/.all  ## run the examples in docstrings
-	$(PYTEST) -q -n 2 --doctest-modules src
+	$(PYTEST) -q -n 2 --doctest-modules --ignore-glob='*/migrations/*' src
 
 coverage: $(VENV)/.all $(PEERS)/.installed  ## all tests with coverage; fails below the floor in pyproject.toml
 	$(PYTEST) -n 2 --dist loadgroup --cov --cov-report=term --cov-report=html:site-coverage

@@ -6,7 +6,7 @@ and distributions of all people from the reports.
 >>> from sfumato.collecting import HadamardResponse
 >>> protocol = HadamardResponse(epsilon=1, values=3)
 >>> reports = protocol.randomize([0, 2, 2, 1, 2] * 2000)
->>> estimate = protocol.estimate(protocol.tally(reports))
+>>> estimate = protocol.estimate(protocol.tally(reports), confidence=0.999999)
 >>> bool(estimate.low[2] < 6000 < estimate.high[2])
 True
 """
