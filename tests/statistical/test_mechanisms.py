@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -392,12 +391,7 @@ AUDITS = {
     ),
 }
 NAMES = sorted(AUDITS)
-CASES = [  # the tests of one case run in one process and share its draws
-    pytest.param(
-        name, marks=[pytest.mark.xdist_group(name), *([] if AUDITS[name].count >= 200_000 else [pytest.mark.slow])]
-    )
-    for name in NAMES
-]
+CASES = [pytest.param(name, marks=[] if AUDITS[name].count >= 200_000 else [pytest.mark.slow]) for name in NAMES]
 
 
 def score(audit: Audit, outputs: np.ndarray, claimed: float = 1.0) -> tuple[float, float]:
@@ -449,7 +443,6 @@ def claim(audit: Audit) -> float:
     return float(loss.at(Fraction(repr(audit.delta))).size if audit.delta else loss.size)
 
 
-@cache
 def outputs(name: str, which: str) -> np.ndarray:
     audit = AUDITS[name]
     count = audit.count if which == "base" else max(audit.few, audit.count if audit.draw is vector else 0)
@@ -461,40 +454,42 @@ def test_every_mechanism_is_audited() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_scale_and_shape(name: str) -> None:
-    audit = AUDITS[name]
-    drawn = outputs(name, "base")
+def test_distribution_and_loss(name: str) -> None:
+    """One test a mechanism, so that its draws are made once."""
+    base = outputs(name, "base")
+    check_scale_and_shape(AUDITS[name], base)
+    check_that_three_percent_are_caught(AUDITS[name], base)
+    check_loss(AUDITS[name], base, outputs(name, "near"))
+    if AUDITS[name].far is not None:
+        check_that_a_double_step_is_caught(AUDITS[name], base, outputs(name, "far"))
+
+
+def check_scale_and_shape(audit: Audit, drawn: np.ndarray) -> None:
     distance, power = score(audit, drawn)
     assert power > 6, f"the test is too weak: 3 % is {power:.1f} standard errors"
     assert abs(distance) < 4
     assert chi_squared(audit, drawn) > 1e-6
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_noise_three_percent_too_small_is_caught(name: str) -> None:
+def check_that_three_percent_are_caught(audit: Audit, drawn: np.ndarray) -> None:
     """Noise of a claim that is 3 % larger: the draws are those of the mechanism, the claim is the mutant."""
-    assert abs(score(AUDITS[name], outputs(name, "base"), claimed=1 / 0.97)[0]) > 4
+    assert abs(score(audit, drawn, claimed=1 / 0.97)[0]) > 4
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_loss_is_not_exceeded(name: str) -> None:
-    audit = AUDITS[name]
+def check_loss(audit: Audit, drawn: np.ndarray, near: np.ndarray) -> None:
     here, there = audit.pmf(audit.base, 1.0), audit.pmf(audit.near, 1.0)
     for a, b in ((here, there), (there, here)):
         grown = np.exp(claim(audit))
         overshoot = sum(max(0.0, p - grown * b.get(y, 0.0)) for y, p in a.items() if p > 1e-12)
         assert overshoot <= audit.delta + 1e-9
-    found = loss_found(audit, audit.near, outputs(name, "base"), outputs(name, "near"))
+    found = loss_found(audit, audit.near, drawn, near)
     assert found <= claim(audit)
     assert found > 0.2 * claim(audit), "the audit sees nothing"
 
 
-@pytest.mark.parametrize("name", [case for case in CASES if AUDITS[str(case.values[0])].far is not None])
-def test_sensitivity_off_by_one_is_caught(name: str) -> None:
+def check_that_a_double_step_is_caught(audit: Audit, drawn: np.ndarray, far: np.ndarray) -> None:
     """A unit that moves the input twice as far as claimed loses more than claimed, and the audit sees it."""
-    audit = AUDITS[name]
-    found = loss_found(audit, audit.far, outputs(name, "base"), outputs(name, "far"))
-    assert found > claim(audit)
+    assert loss_found(audit, audit.far, drawn, far) > claim(audit)
 
 
 @pytest.mark.parametrize(("parts", "grid"), [(1, "1"), (1, "1/4"), (2, "1/4"), (3, "1/2"), (4, "1/8")])
