@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, Response
@@ -97,25 +97,12 @@ def create_app(
         signed_in()
         return response
 
-    @app.get("/api/state")
-    def state(request: Request) -> AppState:
-        """Everything that the frame of the pages shows."""
+    def csrf(request: Request) -> str:
         session = sessions.get(request.cookies.get(cookie))
         assert session is not None, "requests without a session do not come here"
-        project = workspace.project
-        run = project.stored("run.json") if project is not None else None
-        return AppState(
-            sfumato=__version__,
-            csrf=session.csrf,
-            project=project.name if project is not None else None,
-            recipe=recipe_state(project) if project is not None else None,
-            jobs=[JobStatus(**job) for job in workspace.jobs.to_list()],
-            profiled=project is not None and (project.folder / "profile.json").is_file(),
-            run=run["at"] if run else None,
-            study=project is not None and (project.folder / "study.json").is_file(),
-            user=getpass.getuser(),
-        )
+        return session.csrf
 
+    app.include_router(_state_routes(workspace, csrf))
     for routes in _ROUTES:
         app.include_router(routes(workspace))
     app.mount("/", StaticBundle(Path(str(files("sfumato.app") / "static"))))
@@ -127,15 +114,34 @@ def create_app(
     return HostCheck(secured, hosts=local_hosts(port))
 
 
+def _state_routes(workspace: AppWorkspace, csrf: Callable[[Request], str]) -> APIRouter:
+    """The route of everything that the frame of the pages shows."""
+    router = APIRouter()
+
+    @router.get("/api/state")
+    def state(request: Request) -> AppState:
+        project = workspace.project
+        run = project.stored("run.json") if project is not None else None
+        return AppState(
+            sfumato=__version__,
+            csrf=csrf(request),
+            project=project.name if project is not None else None,
+            recipe=recipe_state(project) if project is not None else None,
+            jobs=[JobStatus(**job) for job in workspace.jobs.to_list()],
+            profiled=project is not None and (project.folder / "profile.json").is_file(),
+            run=run["at"] if run else None,
+            study=project is not None and (project.folder / "study.json").is_file(),
+            user=getpass.getuser(),
+        )
+
+    return router
+
+
 def openapi(folder: Path) -> str:
     """The OpenAPI document, from which the types of the front end are generated."""
     app = FastAPI(title="sfumato app", version="1")
     workspace = AppWorkspace(folder)
     for routes in _ROUTES:
         app.include_router(routes(workspace))
-
-    @app.get("/api/state")
-    def state() -> AppState:
-        raise NotImplementedError
-
+    app.include_router(_state_routes(workspace, lambda _: ""))
     return json.dumps(app.openapi(), indent=1, sort_keys=True)

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 from uuid import uuid4
 
@@ -22,12 +21,13 @@ import polars as pl
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate, concentrated, pure, sequential
 from sfumato.dp.receipt import Receipt
-from sfumato.engines.choice import choose_engine, is_address, without_password
+from sfumato.engines.choice import choose_engine
 from sfumato.engines.engine import Engine, Running
 from sfumato.engines.expressions import FALSE
 from sfumato.engines.statements import Query as Statement
 from sfumato.engines.statements import Select, Subquery
 from sfumato.errors import AnswerFailed, BadParameter, MetadataMissing, QueryRefused
+from sfumato.query.answer_key import answer_key, data_version
 from sfumato.query.builder import Builder
 from sfumato.query.catalog import Catalog
 from sfumato.query.execute.executor import NoisyTable, check_plan, execute_plan
@@ -378,28 +378,9 @@ class Session:
             raise BadParameter("a query needs its cost.", fix="Pass epsilon or share, or end the query with ERROR 50.")
         return plan_query(query, approximate(epsilon, delta) if delta else pure(epsilon), **limits)
 
-    def _version(self) -> str:
-        """Changes when the data changes: a file by its size and time, a frame with every session, a database when the
-        owner says so."""
-        parts = [self._public]
-        for source in self._sources.values():
-            if is_address(source):
-                parts.append(f"{without_password(source)} {self.version}")
-            elif isinstance(source, str | Path):
-                facts = Path(source).stat()
-                parts.append(f"{Path(source).resolve()} {facts.st_size} {facts.st_mtime_ns}")
-            else:
-                parts.append(self._born)
-        return "\n".join(parts)
-
     def _key(self, plan: NoisePlan) -> str:
-        parts = [
-            self.catalog.dataset, self._version(), plan.query.fingerprint(),
-            repr(plan.cost), str(plan.rows), str(plan.groups), plan.bounding,
-            # A later release may plan other noise: its intervals would be wrong for a stored number.
-            repr([(measurement.aggregate, measurement.mechanism) for measurement in plan.measurements]),
-        ]  # fmt: skip
-        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+        version = data_version(self._sources.values(), public=self._public, declared=self.version, session=self._born)
+        return answer_key(self.catalog.dataset, version, plan)
 
     def _answer(self, plan: NoisePlan, table: NoisyTable, *, cached: bool) -> Answer:
         return Answer(
