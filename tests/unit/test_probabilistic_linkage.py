@@ -14,6 +14,7 @@ import pytest
 from sfumato.attacks import AttackScenario, View
 from sfumato.attacks.best_row import best_of, share_of, start
 from sfumato.attacks.defaults import default_attacks
+from sfumato.attacks.record_linkage.probabilistic_linkage import splink_backend
 from sfumato.attacks.record_linkage.probabilistic_linkage.attack import ProbabilisticLinkage
 from sfumato.attacks.record_linkage.probabilistic_linkage.blocking import blocks, keys
 from sfumato.attacks.record_linkage.probabilistic_linkage.comparisons import comparable, cuts
@@ -371,12 +372,13 @@ def test_splink_copes_with_files_that_match_exactly() -> None:
 
 
 @pytest.mark.slow
-def test_splink_on_spark_links_as_our_engine_does(java: str) -> None:
+def test_splink_on_spark_links_as_our_engine_does(java: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the session that is there already, which it leaves as it was."""
     pytest.importorskip("splink", reason="Splink is not installed: pip install 'sfumato[linkage]'")
     from pyspark.sql import SparkSession
 
     assert java
+    monkeypatch.setattr(splink_backend, "_ROUNDS", (3,))  # a round is a dozen jobs
     with spark_session(memory="1GB", threads=2) as session:
         assert SparkSession.getActiveSession() is not None
         before = found_in(session)
