@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("release",),
     ("dp", "engines"),
     ("masking", "query", "profiling", "collecting"),
-    ("synthesis", "tables"),
+    ("synthesis", "tables", "learning"),
     ("attacks",),
     ("verification",),
     ("measures",),

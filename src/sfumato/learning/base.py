@@ -1,0 +1,140 @@
+"""Base of private estimators: scikit-learn's interface, public domains, and a budget that is charged before a fit.
+
+A fit checks parameters and the form of the input first, charges the ledger second, and computes last. An error
+therefore costs nothing, and a fit that was charged is never refunded. Nothing is read from the rows without noise:
+neither bounds, nor categories, nor classes, nor the number of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato.errors import BadParameter, WrongKind, counted, missing_extra
+from sfumato.learning.budget import charge_fit, squared_budget
+from sfumato.learning.catalogue import name_of
+from sfumato.learning.domain import Domain
+from sfumato.learning.noisy_sums import NoisySums
+from sfumato.learning.statement import PrivacyStatement
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise missing_extra("learning", "scikit-learn", needed_by="sfumato.learning") from None
+
+__all__ = ["PrivateClassifier", "PrivateEstimator"]
+
+Array = npt.NDArray[Any]
+
+
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator with a differential privacy guarantee for one row, or for all rows of one person."""
+
+    supervised: ClassVar[bool] = False
+    """Whether a fit needs ``y``."""
+
+    epsilon: Any
+    delta: Any
+    bounds: Any
+    categories: Any
+    max_rows: int
+    ledger: Any
+    dataset: str | None
+    privacy_: PrivacyStatement
+
+    def _checked_rows(self, X: Any, y: Any = None, *, reset: bool) -> tuple[Array, Any]:  # noqa: N803
+        """The input in scikit-learn's form. Messages do not show values."""
+        options: dict[str, Any] = {"reset": reset, "dtype": None if self.categories else "numeric"}
+        if self.categories:
+            options["ensure_all_finite"] = False  # missing values are looked for in numbers only
+        try:
+            if reset and self.supervised:
+                return validate_data(self, X, y, **options, **self._target_options())  # type: ignore[no-any-return]
+            return validate_data(self, X, **options), y
+        except ValueError as failure:
+            if "could not convert" in str(failure):
+                raise WrongKind(
+                    "The features contain text.", fix="Declare the columns with text in `categories`."
+                ) from None
+            raise
+
+    def _target_options(self) -> dict[str, Any]:
+        return {}
+
+    def _domain(self) -> Domain:
+        names = getattr(self, "feature_names_in_", None)
+        return Domain.declare(self.n_features_in_, bounds=self.bounds, categories=self.categories, names=names)
+
+    def _check_budget(self) -> None:
+        """Refuse a bad epsilon or delta before the data is looked at."""
+        squared_budget(self.epsilon, self.delta)
+
+    def _charge(self) -> NoisySums:
+        """Charge the budget, and set the privacy statement."""
+        secret = {"ledger", "dataset", "epsilon", "delta"}
+        public = {name: value for name, value in self.get_params(deep=False).items() if name not in secret}
+        sums, self.privacy_ = charge_fit(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            ledger=self.ledger,
+            dataset=self.dataset,
+            max_rows=self.max_rows,
+            public=public,
+            name=name_of(type(self)),
+        )
+        return sums
+
+    def _fitted_rows(self, X: Any) -> Array:  # noqa: N803
+        """The input of a fitted model."""
+        check_is_fitted(self)
+        return self._checked_rows(X, reset=False)[0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.target_tags.required = self.supervised
+        tags.input_tags.string = tags.input_tags.categorical = bool(self.categories)
+        return tags
+
+
+class PrivateClassifier(PrivateEstimator):
+    """A private classifier: its classes are public too."""
+
+    supervised = True
+    classes: Any
+    classes_: Array
+
+    def _codes(self, y: Any) -> npt.NDArray[np.int64]:
+        """Positions of the labels in the declared classes, which become ``classes_``."""
+        from sklearn.utils.multiclass import check_classification_targets
+
+        check_classification_targets(y)
+        if self.classes is None:
+            raise BadParameter(
+                "`classes` is required: the labels that `y` may have.",
+                fix="For example classes=[0, 1]. They must not come from the data.",
+            )
+        declared = np.unique(np.asarray(self.classes))
+        if declared.ndim != 1 or len(declared) < 2:
+            raise BadParameter("`classes` must list at least two labels; one class cannot be learned.")
+        known = {label: code for code, label in enumerate(declared.tolist())}
+        codes = np.array([known.get(label, -1) for label in np.asarray(y).tolist()], dtype=np.int64)
+        if (codes < 0).any():
+            raise WrongKind(
+                f"{counted(int((codes < 0).sum()), 'label')} of `y` are not among the declared classes.",
+                fix="Declare every label in `classes`.",
+            )
+        self.classes_ = declared
+        return codes
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """The most probable class of every row."""
+        chances = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(chances, axis=1)])
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
+        """The probability of every class, in the order of ``classes_``."""
+        raise NotImplementedError

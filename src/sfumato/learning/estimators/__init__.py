@@ -1,0 +1,1 @@
+"""Private estimators: one module per estimator, found by its file name."""
