@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter, WrongKind, counted, missing_extra
 from sfumato.learning.budget import charge_fit, squared_budget
 from sfumato.learning.catalogue import name_of
-from sfumato.learning.domain import Domain
+from sfumato.learning.domain import FeatureDomain
 from sfumato.learning.noisy_sums import NoisySums
 from sfumato.learning.statement import PrivacyStatement
 
@@ -64,9 +64,9 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def _target_options(self) -> dict[str, Any]:
         return {}
 
-    def _domain(self) -> Domain:
+    def _domain(self) -> FeatureDomain:
         names = getattr(self, "feature_names_in_", None)
-        return Domain.declare(self.n_features_in_, bounds=self.bounds, categories=self.categories, names=names)
+        return FeatureDomain.declare(self.n_features_in_, bounds=self.bounds, categories=self.categories, names=names)
 
     def _check_budget(self) -> None:
         """Refuse a bad epsilon or delta before the data is looked at."""

@@ -1,6 +1,6 @@
 """Public domain of features: bounds of numbers and categories, declared and never read from the data.
 
->>> domain = Domain.declare(3, bounds={0: (0, 100), 1: (-1, 1)}, categories={2: ["f", "m"]})
+>>> domain = FeatureDomain.declare(3, bounds={0: (0, 100), 1: (-1, 1)}, categories={2: ["f", "m"]})
 >>> rows = np.array([[50, 2, "f"], [120, 0, "x"]], dtype=object)
 >>> domain.scaled(rows).tolist()
 [[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
@@ -22,14 +22,14 @@ import numpy.typing as npt
 from sfumato.errors import BadParameter, UnknownColumn, WrongKind, did_you_mean
 from sfumato.learning.noisy_sums import FEATURE_STEPS
 
-__all__ = ["Categories", "Domain", "Range"]
+__all__ = ["CategoryValues", "FeatureDomain", "NumberBounds"]
 
 Floats = npt.NDArray[np.float64]
 _FIX = "Declare `bounds=(low, high)` for all numbers, or by column: `bounds={'age': (0, 120)}`."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Range:
+class NumberBounds:
     """The public bounds of a number."""
 
     low: float
@@ -58,7 +58,7 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Categories:
+class CategoryValues:
     """The public values of a category."""
 
     values: tuple[Any, ...]
@@ -82,21 +82,21 @@ class Categories:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Domain:
+class FeatureDomain:
     """The public domains of all features, in order."""
 
-    columns: tuple[Range | Categories, ...]
+    columns: tuple[NumberBounds | CategoryValues, ...]
 
     @classmethod
     def declare(
         cls, count: int, *, bounds: Any = None, categories: Mapping[Any, Sequence[Any]] | None = None,
         names: Sequence[Any] | None = None,
-    ) -> Domain:  # fmt: skip
+    ) -> FeatureDomain:  # fmt: skip
         """The domain that parameters of an estimator declare. A feature without one is refused."""
         listed = list(names) if names is not None else []
         kinds = {_position(key, count, listed): _categories(values) for key, values in (categories or {}).items()}
-        shared: Range | None = None
-        ranges: dict[int, Range] = {}
+        shared: NumberBounds | None = None
+        ranges: dict[int, NumberBounds] = {}
         if isinstance(bounds, Mapping):
             ranges = {_position(key, count, listed): _range(pair) for key, pair in bounds.items()}
         elif bounds is not None:
@@ -129,13 +129,13 @@ class Domain:
 
     @property
     def numeric(self) -> bool:
-        return all(isinstance(column, Range) for column in self.columns)
+        return all(isinstance(column, NumberBounds) for column in self.columns)
 
-    def read(self, rows: npt.NDArray[Any]) -> Iterator[tuple[Range | Categories, npt.NDArray[Any]]]:
+    def read(self, rows: npt.NDArray[Any]) -> Iterator[tuple[NumberBounds | CategoryValues, npt.NDArray[Any]]]:
         """Every feature with its values; numbers as floats."""
         for index, column in enumerate(self.columns):
             values = rows[:, index]
-            yield column, _numbers(values, index) if isinstance(column, Range) else values
+            yield column, _numbers(values, index) if isinstance(column, NumberBounds) else values
 
     def scaled(self, rows: npt.NDArray[Any]) -> Floats:
         """Numbers scaled to -1 .. 1 and indicators of categories, side by side."""
@@ -156,18 +156,18 @@ def _position(key: Any, count: int, names: list[Any]) -> int:
     raise UnknownColumn(f"A domain is declared for `{key}`, which is not a feature.", fix=fix, column=str(key))
 
 
-def _range(pair: Any) -> Range:
+def _range(pair: Any) -> NumberBounds:
     try:
         low, high = (float(end) for end in pair)
     except (TypeError, ValueError):
         raise BadParameter("`bounds` must be pairs of numbers.", fix=_FIX) from None
-    return Range(low=low, high=high)
+    return NumberBounds(low=low, high=high)
 
 
-def _categories(values: Any) -> Categories:
+def _categories(values: Any) -> CategoryValues:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise BadParameter("`categories` must list the values of a column: `categories={'sex': ['f', 'm']}`.")
-    return Categories(values=tuple(value.item() if isinstance(value, np.generic) else value for value in values))
+    return CategoryValues(values=tuple(value.item() if isinstance(value, np.generic) else value for value in values))
 
 
 def _numbers(values: npt.NDArray[Any], index: int) -> Floats:
