@@ -56,8 +56,8 @@ pictures: $(VENV)/.all  ## take the screenshots in docs/images (needs Chromium)
 	$(BIN)/python docs/images/app_screenshots.py
 
 # Node comes from a Python package. Only this target needs it: the built bundle is part of the repository.
-frontend: $(VENV)/.all  ## build the pages of the app from frontend/ into src/sfumato/app/static
-	$(BIN)/python -c "from pathlib import Path; from sfumato.app.service import openapi; Path('frontend/openapi.json').write_text(openapi(Path('.')) + '\n')"
+frontend: $(VENV)/.all  ## build the pages of the app and the server from frontend/ into src/sfumato/web/static
+	$(BIN)/python frontend/openapi.py
 	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --no-audit --no-fund --silent
 	cd frontend && PATH="$(CURDIR)/$(BIN):$$PATH" npm run types --silent && PATH="$(CURDIR)/$(BIN):$$PATH" npm run check --silent && PATH="$(CURDIR)/$(BIN):$$PATH" npm run build --silent
 

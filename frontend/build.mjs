@@ -1,4 +1,4 @@
-// Builds the bundle of the app into ../src/sfumato/app/static and records the hash of its sources there.
+// Builds the pages of the app and of the server into ../src/sfumato/web/static and records the hash of its sources there.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -6,12 +6,14 @@ import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = join(here, "../src/sfumato/app/static");
+const out = join(here, "../src/sfumato/web/static");
+
+const pages = { "index.html": "src/main.tsx", "server.html": "src/server/server.tsx" };
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 const built = await esbuild.build({
-  entryPoints: [join(here, "src/main.tsx"), join(here, "src/style.css")],
+  entryPoints: [...Object.values(pages), "src/style.css"].map((path) => join(here, path)),
   outdir: join(out, "assets"),
   entryNames: "[name]-[hash]",
   chunkNames: "[name]-[hash]",
@@ -25,13 +27,19 @@ const built = await esbuild.build({
   metafile: true,
   logLevel: "warning",
 });
-const names = Object.entries(built.metafile.outputs).filter(([, facts]) => facts.entryPoint).map(([path]) => path.split("/").pop());
-const script = names.find((name) => name.endsWith(".js"));
-const style = names.find((name) => name.endsWith(".css"));
-const page = readFileSync(join(here, "src/index.html"), "utf8").replace("SCRIPT", script).replace("STYLE", style);
-writeFileSync(join(out, "index.html"), page);
+const style = builtFrom("src/style.css");
+for (const [page, entry] of Object.entries(pages)) {
+  const text = readFileSync(join(here, "src/index.html"), "utf8").replace("SCRIPT", builtFrom(entry)).replace("STYLE", style);
+  writeFileSync(join(out, page), text);
+}
 writeFileSync(join(out, "licenses.txt"), licenses());
 writeFileSync(join(out, "sources.sha256"), digest() + "\n");
+
+// The file that was built from an entry point.
+function builtFrom(entry) {
+  const [path] = Object.entries(built.metafile.outputs).find(([, facts]) => facts.entryPoint?.endsWith(entry));
+  return path.split("/").pop();
+}
 
 // The same in tests/unit/test_app_bundle.py: names and contents of all sources, in order of their names.
 function digest() {

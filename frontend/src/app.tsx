@@ -6,7 +6,7 @@ import { t } from "./messages";
 import { RecipePanel } from "./recipe";
 import { StoreProvider, columnsOf, useStore } from "./store";
 import type { Shown, Store } from "./store";
-import { ErrorNotice, follow } from "./ui";
+import { ErrorNotice, follow, usePath } from "./ui";
 import { StartPage } from "./pages/start";
 import { DataPage } from "./pages/data";
 import { RolesPage } from "./pages/roles";
@@ -33,16 +33,6 @@ const PAGES: Entry[] = [
 function undecided(recipe: Store["recipe"]): string {
   const open = Object.values(columnsOf(recipe)).filter((column) => column.role === "undecided").length;
   return recipe?.text ? (open ? `${open} undecided` : "decided") : "";
-}
-
-function usePath(): string {
-  const [path, setPath] = useState(window.location.pathname);
-  useEffect(() => {
-    const moved = () => setPath(window.location.pathname);
-    window.addEventListener("popstate", moved);
-    return () => window.removeEventListener("popstate", moved);
-  }, []);
-  return path;
 }
 
 export function App() {

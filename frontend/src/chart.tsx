@@ -23,8 +23,8 @@ export function Chart(props: { spec: unknown; label: string }) {
         });
         finalize = () => view.finalize();
         await view.runAsync();
-        // The picture has one text alternative, its label; the marks inside it have none of their own.
-        for (const mark of place.current?.querySelectorAll("[role], [aria-roledescription]") ?? []) {
+        // The picture has one text alternative, its label; the drawing inside it has none of its own.
+        for (const mark of place.current?.parentElement?.querySelectorAll("[role], [aria-roledescription]") ?? []) {
           mark.removeAttribute("role");
           mark.removeAttribute("aria-roledescription");
           mark.removeAttribute("aria-label");
@@ -36,7 +36,7 @@ export function Chart(props: { spec: unknown; label: string }) {
     return () => { ended = true; finalize(); };
   }, [spec]);
   if (failed) return <p className="muted">This picture could not be drawn; the table has its numbers.</p>;
-  return <div className="chart" role="img" aria-label={props.label} ref={place} />;
+  return <div className="chart" role="img" aria-label={props.label}><div ref={place} /></div>;
 }
 
 /** Specifications hold their data; nothing is ever loaded. */

@@ -1,8 +1,9 @@
 /** State that all pages share: the project, its recipe, jobs, and messages to the person. */
 import { createContext, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 import type { ReactNode } from "react";
-import { Refusal, get, post, setCsrf } from "./api";
+import { get, post } from "./api";
 import type { JobStatus, RecipeState, State } from "./api";
+import { Refusal, setCsrf } from "./http";
 
 export interface Store {
   state: State;

@@ -1,5 +1,5 @@
 /** Small building blocks of the pages. */
-import { useId, useState } from "react";
+import { useEffect, useId, useState } from "react";
 import type { ReactNode } from "react";
 import { cancelJob } from "./api";
 import type { JobStatus } from "./api";
@@ -62,6 +62,17 @@ export function follow(event: React.MouseEvent<HTMLAnchorElement>): void {
   window.dispatchEvent(new PopStateEvent("popstate"));
 }
 
+/** The path of the page, which changes without loading. */
+export function usePath(): string {
+  const [path, setPath] = useState(window.location.pathname);
+  useEffect(() => {
+    const moved = () => setPath(window.location.pathname);
+    window.addEventListener("popstate", moved);
+    return () => window.removeEventListener("popstate", moved);
+  }, []);
+  return path;
+}
+
 export const ROLES: Record<string, string> = {
   undecided: "nobody has decided; a run refuses it",
   identifier: "identifies a person by itself; removed",
@@ -78,7 +89,7 @@ export function Role(props: { role: string }) {
 }
 
 const STATES: Record<string, string> = {
-  holds: "good", met: "good", complete: "good", done: "good", fails: "bad", refused: "bad", failed: "bad", exceeded: "bad",
+  holds: "good", met: "good", complete: "good", done: "good", active: "good", valid: "good", approved: "good", rejected: "bad", revoked: "bad", fails: "bad", refused: "bad", failed: "bad", exceeded: "bad",
 };
 
 export function StateMark(props: { state: string }) {

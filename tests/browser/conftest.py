@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
@@ -77,11 +78,19 @@ class RunningApp:
         self.process.wait(30)
 
 
-class Visit:
-    """A browser profile that signs in to an app and fails on requests to other hosts and on errors of the pages."""
+class Service(Protocol):
+    """A service at an address."""
 
-    def __init__(self, chromium: Browser, app: RunningApp) -> None:
+    @property
+    def address(self) -> str: ...
+
+
+class Visit:
+    """A browser profile that signs in to a service and fails on requests to other hosts and on errors of the pages."""
+
+    def __init__(self, chromium: Browser, app: Service) -> None:
         self.app = app
+        self.tabs: list[Page] = []
         self.elsewhere: list[str] = []
         self.errors: list[str] = []
         self.context: BrowserContext = chromium.new_context(viewport={"width": 1280, "height": 900}, locale="en-US")
@@ -97,6 +106,7 @@ class Visit:
 
     def tab(self) -> Page:
         page = self.context.new_page()
+        self.tabs.append(page)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda message: self._said(message.type, message.text))
         return page

@@ -8,11 +8,14 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from sfumato.app.service import openapi
+from sfumato.server.rest.application import openapi as server_openapi
 
 ROOT = Path(__file__).parents[2]
 FRONTEND = ROOT / "frontend"
-STATIC = ROOT / "src" / "sfumato" / "app" / "static"
+STATIC = ROOT / "src" / "sfumato" / "web" / "static"
 BUILD = "Run `make frontend` and commit the result."
 
 
@@ -26,6 +29,7 @@ def test_the_bundle_is_built_from_the_present_sources() -> None:
 
 def test_the_types_of_the_client_are_those_of_the_service(tmp_path: Path) -> None:
     assert json.loads((FRONTEND / "openapi.json").read_text()) == json.loads(openapi(tmp_path)), BUILD
+    assert json.loads((FRONTEND / "server-openapi.json").read_text()) == json.loads(server_openapi(tmp_path)), BUILD
 
 
 def test_the_bundle_is_below_one_megabyte_compressed() -> None:
@@ -33,8 +37,9 @@ def test_the_bundle_is_below_one_megabyte_compressed() -> None:
     assert total < 1_000_000
 
 
-def test_the_page_has_no_inline_script_and_names_files_that_exist() -> None:
-    page = (STATIC / "index.html").read_text()
+@pytest.mark.parametrize("name", ["index.html", "server.html"])
+def test_a_page_has_no_inline_script_and_names_files_that_exist(name: str) -> None:
+    page = (STATIC / name).read_text()
     named = re.findall(r'(?:src|href)="/([^"]+)"', page)
     assert len(named) == 2
     assert all((STATIC / name).is_file() for name in named)

@@ -171,6 +171,20 @@ def test_budgets_are_requested_and_approved_by_two(server: Server) -> None:
     assert server("PUT", "/api/v1/budgets", "otto", json=too_much).status_code == 403
 
 
+def test_the_loss_over_time_is_for_auditors_and_the_owner(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    with server.client:
+        for epsilon in ("0.5", "0.25"):
+            assert server.ask(epsilon=epsilon).status_code == 200
+        path = "/api/v1/datasets/hospital/loss"
+        points = server("GET", path, "audra").json()["points"]
+        assert [point["spent"]["epsilon"] for point in points] == ["0", "1/2", "3/4"]
+        assert {point["cap"]["epsilon"] for point in points} == {"10"}
+        assert server("GET", path, "owner").json()["points"] == points
+        assert server("GET", path, "otto").status_code == 404, "the data set of another owner"
+        assert server("GET", path, "ada").status_code == 403
+
+
 def test_owners_register_files_of_the_data_folder_only(server: Server) -> None:
     path = write_hospital(server.folder / "data", dataset="clinic")
     text = path.read_text()
@@ -207,8 +221,10 @@ def test_sign_in_with_a_link_and_with_a_password(server: Server) -> None:
     evil = browser.post("/api/v1/sign-in", json=credentials, headers={"Origin": "http://evil.example"})
     assert evil.status_code == 403
     assert browser.post("/api/v1/sign-in", json=credentials).status_code == 200
-    page = browser.get("/").text
-    assert "eve" in page
+    page = browser.get("/ledger").text
+    assert "/assets/server-" in page
+    assert "eve" not in page, "pages hold no data; they ask for it"
+    assert browser.get("/api/v1/nonsense").status_code == 404, "an operation that does not exist is no page"
     csrf = browser.get("/api/v1/me").json()["csrf"]
     assert browser.post("/api/v1/sign-out", headers={"X-CSRF-Token": csrf}).status_code == 204
     assert browser.get("/api/v1/me").status_code == 401

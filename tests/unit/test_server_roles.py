@@ -16,6 +16,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "health": EVERYBODY | {"nobody"},
     "ready": EVERYBODY | {"nobody"},
     "sign_in": EVERYBODY | {"nobody"},
+    "read_sign_in": EVERYBODY | {"nobody"},
     **dict.fromkeys(("sign_out", "read_me", "set_password", "list_my_tokens", "create_my_token"), EVERYBODY),
     "revoke_my_token": EVERYBODY,
     "read_question": EVERYBODY,  # and a question of others does not exist
@@ -37,7 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
         frozenset({"owner"}),
     ),
     **dict.fromkeys(
-        ("list_budgets", "read_ledger", "verify_ledger", "audit_questions"), frozenset({"owner", "auditor"})
+        ("list_budgets", "read_ledger", "read_loss", "verify_ledger", "audit_questions"), frozenset({"owner", "auditor"})
     ),
     "list_requests": EVERYBODY,  # analysts see their own
     **dict.fromkeys(("approve_request", "reject_request"), frozenset({"owner", "administrator"})),

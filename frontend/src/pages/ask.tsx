@@ -1,18 +1,17 @@
 /** Ask: SQL questions with differential privacy, their cost and error beforehand, answers with error bars. */
-import { useId, useMemo, useRef, useState } from "react";
+import { useId, useState } from "react";
 import { get, post, saveMetadata } from "../api";
-import { Chart } from "../chart";
+import { AnswerView, SqlEditor } from "../query-parts";
+import type { Answer } from "../query-parts";
 import { shownError, useLoaded, useStore } from "../store";
 import type { Shown } from "../store";
-import { ErrorNotice, Notice, Page, Panel, count } from "../ui";
+import { ErrorNotice, Notice, Page, Panel } from "../ui";
 
 interface Loss { text: string; epsilon?: string | number }
 interface State {
   text: string | null; version: string; path: string; dataset: string; policy: string; columns: string[]; tables: Record<string, string[][]>;
   budget: { cap: Loss | null; spent: Loss | null; left: Loss | null } | null; history: { at: string; analyst: string; text: string }[]; problem: string;
 }
-interface Cell { value: string | number | boolean | null; low: number | null; high: number | null }
-interface Answer { columns: string[]; rows: Record<string, Cell>[]; cached?: boolean; notes?: string[] }
 
 export function AskPage() {
   const { state, recipe } = useStore();
@@ -75,7 +74,7 @@ function Desktop(props: { ask: State; changed: () => void }) {
       <div className="columns wide-left">
         <div>
           <Panel title="Question">
-            <Editor sql={sql} set={setSql} words={[table, ...(ask.tables[table] ?? []).map((row) => row[0] ?? "")]} />
+            <SqlEditor sql={sql} set={(text) => { setSql(text); setPlan(null); }} words={[table, ...(ask.tables[table] ?? []).map((row) => row[0] ?? "")]} />
             <div className="row">
               {ask.policy === "differential-privacy" && <><label htmlFor={ids[0]}>ε of this answer</label><input id={ids[0]} inputMode="decimal" value={epsilon} onChange={(event) => setEpsilon(event.target.value)} /></>}
               <label htmlFor={ids[1]}>Analyst</label><input id={ids[1]} value={analyst} onChange={(event) => setAnalyst(event.target.value)} />
@@ -113,55 +112,6 @@ function Budget(props: { budget: NonNullable<State["budget"]>; next: number }) {
         <svg viewBox="0 0 100 6" preserveAspectRatio="none"><rect className="cap" width="100" height="6" /><rect className="spent" width={(100 * spent) / (cap || 1)} height="6" /><rect className="next" x={(100 * spent) / (cap || 1)} width={(100 * next) / (cap || 1)} height="6" /></svg>
       </div>
       <p>Spent {props.budget.spent?.text ?? "nothing"} of {props.budget.cap?.text ?? "no cap"}; left {props.budget.left?.text ?? "–"}. The blue part is what this answer would take. Spent budget never comes back.</p>
-    </Panel>
-  );
-}
-
-/** A text box for SQL. The words of the public schema that complete the current one are offered below it. */
-function Editor(props: { sql: string; set: (sql: string) => void; words: string[] }) {
-  const area = useRef<HTMLTextAreaElement>(null);
-  const id = useId();
-  const [at, setAt] = useState(props.sql.length);
-  const typed = /[\w]+$/.exec(props.sql.slice(0, at))?.[0] ?? "";
-  const keywords = ["SELECT", "FROM", "WHERE", "GROUP BY", "COUNT(*)", "SUM(", "AVG(", "ORDER BY"];
-  const offered = useMemo(() => (typed ? [...props.words, ...keywords].filter((word) => word.toLowerCase().startsWith(typed.toLowerCase()) && word !== typed).slice(0, 6) : []), [typed, props.words]); // eslint-disable-line react-hooks/exhaustive-deps
-  const take = (word: string) => {
-    props.set(props.sql.slice(0, at - typed.length) + word + props.sql.slice(at));
-    setAt(at - typed.length + word.length);
-    area.current?.focus();
-  };
-  return (
-    <>
-      <label htmlFor={id} className="visually-hidden">SQL question</label>
-      <textarea id={id} ref={area} className="sql" rows={4} spellCheck={false} value={props.sql}
-        onChange={(event) => { props.set(event.target.value); setAt(event.target.selectionStart); }}
-        onKeyDown={(event) => { if (event.key === "Tab" && offered[0] && !event.shiftKey) { event.preventDefault(); take(offered[0]); } }}
-        onSelect={(event) => setAt(event.currentTarget.selectionStart)} />
-      <div className="row offered" aria-label="Completions" role="group">{offered.map((word, n) => <button key={word} type="button" className="quiet" onClick={() => take(word)}>{word}{n === 0 ? " (Tab)" : ""}</button>)}</div>
-    </>
-  );
-}
-
-function AnswerView(props: { answer: Answer }) {
-  const { answer } = props;
-  const noisy = answer.columns.find((name) => answer.rows.some((row) => row[name]?.low !== null && row[name]?.low !== undefined));
-  const labels = answer.columns.filter((name) => name !== noisy && answer.rows.every((row) => row[name]?.low === null));
-  const spec = noisy && answer.rows.length > 1 ? {
-    width: 560, height: { step: 22 }, data: { values: answer.rows.map((row) => ({ label: labels.map((name) => String(row[name]?.value ?? "")).join(", ") || noisy, value: row[noisy]!.value, low: row[noisy]!.low, high: row[noisy]!.high })) },
-    encoding: { y: { field: "label", type: "nominal", sort: null, title: null } },
-    layer: [{ mark: { type: "bar", color: "#0b6aa8" }, encoding: { x: { field: "value", type: "quantitative", title: noisy } } }, { mark: { type: "rule", color: "#1c2630", strokeWidth: 2 }, encoding: { x: { field: "low", type: "quantitative" }, x2: { field: "high" } } }],
-  } : null;
-  return (
-    <Panel title="Answer" aside={answer.cached ? <span className="muted">asked before: free</span> : undefined}>
-      <div className="scroll" tabIndex={0} role="region" aria-label="Answer"><table className="list">
-        <thead><tr>{answer.columns.map((name) => <th scope="col" key={name}>{name}</th>)}</tr></thead>
-        <tbody>{answer.rows.map((row, n) => <tr key={n}>{answer.columns.map((name) => {
-          const cell = row[name];
-          return <td key={name}>{typeof cell?.value === "number" ? cell.value.toLocaleString("en") : String(cell?.value ?? "")}{cell?.low !== null && cell?.low !== undefined && cell.high !== null && <small className="muted"> {count(cell.low)} to {count(cell.high)}</small>}</td>;
-        })}</tr>)}</tbody>
-      </table></div>
-      {spec && <Chart spec={spec} label="Answer with its intervals; the table has the numbers" />}
-      {(answer.notes ?? []).map((note) => <p key={note} className="muted">{note}</p>)}
     </Panel>
   );
 }

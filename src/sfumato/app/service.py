@@ -6,7 +6,6 @@ import getpass
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from pathlib import Path
 
 from fastapi import APIRouter, FastAPI, Request
@@ -30,7 +29,7 @@ from sfumato.web import (
     HostCheck,
     OneTimeTokens,
     SecurityHeaders,
-    StaticBundle,
+    front_end,
     local_hosts,
     session_cookie,
 )
@@ -105,7 +104,7 @@ def create_app(
     app.include_router(_state_routes(workspace, csrf))
     for routes in _ROUTES:
         app.include_router(routes(workspace))
-    app.mount("/", StaticBundle(Path(str(files("sfumato.app") / "static"))))
+    app.mount("/", front_end("index.html"))
     origins = [f"http://{host}" for host in local_hosts(port)]
     secured: ASGIApp = _SignedIn(app, cookie=cookie, sessions=sessions)
     secured = CsrfCheck(secured, origins=origins, cookie=cookie, session=sessions.get)

@@ -32,6 +32,7 @@ __all__ = [
     "measure_of",
     "running_total",
     "spent_in",
+    "total_after",
     "totals_json",
 ]
 
@@ -138,13 +139,19 @@ def running_total(
     row = _charge_row(transaction, account, before=before)
     if row is None:
         return Grains(measure=measure, size=0, delta=0)
-    kept, totals = charge_of(*row).measure, json.loads(row[3])
+    kept = charge_of(*row).measure
     if kept is not measure:
         raise BadParameter(f"this account is charged in {kept} and cannot change to {measure}.")
+    return total_after(row[3], account, measure)
+
+
+def total_after(totals: str, account: Account, measure: PrivacyMeasure) -> Grains:
+    """The running total of an account after a charge, from the totals of its entry."""
+    listed = json.loads(totals)
     if account.group is None:
-        numbers = totals[0 if not account.analyst else 1 if account.dataset else 2]
+        numbers = listed[0 if not account.analyst else 1 if account.dataset else 2]
     else:
-        [both] = [item[1:] for item in totals[3:] if item[0] == account.group]
+        [both] = [item[1:] for item in listed[3:] if item[0] == account.group]
         half = len(both) // 2
         numbers = both[:half] if account.dataset else both[half:]
     size, delta, *curve = numbers

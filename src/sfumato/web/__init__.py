@@ -8,7 +8,7 @@ from sfumato.web.headers import SecurityHeaders
 from sfumato.web.host_check import HostCheck, local_hosts
 from sfumato.web.limits import BodyLimit
 from sfumato.web.sessions import BrowserSession, BrowserSessions, OneTimeTokens, session_cookie
-from sfumato.web.static_files import StaticBundle
+from sfumato.web.static_files import StaticBundle, front_end
 
 __all__ = [
     "BodyLimit",
@@ -19,6 +19,7 @@ __all__ = [
     "OneTimeTokens",
     "SecurityHeaders",
     "StaticBundle",
+    "front_end",
     "local_hosts",
     "session_cookie",
 ]

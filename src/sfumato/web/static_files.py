@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import mimetypes
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 
 from starlette.datastructures import Headers
@@ -14,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from sfumato.web.refusals import refusal
 
-__all__ = ["StaticBundle"]
+__all__ = ["StaticBundle", "front_end"]
 
 _COMPRESSED = (".html", ".js", ".css", ".svg", ".json")
 
@@ -22,6 +23,7 @@ _COMPRESSED = (".html", ".js", ".css", ".svg", ".json")
 class StaticBundle:
     """Serve the files of one folder from memory. Paths without a file name get the page, so that links can be opened.
 
+    Paths under ``/api/`` are no pages: a request for an operation that does not exist is refused.
     Only files found when the bundle is read are served, so that a path cannot lead outside the folder. Files with a
     hash in their name (``name-0A1B2C3D.js``) never change and are cached; the page is checked on every load.
     """
@@ -49,7 +51,8 @@ class StaticBundle:
         headers = Headers(scope=scope)
         path = str(scope["path"]).removeprefix(str(scope.get("root_path", ""))).lstrip("/")
         name = path if path in self.files else self._page
-        if scope["method"] not in ("GET", "HEAD") or (name != path and "." in path.rpartition("/")[2]):
+        missing = name != path and (path.startswith("api/") or "." in path.rpartition("/")[2])
+        if scope["method"] not in ("GET", "HEAD") or missing:
             return refusal(404, "There is no such page.")
         content, packed, tag = self.files[name]
         hashed = "-" in name and name != self._page
@@ -64,3 +67,8 @@ class StaticBundle:
         if packed and "gzip" in headers.get("accept-encoding", ""):
             return Response(packed, headers={**facts, "content-encoding": "gzip"}, media_type=kind)
         return Response(content, headers=facts, media_type=kind)
+
+
+def front_end(page: str) -> StaticBundle:
+    """The built front end: ``index.html`` is the app, ``server.html`` the pages of the server."""
+    return StaticBundle(Path(str(files("sfumato.web") / "static")), page=page)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from sfumato.dp.loss_history import loss_history
 from sfumato.errors import AccessDenied, NoSuchItem
 from sfumato.server.datasets import RegisteredDataset
 from sfumato.server.rest.context import ContextOf, ServerContext, Who
@@ -236,6 +237,18 @@ def _sees(context: ServerContext, who: Principal) -> set[str] | None:
     if AccountRole.AUDITOR in who.roles:
         return None
     return {dataset.name for dataset in context.service.registered.all() if dataset.owner == who.name}
+
+
+@router.get("/datasets/{name}/loss", operation_id="read_loss")
+def read_loss(name: Name, who: Who, context: ContextOf) -> dict[str, Any]:
+    """The loss of a data set accumulated over time: after every charge and every new cap, at most 500 of them."""
+    require(who, Action.READ_LEDGER)
+    names = _sees(context, who)
+    if names is not None and name not in names:
+        raise NoSuchItem("There is no such data set.")
+    context.service.registered.get(name)
+    history = loss_history(context.service.state.ledger, dataset=name)
+    return {"dataset": name, "points": [point.to_dict() for point in history]}
 
 
 @router.get("/ledger", operation_id="read_ledger")

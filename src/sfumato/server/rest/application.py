@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -17,9 +19,9 @@ from sfumato.server.rest.errors import add_error_handlers
 from sfumato.server.rest.guard import RequestGuard, RequestTime
 from sfumato.server.service import QueryService
 from sfumato.server.settings import ServerSettings
-from sfumato.web import BodyLimit, BrowserSession, CsrfCheck, HostCheck, SecurityHeaders, local_hosts
+from sfumato.web import BodyLimit, BrowserSession, CsrfCheck, HostCheck, SecurityHeaders, front_end, local_hosts
 
-__all__ = ["create_application"]
+__all__ = ["create_application", "openapi"]
 
 Hook = Callable[[], Awaitable[None]]
 _ERROR = {
@@ -79,6 +81,7 @@ def create_application(
         app.include_router(oidc_router(settings.oidc))
     add_error_handlers(app)
     _describe(app)
+    app.mount("/", front_end("server.html"))
     names = {*local_hosts(port or settings.port), *settings.names}
     scheme = "https" if settings.secure else "http"
     origins = {f"{scheme}://{name}" for name in names}
@@ -124,3 +127,9 @@ def _describe(app: FastAPI) -> None:
         return app.openapi_schema
 
     app.openapi = described  # type: ignore[method-assign]
+
+
+def openapi(folder: Path) -> str:
+    """The OpenAPI document of a server without data, from which the types of the front end are generated."""
+    app = create_application(QueryService.open(folder / "state"), ServerSettings())
+    return json.dumps({**app.openapi(), "info": {"title": "sfumato", "version": "1"}}, indent=1, sort_keys=True)

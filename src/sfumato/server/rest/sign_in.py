@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from html import escape
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from sfumato.errors import AccessDenied, NoSuchItem
 from sfumato.server.rest.context import ContextOf, ServerContext, Who
@@ -26,6 +25,12 @@ def open_session(context: ServerContext, user: str, response: Response) -> str:
     identifier, session = context.sessions.open(user)
     response.set_cookie(context.cookie, identifier, **session_cookie(secure=context.settings.secure))
     return session.csrf
+
+
+@router.get("/api/v1/sign-in", operation_id="read_sign_in")
+def read_sign_in(context: ContextOf) -> dict[str, Any]:
+    """How people sign in: whether an OpenID Connect provider is set up."""
+    return {"oidc": context.settings.oidc is not None}
 
 
 @router.post("/api/v1/sign-in", operation_id="sign_in")
@@ -51,18 +56,9 @@ def sign_out(request: Request, who: Who, context: ContextOf) -> Response:
     return response
 
 
-@router.get("/sign-in/{link}", operation_id="show_link", include_in_schema=False)
-def show_link(link: Annotated[str, Path(max_length=100)]) -> HTMLResponse:
-    """A page with one button. Opening the page does not use the link up, so that a preview cannot."""
-    return HTMLResponse(
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Sign in</title>"
-        f'<form method=post action="/sign-in/{escape(link, quote=True)}"><button>Sign in to sfumato</button></form>'
-    )
-
-
 @router.post("/sign-in/{link}", operation_id="use_link", include_in_schema=False)
 async def use_link(link: Annotated[str, Path(max_length=100)], request: Request, context: ContextOf) -> Response:
-    """Use a one-time link up and start a browser session."""
+    """Use a one-time link up and start a browser session. Opening the link shows a page and does not use it up."""
     context.limit_sign_in(request)
     user = await asyncio.to_thread(context.sessions.redeem, link)
     response = RedirectResponse("/", status_code=303)

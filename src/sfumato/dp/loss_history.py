@@ -1,0 +1,78 @@
+"""Accumulated privacy loss over time: what the ledger had charged to an account after each charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sfumato.dp.composition import spent_of
+from sfumato.dp.fixed_point_budget import Grains, loss_of
+from sfumato.dp.ledger import Entry, Ledger
+from sfumato.dp.ledger_accounts import Account, Period, charge_of, total_after
+from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure
+
+__all__ = ["LossPoint", "loss_history"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossPoint:
+    """The account after one entry of the ledger."""
+
+    at: str
+    entry: int
+    spent: PrivacyLoss
+    cap: PrivacyLoss | None
+
+    def to_dict(self) -> dict[str, Any]:
+        cap = None if self.cap is None else self.cap.to_dict()
+        return {"at": self.at, "entry": self.entry, "spent": self.spent.to_dict(), "cap": cap}
+
+
+def loss_history(ledger: Ledger, *, dataset: str, analyst: str = "", most: int = 500) -> tuple[LossPoint, ...]:
+    """The loss of a data set, or of an analyst on it, after every charge and every new lifetime cap.
+
+    The loss after a charge is the one that :meth:`~sfumato.dp.ledger.Ledger.balance` returned then. At most ``most``
+    entries are evaluated, evenly spread and with the last one.
+
+    >>> from sfumato.dp.loss import pure
+    >>> ledger = Ledger.open(":memory:")
+    >>> entry = ledger.set_cap(pure(1), dataset="hospital")
+    >>> receipt = ledger.reserve(pure("0.25"), dataset="hospital", analyst="ada", query="1")
+    >>> [str(point.spent) for point in loss_history(ledger, dataset="hospital")]
+    ['ε = 0', 'ε = 0.25']
+    """
+    account = Account(dataset, analyst)
+    kept = [entry for entry in ledger.entries() if _concerns(entry, account)]
+    step = max(1, -(-len(kept) // most))
+    shown = {entry.number for entry in kept[::-1][::step]}
+    cap: Grains | None = None
+    total: Grains | None = None
+    first: Grains | None = None
+    points = []
+    for entry in kept:
+        if entry.kind == Period.LIFETIME:
+            cap = Grains(measure=PrivacyMeasure(entry.measure), size=entry.size, delta=entry.delta)
+        else:
+            charge = charge_of(entry.measure, entry.size, entry.delta, entry.totals)
+            first, total = first or charge, total_after(entry.totals, account, charge.measure)
+        if entry.number in shown:
+            points.append(LossPoint(at=entry.at, entry=entry.number, spent=_spent(total, cap, first),
+                                    cap=None if cap is None else loss_of(cap)))  # fmt: skip
+    return tuple(points)
+
+
+def _concerns(entry: Entry, account: Account) -> bool:
+    if entry.dataset != account.dataset:
+        return False
+    if entry.kind == "spend":
+        return account.analyst in ("", entry.analyst)
+    return entry.kind == Period.LIFETIME and entry.analyst == account.analyst
+
+
+def _spent(total: Grains | None, cap: Grains | None, first: Grains | None) -> PrivacyLoss:
+    if total is None:
+        measure = PrivacyMeasure.EPSILON if cap is None else cap.measure
+        return loss_of(Grains(measure=measure, size=0, delta=0))
+    if total.bounds is None or cap is None or not cap.delta:
+        return loss_of(total)
+    return spent_of(total, cap, first)
