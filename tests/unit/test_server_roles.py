@@ -38,7 +38,8 @@ ALLOWED: dict[str, frozenset[str]] = {
         frozenset({"owner"}),
     ),
     **dict.fromkeys(
-        ("list_budgets", "read_ledger", "read_loss", "verify_ledger", "audit_questions"), frozenset({"owner", "auditor"})
+        ("list_budgets", "read_ledger", "read_loss", "verify_ledger", "audit_questions"),
+        frozenset({"owner", "auditor"}),
     ),
     "list_requests": EVERYBODY,  # analysts see their own
     **dict.fromkeys(("approve_request", "reject_request"), frozenset({"owner", "administrator"})),
