@@ -1,34 +1,25 @@
-"""The lattice of generalizations: evaluates combinations of levels, with stored tables to roll up from."""
+"""The lattice of generalizations: evaluates combinations of levels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses, TrackedColumn
+from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses
 from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, LossMetric
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice import kernels
-from sfumato.masking.search.lattice.packing import Packing
 from sfumato.masking.search.lattice.rare_rows import Witnesses
+from sfumato.masking.search.lattice.roll_up import RollUp, StoredTable
 
 __all__ = ["LatticeSpace", "Node"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-_STORED_TABLES = 600
-"""Maximum number of stored tables to roll up from."""
-_FEW_TABLES = 16
-_STORED_BYTES = 1 << 28
-"""Maximum memory of the stored tables."""
-_WORTH_STORING = 0.9
-"""A table is stored if it has at most this share of the classes of its parent."""
-_NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,41 +43,6 @@ class Node:
     """Number of rows that every finer table must suppress too."""
     extra: npt.NDArray[np.float64] | None = None
     """By column and level: extra loss of these rows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stored:
-    """The classes at some levels: their keys and counts."""
-
-    levels: Ints
-    keys: npt.NDArray[np.uint64]
-    size: Ints
-    people: Ints
-    of_parent: npt.NDArray[np.int32]
-    """Class of each class of the parent; without a parent, of each combination."""
-    parent: _Stored | None = None
-    _pairs: dict[str, TrackedColumn] = field(default_factory=dict)
-
-    @cached_property
-    def of(self) -> npt.NDArray[np.int32]:
-        """For each combination of the compressed table the class it lies in."""
-        return self.of_parent if self.parent is None else self.of_parent[self.parent.of]
-
-    def pairs(self, name: str, column: TrackedColumn) -> TrackedColumn:
-        """The column's counts by class of this table."""
-        if name not in self._pairs:
-            finer = column if self.parent is None else self.parent.pairs(name, column)
-            size = len(finer.cells)
-            cells, values = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-            counts = np.empty(size, dtype=np.int64)
-            left = kernels.merge_pairs(
-                finer.cells, finer.values, finer.counts, self.of_parent, len(self.size), len(column.hierarchy.leaves),
-                cells, values, counts,
-            )  # fmt: skip
-            self._pairs[name] = replace(
-                finer, cells=cells[:left].copy(), values=values[:left].copy(), counts=counts[:left].copy()
-            )
-        return self._pairs[name]
 
 
 class LatticeSpace:
@@ -118,7 +74,6 @@ class LatticeSpace:
         self._first_leaf = np.cumsum([0, *(len(hierarchy.leaves) for hierarchy in table.hierarchies)])
         self._losses = np.concatenate(flat)
         self._leaf_prices = np.concatenate([p[level.codes] for p, level in zip(flat, levels, strict=True)])
-        self._packing = Packing(table.hierarchies)
         self._every = np.arange(columns)
         self.least = max([rule.least for rule in rules], default=1)
         self._others = tuple(rule for rule in rules if not rule.sizes_only)
@@ -135,8 +90,9 @@ class LatticeSpace:
             self.limit = 0
         self.base = self._base()
         """By column and level: the sum of losses over all rows without suppression."""
-        self._scratch(len(table))
-        self._store_root()
+        self._roll_up = RollUp(table, suppresses=self.limit > 0)
+        self._kept = np.zeros(len(table), dtype=np.bool_)
+        self._cells = np.zeros(columns)
         self._witnesses = Witnesses(table, self.least if self.limit == 0 else 1)
         self.evaluated = 0
 
@@ -148,51 +104,6 @@ class LatticeSpace:
                 start = self._leaf_starts[i, level]
                 base[i, level] = rows @ self._leaf_prices[start : start + len(rows)]
         return base
-
-    def _scratch(self, size: int) -> None:
-        bits = max(12, int(np.ceil(np.log2(max(2 * size, 2)))))
-        self._slots = np.zeros(1 << bits, dtype=np.int64)
-        self._stamp = 0
-        # one place more than classes: the kernel writes a key before it knows whether it is new
-        self._keys = np.zeros((size + 1, self._packing.words), dtype=np.uint64)
-        self._size = np.zeros(size, dtype=np.int64)
-        self._people = np.zeros(size if self.table.population is not None else 0, dtype=np.int64)
-        self._of = np.zeros(size, dtype=np.int32)
-        self._kept = np.zeros(size, dtype=np.bool_)
-        self._cells = np.zeros(len(self.table.columns))
-
-    def _store_root(self) -> None:
-        with_population = self.table.population is not None
-        present = np.arange(len(self.table)) if with_population else np.flatnonzero(self.table.sizes > 0)
-        of = np.zeros(len(self.table), dtype=np.int32)
-        of[present] = np.arange(len(present))
-        people = _NOTHING if self.table.population is None else self.table.population[present]
-        self._root = _Stored(
-            levels=np.zeros_like(self.heights),
-            keys=self._packing.pack(self.table.codes[present]),
-            size=self.table.sizes[present],
-            people=people,
-            of_parent=of,
-        )
-        self._stored: dict[tuple[int, ...], _Stored] = {}
-        self._bytes = 0
-        # without suppression, witnesses reject most tables before they are grouped
-        most = _STORED_TABLES if self.limit else _FEW_TABLES
-        self._order = []
-        tables = 1
-        for column in self._most_reducing():
-            tables *= int(self.heights[column]) + 1
-            if tables > most:
-                break
-            self._order.append(column)
-
-    def _most_reducing(self) -> list[int]:
-        """Columns in roll-up order: first those that contribute most classes."""
-        if self.limit == 0:
-            left = [-int(np.count_nonzero(rows)) for rows in self.table.frequencies]
-        else:
-            left = [self._merge(self._root, at) for at in np.diag(self.heights)]
-        return sorted(range(len(left)), key=left.__getitem__)
 
     def evaluate(self, levels: npt.ArrayLike, *, explain: bool = False) -> Node:
         """Group, test and score the table at ``levels``. ``explain`` adds :attr:`Node.extra`."""
@@ -211,8 +122,8 @@ class LatticeSpace:
         return place
 
     def _evaluate(self, at: Ints, *, explain: bool = False) -> Node:
-        source, count = self._group(at)
-        size, kept = self._size[:count], self._kept[:count]
+        source, count = self._grouped(at)
+        size, kept = self._roll_up.size[:count], self._kept[:count]
         self.evaluated += 1
         certain = int(kernels.small(size, self.least, kept))
         meets = certain <= self.limit
@@ -227,10 +138,10 @@ class LatticeSpace:
             certain = int(lost.sum())
         costs = explain and not self.metric.by_level
         extra = self._extra(at, source, lost) if costs and 0 < certain <= self.limit else None
-        pack = self._packing
+        pack = self._roll_up.packing
         suppressed, classes, smallest, summed = kernels.sums(
-            self._keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses, size, kept,
-            int(self.metric.class_term), self._cells,
+            self._roll_up.keys, pack.word, pack.shift, pack.mask, self._starts[self._every, at], self._losses,
+            size, kept, int(self.metric.class_term), self._cells,
         )  # fmt: skip
         shape = ClassTotals(rows=self.rows, suppressed=suppressed, classes=classes, term=summed or term)
         # an empty table is not a solution
@@ -265,18 +176,17 @@ class LatticeSpace:
             settled=False,
         )
 
-    def _smallest(self, source: _Stored, size: Ints) -> int:
+    def _smallest(self, source: StoredTable, size: Ints) -> int:
         """A combination that lies in the smallest class."""
         rare = int(np.argmin(np.where(size > 0, size, self.rows + 1)))
-        return int(kernels.member(source.of, self._of, self.table.sizes, rare))
+        return int(kernels.member(source.of, self._roll_up.of, self.table.sizes, rare))
 
     def assign(self, levels: npt.ArrayLike) -> tuple[npt.NDArray[np.int32], Mask]:
         """The class of each combination at ``levels``, and whether that class is kept."""
         at = np.asarray(levels, dtype=np.int64)
         self._evaluate(at)
-        source = self._source(at)
-        count = self._merge(source, at)
-        return self._of[source.of], self._kept[:count].copy()
+        source, count = self._grouped(at)
+        return self._roll_up.of[source.of], self._kept[:count].copy()
 
     def worst(self, rule: ModelRule, levels: npt.ArrayLike) -> float:
         """The worst value of a model over all classes at ``levels``, without suppression."""
@@ -285,60 +195,17 @@ class LatticeSpace:
         chosen = np.ones(count, dtype=np.bool_) if rule.about_absent else sizes > 0
         return rule.worst_of([rule.worst(groups) for _, groups in self.table.in_blocks(of, chosen, rule.columns)])
 
-    def _group(self, at: Ints) -> tuple[_Stored, int]:
-        source = self._source(at)
-        return source, self._merge(source, at)
+    def _grouped(self, at: Ints) -> tuple[StoredTable, int]:
+        source = self._roll_up.source(at)
+        return source, self._roll_up.merge(source, at)
 
-    def _merge(self, source: _Stored, at: Ints) -> int:
-        self._stamp += 1
-        count: int = kernels.group(
-            source.keys, source.size, source.people, *self._packing.changes(source.levels, at), self._packing.maps,
-            self._slots, self._stamp, self._keys, self._size, self._people, self._of,
-        )  # fmt: skip
-        return count
-
-    def _source(self, at: Ints) -> _Stored:
-        """The stored table with these levels in the first columns of the roll-up order; built on demand.
-
-        Combinations with the same levels in the widest columns share these tables.
-        """
-        levels = at.tolist()
-        source = self._root
-        name: tuple[int, ...] = ()
-        for position, column in enumerate(self._order):
-            name = (*name, levels[column])
-            stored = self._stored.get(name)
-            if stored is None:
-                partly = np.zeros_like(at)
-                used = self._order[: position + 1]
-                partly[used] = at[used]
-                stored = source if levels[column] == 0 else self._store(source, partly)
-                self._stored[name] = stored
-            source = stored
-        return source
-
-    def _store(self, source: _Stored, at: Ints) -> _Stored:
-        count = self._merge(source, at)
-        needed = count * 20 + 4 * len(source.size) + 4 * len(self.table)
-        if count > _WORTH_STORING * len(source.size) or self._bytes + needed > _STORED_BYTES:
-            return source
-        self._bytes += needed
-        return _Stored(
-            levels=at,
-            keys=self._keys[:count].copy(),
-            size=self._size[:count].copy(),
-            people=self._people[:count].copy() if len(self._people) else _NOTHING,
-            parent=source,
-            of_parent=self._of[: len(source.size)].copy(),
-        )
-
-    def _extra(self, at: Ints, source: _Stored, lost: Ints) -> npt.NDArray[np.float64]:
+    def _extra(self, at: Ints, source: StoredTable, lost: Ints) -> npt.NDArray[np.float64]:
         extra = np.zeros(self._starts.shape)
-        pack = self._packing
+        made, pack = self._roll_up, self._roll_up.packing
         kernels.certain_extra(
-            self.table.codes, self.table.sizes, source.of, self._of[: len(source.size)], lost, self._size[: len(lost)],
+            self.table.codes, self.table.sizes, source.of, made.of[: len(source.size)], lost, made.size[: len(lost)],
             self._first_leaf, self._leaf_starts, self._leaf_prices, self.losses.star, at,
-            self._keys, pack.word, pack.shift, pack.mask, *self._highest, extra,
+            made.keys, pack.word, pack.shift, pack.mask, *self._highest, extra,
         )  # fmt: skip
         return extra
 
@@ -360,33 +227,17 @@ class LatticeSpace:
                     at += level.size
         return starts, np.concatenate(flat)
 
-    def _groups(self, source: _Stored, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> ClassGroups:
-        """Sizes and histograms of the given classes."""
-        place = np.full(len(self._size), -1, dtype=np.int32)
-        place[numbers] = np.arange(len(numbers), dtype=np.int32)
-        histograms = {}
-        for name in columns:
-            column = self.table.track(name)
-            histograms[name] = np.zeros((len(numbers), len(column.hierarchy.leaves)), dtype=np.int64)
-            pairs = source.pairs(name, column)
-            kernels.count_values(pairs.cells, pairs.values, pairs.counts, self._of, place, histograms[name])
-        return ClassGroups(
-            sizes=self._size[numbers],
-            histograms=histograms,
-            population=self._people[numbers] if len(self._people) else None,
-        )
-
-    def _test(self, source: _Stored, kept: Mask, lost: Ints, *, explain: bool) -> tuple[bool, float]:
+    def _test(self, source: StoredTable, kept: Mask, lost: Ints, *, explain: bool) -> tuple[bool, float]:
         """Unmark the classes that fail, and write to ``lost`` how many of their rows every finer table must suppress.
 
         Returns whether the rest can pass, and the class term that needs histograms.
         """
-        size = self._size[: len(kept)]
+        size = self._roll_up.size[: len(kept)]
         numbers = np.flatnonzero(kept | (size == 0) if self._absent else kept)
         step = self.table.blocks(len(numbers), self._columns)
         for start in range(0, len(numbers), step):
             block = numbers[start : start + step]
-            groups = self._groups(source, block, self._columns)
+            groups = self._roll_up.groups(source, block, self._columns)
             good = np.ones(len(block), dtype=np.bool_)
             due = np.zeros(len(block), dtype=np.int64)
             for rule in self._others:
@@ -407,8 +258,8 @@ class LatticeSpace:
     def _suppress_smallest(self, rules: tuple[ModelRule, ...], kept: Mask) -> bool:
         """Unmark the smallest classes until the rules on the whole table hold."""
         numbers = np.flatnonzero(kept)
-        numbers = numbers[np.argsort(self._size[numbers], kind="stable")]
-        sizes = self._size[numbers]
+        numbers = numbers[np.argsort(self._roll_up.size[numbers], kind="stable")]
+        sizes = self._roll_up.size[numbers]
 
         def holds(dropped: int) -> bool:
             groups = ClassGroups(sizes=sizes[dropped:])
@@ -424,13 +275,13 @@ class LatticeSpace:
         kept[numbers[:high]] = False
         return True
 
-    def _minority(self, source: _Stored, kept: Mask) -> float:
+    def _minority(self, source: StoredTable, kept: Mask) -> float:
         target = self.metric.target
         assert target is not None
         numbers = np.flatnonzero(kept)
         step = self.table.blocks(len(numbers), (target,))
         total = 0
         for start in range(0, len(numbers), step):
-            matrix = self._groups(source, numbers[start : start + step], (target,)).histograms[target]
+            matrix = self._roll_up.groups(source, numbers[start : start + step], (target,)).histograms[target]
             total += int(matrix.sum() - matrix.max(axis=1, initial=0).sum())
         return float(total)
