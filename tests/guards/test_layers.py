@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("release",),
     ("dp", "engines"),
     ("masking", "query", "profiling", "collecting"),
-    ("synthesis", "tables", "learning"),
+    ("synthesis", "tables", "learning", "sequences"),
     ("attacks",),
     ("verification",),
     ("measures",),

@@ -12,6 +12,7 @@ from sfumato.api.protection import Protection
 from sfumato.api.results import CheckResults
 from sfumato.data import Table, read
 from sfumato.errors import BadParameter, ColumnsDiffer, NotApplicable
+from sfumato.masking.base import method_of
 from sfumato.recipe import Recipe
 from sfumato.release import Release, State, Verdict
 from sfumato.release.folder import load_lineage, load_release
@@ -70,7 +71,7 @@ def check(
     table = opened.table.frame
     quasi = [name for name, column in columns.items() if column.role is Role.QUASI and name in table.columns]
     sensitive = [name for name, column in columns.items() if column.role is Role.SENSITIVE and name in table.columns]
-    undecided = _undecided(columns, table.columns)
+    undecided = (*_of_steps(opened), *_undecided(columns, table.columns))
     if not quasi:
         reason = "No column of the release is known to be a quasi-identifier."
         unchecked = _not_checked([str(next(iter(model))) for model in models], reason)
@@ -103,6 +104,12 @@ def check(
         others = [one if isinstance(one, Release) else load_release(one) for one in earlier]
         verdicts += tuple(_intersection(data, name, [opened, *others]) for name in sensitive)
     return CheckResults(verdicts=verdicts)
+
+
+def _of_steps(release: Release) -> tuple[Verdict, ...]:
+    """What the published steps guarantee by themselves, recomputed."""
+    steps = release.manifest.get("steps", ())
+    return tuple(v for step in steps for v in method_of(step).verify_release(step, release.table.frame))
 
 
 def _undecided(columns: Mapping[str, Column], released: Sequence[str]) -> tuple[Verdict, ...]:

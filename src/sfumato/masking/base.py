@@ -16,11 +16,13 @@ from sfumato.masking.model import PrivacyModel
 from sfumato.params import Part
 from sfumato.progress import SILENT, Progress
 from sfumato.registry import registry
-from sfumato.release import Change
+from sfumato.release import Change, Verdict
 from sfumato.rng import Rng
 from sfumato.schema import Column, Dataset
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from sfumato.masking.out_of_core.stored_table import StoredChange, StoredTable
 
 __all__ = ["Context", "Step", "UnknownStep", "method_of"]
@@ -104,6 +106,15 @@ class Step(Part):
         from sfumato.masking.out_of_core.columns import apply_by_columns
 
         return apply_by_columns(self, table, context)
+
+    @classmethod
+    def verify_release(cls, published: Mapping[str, Any], release: pl.DataFrame) -> tuple[Verdict, ...]:
+        """What the step guarantees, recomputed from the released table alone; empty if it guarantees nothing.
+
+        ``published`` is the step's entry in the manifest. The check shares no code with :meth:`apply`. It runs on the
+        final table, because later steps may undo a guarantee, and again in ``sfumato check``.
+        """
+        return ()
 
     @classmethod
     def column_in_words(cls, published: Mapping[str, Any], column: str, declared: Column) -> str:

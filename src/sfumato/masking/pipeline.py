@@ -93,6 +93,7 @@ def protect(
     data = data.with_frame(_used_categories(data.table.frame))
     verdicts = (
         *(verdict for result in results for verdict in result.change.verdicts),
+        *(verdict for result in results for verdict in result.step.verify_release(result.public(), data.table.frame)),
         *(model.check(data, original=original) for model in models),
     )
     return MaskingResult(data=data, lineage=lineage, steps=tuple(results), verdicts=verdicts)

@@ -1,0 +1,9 @@
+# Made by `make docs`.
+from sfumato.sequences.methods.generalize_items import GeneralizeItems as GeneralizeItems
+from sfumato.sequences.item_sets import ItemSets as ItemSets
+from sfumato.sequences.methods.microaggregate_units import MicroaggregateUnits as MicroaggregateUnits
+from sfumato.sequences.methods.private_item_counts import PrivateItemCounts as PrivateItemCounts
+from sfumato.sequences.methods.suppress_associations import SuppressAssociations as SuppressAssociations
+from sfumato.sequences.methods.suppress_items import SuppressItems as SuppressItems
+from sfumato.sequences.methods.truncate_times import TruncateTimes as TruncateTimes
+from sfumato.sequences.item_set_check import smallest_support as smallest_support
