@@ -12,7 +12,7 @@ from sfumato.masking.equivalence_classes import ClassGroups, EquivalenceClasses,
 from sfumato.masking.search.lattice import kernels
 from sfumato.masking.search.lattice.packing import Packing
 
-__all__ = ["RollUp", "StoredTable"]
+__all__ = ["GroupedRows", "RollUp"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ _NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredTable:
+class GroupedRows:
     """The equivalence classes at some levels: their keys and counts."""
 
     levels: Ints
@@ -36,7 +36,7 @@ class StoredTable:
     people: Ints
     of_parent: npt.NDArray[np.int32]
     """Class of each class of the parent; without a parent, of each combination."""
-    parent: StoredTable | None = None
+    parent: GroupedRows | None = None
     _pairs: dict[str, TrackedColumn] = field(default_factory=dict)
 
     @cached_property
@@ -79,17 +79,17 @@ class RollUp:
         self.of = np.zeros(size, dtype=np.int32)
         """Class of each class of the table that was grouped."""
         self._root = self._finest()
-        self._stored: dict[tuple[int, ...], StoredTable] = {}
+        self._stored: dict[tuple[int, ...], GroupedRows] = {}
         self._bytes = 0
         self._order = self._first_columns(suppresses)
 
-    def _finest(self) -> StoredTable:
+    def _finest(self) -> GroupedRows:
         with_population = self.table.population is not None
         present = np.arange(len(self.table)) if with_population else np.flatnonzero(self.table.sizes > 0)
         of = np.zeros(len(self.table), dtype=np.int32)
         of[present] = np.arange(len(present))
         people = _NOTHING if self.table.population is None else self.table.population[present]
-        return StoredTable(
+        return GroupedRows(
             levels=np.zeros_like(self._heights),
             keys=self.packing.pack(self.table.codes[present]),
             size=self.table.sizes[present],
@@ -113,7 +113,7 @@ class RollUp:
             order.append(column)
         return order
 
-    def merge(self, source: StoredTable, at: Ints) -> int:
+    def merge(self, source: GroupedRows, at: Ints) -> int:
         """Group a stored table at coarser levels; returns the number of classes."""
         self._stamp += 1
         count: int = kernels.group(
@@ -122,7 +122,7 @@ class RollUp:
         )  # fmt: skip
         return count
 
-    def source(self, at: Ints) -> StoredTable:
+    def source(self, at: Ints) -> GroupedRows:
         """The stored table with these levels in the first columns of the roll-up order; built on demand.
 
         Combinations with the same levels in the widest columns share these tables.
@@ -142,13 +142,13 @@ class RollUp:
             source = stored
         return source
 
-    def _store(self, source: StoredTable, at: Ints) -> StoredTable:
+    def _store(self, source: GroupedRows, at: Ints) -> GroupedRows:
         count = self.merge(source, at)
         needed = count * 20 + 4 * len(source.size) + 4 * len(self.table)
         if count > _WORTH_STORING * len(source.size) or self._bytes + needed > _STORED_BYTES:
             return source
         self._bytes += needed
-        return StoredTable(
+        return GroupedRows(
             levels=at,
             keys=self.keys[:count].copy(),
             size=self.size[:count].copy(),
@@ -157,7 +157,7 @@ class RollUp:
             of_parent=self.of[: len(source.size)].copy(),
         )
 
-    def groups(self, source: StoredTable, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> ClassGroups:
+    def groups(self, source: GroupedRows, numbers: npt.NDArray[np.intp], columns: tuple[str, ...]) -> ClassGroups:
         """Sizes and histograms of the given classes."""
         place = np.full(len(self.size), -1, dtype=np.int32)
         place[numbers] = np.arange(len(numbers), dtype=np.int32)

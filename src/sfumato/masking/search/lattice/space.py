@@ -14,7 +14,7 @@ from sfumato.masking.metric import CellLosses, ClassTerm, ClassTotals, LossMetri
 from sfumato.masking.model import ModelRule, Monotonicity
 from sfumato.masking.search.lattice import kernels
 from sfumato.masking.search.lattice.rare_rows import Witnesses
-from sfumato.masking.search.lattice.roll_up import RollUp, StoredTable
+from sfumato.masking.search.lattice.roll_up import GroupedRows, RollUp
 
 __all__ = ["LatticeSpace", "Node"]
 
@@ -176,7 +176,7 @@ class LatticeSpace:
             settled=False,
         )
 
-    def _smallest(self, source: StoredTable, size: Ints) -> int:
+    def _smallest(self, source: GroupedRows, size: Ints) -> int:
         """A combination that lies in the smallest class."""
         rare = int(np.argmin(np.where(size > 0, size, self.rows + 1)))
         return int(kernels.member(source.of, self._roll_up.of, self.table.sizes, rare))
@@ -195,11 +195,11 @@ class LatticeSpace:
         chosen = np.ones(count, dtype=np.bool_) if rule.about_absent else sizes > 0
         return rule.worst_of([rule.worst(groups) for _, groups in self.table.in_blocks(of, chosen, rule.columns)])
 
-    def _grouped(self, at: Ints) -> tuple[StoredTable, int]:
+    def _grouped(self, at: Ints) -> tuple[GroupedRows, int]:
         source = self._roll_up.source(at)
         return source, self._roll_up.merge(source, at)
 
-    def _extra(self, at: Ints, source: StoredTable, lost: Ints) -> npt.NDArray[np.float64]:
+    def _extra(self, at: Ints, source: GroupedRows, lost: Ints) -> npt.NDArray[np.float64]:
         extra = np.zeros(self._starts.shape)
         made, pack = self._roll_up, self._roll_up.packing
         kernels.certain_extra(
@@ -227,7 +227,7 @@ class LatticeSpace:
                     at += level.size
         return starts, np.concatenate(flat)
 
-    def _test(self, source: StoredTable, kept: Mask, lost: Ints, *, explain: bool) -> tuple[bool, float]:
+    def _test(self, source: GroupedRows, kept: Mask, lost: Ints, *, explain: bool) -> tuple[bool, float]:
         """Unmark the classes that fail, and write to ``lost`` how many of their rows every finer table must suppress.
 
         Returns whether the rest can pass, and the class term that needs histograms.
@@ -275,7 +275,7 @@ class LatticeSpace:
         kept[numbers[:high]] = False
         return True
 
-    def _minority(self, source: StoredTable, kept: Mask) -> float:
+    def _minority(self, source: GroupedRows, kept: Mask) -> float:
         target = self.metric.target
         assert target is not None
         numbers = np.flatnonzero(kept)
