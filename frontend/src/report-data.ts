@@ -7,6 +7,8 @@ export interface Attack {
   tried?: number; hits?: number; knows?: string[]; secret?: string; threat?: string; reason?: string; setting?: string; reference?: number | null; judged?: number | null;
 }
 export interface Measure { measure: string; value: number | null; low: number | null; high: number | null; columns: Record<string, number>; reason?: string; detail?: Record<string, unknown> }
+export interface Requirement { key: string; reference: string; asks: string; state: string; evidence: string; question: string; answer: string }
+export interface Framework { name: string; title: string; source: string; open: number; items: Requirement[] }
 export interface Report {
   standing: string; answer: string[]; title: string; created: string; original_rows: number | null; manifest: { rows?: number };
   attacks: Attack[]; attacks_before: Attack[]; measures: Measure[]; verdicts: { model: string; state: string; worst: number | null; wanted: number | null; reason: string }[];
@@ -14,7 +16,7 @@ export interface Report {
   advice: { attack: string; finding: string; changes: string[] }[];
   riskiest: number[] | null; pictures: Record<string, unknown>; files: Record<string, string>; stale: boolean; unmet: string[];
   column_table: { column: string; role: string; done: string; released: boolean; unchanged: boolean; nothing_left: boolean; example_before: string | null; example_after: string | null; distinct_before: number | null; distinct_after: number | null }[];
-  columns: { column: string; note: string }[]; about: Record<string, unknown>; left_out: string[];
+  columns: { column: string; note: string }[]; about: Record<string, unknown>; left_out: string[]; compliance?: Framework[];
 }
 
 /** The last run: loaded again when a run ends or the recipe changes. */

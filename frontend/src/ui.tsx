@@ -89,7 +89,7 @@ export function Role(props: { role: string }) {
 }
 
 const STATES: Record<string, string> = {
-  holds: "good", met: "good", complete: "good", done: "good", active: "good", valid: "good", approved: "good", rejected: "bad", revoked: "bad", fails: "bad", refused: "bad", failed: "bad", exceeded: "bad",
+  holds: "good", met: "good", shown: "good", complete: "good", done: "good", active: "good", valid: "good", approved: "good", rejected: "bad", revoked: "bad", fails: "bad", refused: "bad", failed: "bad", exceeded: "bad", "not met": "bad",
 };
 
 export function StateMark(props: { state: string }) {

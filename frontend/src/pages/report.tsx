@@ -2,9 +2,11 @@
 import { useState } from "react";
 import { post } from "../api";
 import { SchemaForm, useForms } from "../form";
+import type { Schema } from "../form";
 import { useReport } from "../report-data";
+import type { Framework } from "../report-data";
 import { useStore } from "../store";
-import { Empty, Notice, Page, Panel } from "../ui";
+import { Empty, Notice, Page, Panel, StateMark, TextInput } from "../ui";
 
 export function ReportPage() {
   const { report, loading } = useReport();
@@ -22,8 +24,47 @@ export function ReportPage() {
         </span>}>
         <iframe key={`${audience}-${state.run}`} className="report" title={`The ${audience} report`} src={`/report/${audience}`} sandbox="" />
       </Panel>
+      <Compliance frameworks={report.compliance ?? []} />
       <SignOff />
     </Page>
+  );
+}
+
+/** The crosswalk of the last run. Answers are kept in the recipe; a failure of the run stays one whatever is answered. */
+function Compliance(props: { frameworks: Framework[] }) {
+  const { recipe, setSection } = useStore();
+  const about = (recipe?.document.about ?? {}) as Record<string, unknown>;
+  const answers = (about.answers ?? {}) as Record<string, string>;
+  const set = (key: string, text: string) => {
+    const { [key]: _, ...others } = answers;
+    const next = text.trim() ? { ...others, [key]: text.trim() } : others;
+    const { answers: __, ...rest } = about;
+    const whole = Object.keys(next).length ? { ...rest, answers: next } : rest;
+    void setSection("about", Object.keys(whole).length ? whole : null);
+  };
+  const states = (items: Framework["items"]) => items.map((item) => (item.state === "open" && answers[item.key] ? "answered" : item.state === "answered" && !answers[item.key] ? "open" : item.state));
+  return (
+    <Panel title="Compliance crosswalk">
+      <p className="muted">What rules and standards ask, what this run shows, and what you have to answer. It is no legal advice. Answers stand in the internal report after the next run.</p>
+      {props.frameworks.map((framework) => {
+        const now = states(framework.items);
+        const open = now.filter((state) => state === "open" || state === "not met").length;
+        return (
+          <details key={framework.name}><summary>{framework.title}: {open === 0 ? "nothing open" : `${open} of ${now.length} open`}</summary>
+            <p className="muted small">{framework.source}</p>
+            <div className="scroll" tabIndex={0} role="region" aria-label={framework.title}><table className="list">
+              <thead><tr><th scope="col">Requirement</th><th scope="col">State</th><th scope="col">What the run shows</th><th scope="col">Question for you</th></tr></thead>
+              <tbody>{framework.items.map((item, n) => (
+                <tr key={item.key}>
+                  <th scope="row">{item.reference}<small className="muted block">{item.asks}</small></th><td><StateMark state={now[n]!} /></td><td>{item.evidence || "–"}</td>
+                  <td>{item.question && <TextInput label={item.question} value={answers[item.key] ?? ""} onCommit={(text) => set(item.key, text)} />}</td>
+                </tr>
+              ))}</tbody>
+            </table></div>
+          </details>
+        );
+      })}
+    </Panel>
   );
 }
 
@@ -34,9 +75,15 @@ function SignOff() {
   return (
     <Panel title="About the release and sign-off">
       <p className="muted">Stands in the report after the next run.</p>
-      {forms && <SchemaForm open schema={forms.about} values={about} onChange={(next) => void setSection("about", Object.keys(next).length ? next : null)} />}
+      {forms && <SchemaForm open schema={fields(forms.about)} values={about} onChange={(next) => void setSection("about", Object.keys(next).length ? next : null)} />}
     </Panel>
   );
+}
+
+/** The fields of the sign-off. The crosswalk has the answers. */
+function fields(schema: Schema): Schema {
+  const { answers: _, ...properties } = schema.properties ?? {};
+  return { ...schema, properties };
 }
 
 function Publish(props: { unmet: string[]; stale: boolean; files: Record<string, string> }) {

@@ -94,9 +94,12 @@ def _show(document: dict[str, Any], out: Path, *, as_json: bool) -> int:
         from sfumato.reports.terminal import print_protection
 
         print_protection(document)
-        judged = any(limit["limit"] == "risk" and limit["met"] for limit in document["limits"])
+        risk = [limit["met"] for limit in document["limits"] if limit["limit"] == "risk"]
         place = f"{out}/  (data, README, codebook, release.json, report.html)"
-        note(f"\nPublish:       {place}" if judged else f"\nNot judged:    {place}. Set `limits: {{risk: ...}}`.")
+        if not risk:
+            note(f"\nNot judged:    {place}. Set `limits: {{risk: ...}}`.")
+        else:
+            note(f"\n{'Publish:' if all(risk) else 'Not met:':<15}{place}")
         note(f"Keep private:  {private_folder(out)}/  (internal report, row map, recipe)")
     all_hold = all(verdict["state"] == "holds" for verdict in document["verdicts"])
     return 0 if all_hold and all(limit["met"] for limit in document["limits"]) else 1

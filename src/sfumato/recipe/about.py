@@ -7,7 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["AboutRelease"]
+__all__ = ["INTERNAL", "AboutRelease"]
+
+INTERNAL = ("prepared_by", "approved_by", "answers")
+"""Fields that are not published."""
 
 
 class AboutRelease(BaseModel):
@@ -35,6 +38,8 @@ class AboutRelease(BaseModel):
     """Whether the release names its masking methods with their parameters. Attacks assume that they are known."""
     columns: dict[str, str] = {}
     """The meaning of columns in words, for the codebook: ``{age: age at admission in years}``. Published."""
+    answers: dict[str, str] = {}
+    """Answers to questions of the compliance crosswalk by their keys. In the internal report only."""
 
     @property
     def withheld(self) -> bool:
@@ -46,5 +51,5 @@ class AboutRelease(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def public(self) -> dict[str, Any]:
-        """What a release says of it: everything but who prepared and approved it."""
-        return self.model_dump(mode="json", exclude_defaults=True, exclude={"prepared_by", "approved_by"})
+        """What a release says of it: everything but who prepared and approved it, and the answers."""
+        return self.model_dump(mode="json", exclude_defaults=True, exclude=set(INTERNAL))

@@ -19,6 +19,7 @@ from sfumato.evaluation import formatting
 from sfumato.evaluation.disclosures import disclosure_of
 from sfumato.measures import measure_of
 from sfumato.reports import glossary, text
+from sfumato.reports.compliance import crosswalk
 from sfumato.reports.figures import (
     Figure,
     class_size_figure,
@@ -56,6 +57,7 @@ def report_json(report: ReportData, audience: Audience) -> str:
     }
     if visible.audience == "internal":
         document["advice"] = [item.to_dict() for item in visible.advice]
+        document["compliance"] = [framework.to_dict() for framework in crosswalk(visible)]
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
 
 
@@ -115,6 +117,7 @@ def _context(report: ReportData) -> dict[str, Any]:
         "recipe": yaml_text(_abridged(report.recipe if report.recipe is not None else report.recipe_public)),
         "left_out": text.left_out(report),
         "advice": report.advice,
+        "compliance": crosswalk(report),
         "glossary": glossary.GLOSSARY,
     }
     return {**context, "contents": _contents(context)}
@@ -141,6 +144,7 @@ def _contents(context: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
         ("threats", "Attackers", True),
         ("done", "Recipe", True),
         ("method", "Method", True),
+        ("compliance", "Compliance", bool(context["compliance"])),
         ("provenance", "Provenance", True),
         ("left-out", "Left out", bool(context["left_out"])),
         ("glossary", "Glossary", True),

@@ -15,6 +15,7 @@ from sfumato.attacks.evaluation.outcome import excess
 from sfumato.errors import BadParameter
 from sfumato.evaluation import Advice, advice
 from sfumato.measures import measure_of
+from sfumato.recipe.about import INTERNAL
 
 __all__ = ["Audience", "Bar", "ColumnPicture", "ColumnSummary", "ReportData", "published_manifest"]
 
@@ -164,7 +165,7 @@ class ReportData:
             audience="external",
             manifest=published_manifest(self.manifest),
             recipe_public={**self.recipe_public, "steps": []} if withheld else self.recipe_public,
-            about={key: value for key, value in self.about.items() if key not in ("prepared_by", "approved_by")},
+            about={key: value for key, value in self.about.items() if key not in INTERNAL},
             title=self._public_title(),
             recipe=None,
             original_rows=None,
