@@ -12,14 +12,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from bounding_reference import disagreements
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, approximate, pure
 from sfumato.engines.backends.duckdb import bounding_kernel as folding
 from sfumato.engines.backends.duckdb.bounding_kernel import fold
-from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
-from sfumato.engines.backends.duckdb.engine import Duckdb
-from sfumato.engines.contribution_bounding import Bounded, Cut, Term
+from sfumato.engines.backends.duckdb.engine import MOST_FEW, Duckdb
+from sfumato.engines.contribution_bounding import Bounded, Cut, Term, bounded_totals
+from sfumato.engines.expressions import Cast, ColumnRef
 from sfumato.query import Catalog, PrivateTable, Session
+from sfumato.query.execute import sqlgen
 from sfumato.query.execute.executor import additive_totals
 from sfumato.query.execute.sqlgen import additive_sql, bounding_pieces
 from sfumato.query.plan.noise import NoisePlan
@@ -152,7 +154,7 @@ def test_a_vector_is_scaled_down_to_its_norm() -> None:
 
 def test_no_rows_and_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = Bounded(source="", groups=3, ends=(1, 0), terms=(Term(reach=1, low=0, high=1, every=True),))
-    assert fold([], pieces) == fold_few([], pieces) == []
+    assert fold([], pieces) == bounded_totals([], pieces) == []
     monkeypatch.setattr(folding, "MOST_ROWS", 2)
     assert fold(batches([(1, 0), (2, 0)]), pieces) == [(0, 2, 2)]
     assert fold(batches([(1, 0), (2, 0), (3, 0)]), pieces) is None
@@ -174,8 +176,8 @@ def test_only_what_surely_fits_is_taken_on() -> None:
 def both(rows: Sequence[tuple[int, ...]], pieces: Bounded) -> list[tuple[int, ...]]:
     """What compiled and plain code come to."""
     found = fold(batches(rows), pieces)
-    assert found == fold_few(rows, pieces)
     assert found is not None
+    assert found == sorted(bounded_totals(rows, pieces))
     return found
 
 
@@ -284,3 +286,33 @@ def test_more_rows_than_are_taken_on_are_left_to_the_statement(monkeypatch: pyte
     monkeypatch.setattr("sfumato.engines.backends.duckdb.engine._BATCH", 10)
     monkeypatch.setattr(folding, "MOST_ROWS", 100)
     assert exact(additive_totals(plan, running, 7)) == expected
+
+
+MUTANTS = {
+    "statement keeps all groups": ("sfumato.query.execute.sqlgen.keeps_all_groups", lambda plan: True),
+    "sampled rows of all groups": ("sfumato.query.execute.row_sampling.keeps_all_groups", lambda plan: True),
+    "less safety in a norm": ("sfumato.query.execute.sqlgen.SAFE", 0.99),
+    "shares are not cut": (
+        "sfumato.query.execute.sqlgen._share",
+        lambda term, index, place: Cast(ColumnRef(f"m{index}", "huge"), "int"),
+    ),
+    "one end of the order": ("sfumato.query.execute.sqlgen._passes", None),
+}
+
+
+@pytest.mark.parametrize("mutant", ["", *MUTANTS])
+def test_another_way_of_bounding_is_noticed(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statement, engine and definition agree on sums, quantiles and distinct counts; a mutant does not."""
+    if mutant:
+        target, change = MUTANTS[mutant]
+        passes = sqlgen._passes
+        monkeypatch.setattr(target, change or (lambda rows, unit, groups, secret: passes(rows, unit, 1, secret)))
+    running = Duckdb(threads=1).start({"t": people(random.Random(11), 300)})
+    known, found = catalog(2, 2), []
+    for items in ("SUM(n), COUNT(*)", "AVG(x)", "MEDIAN(n), COUNT(DISTINCT n)"):
+        question = parse_query(f"SELECT city, {items} FROM t GROUP BY city", known)
+        found += disagreements(plan_query(question, pure(1)), running)
+        if "MEDIAN" not in items:
+            found += disagreements(plan_query(question, approximate(1, "1e-6"), bounding="clip"), running)
+    running.close()
+    assert bool(found) == bool(mutant)

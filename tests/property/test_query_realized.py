@@ -23,6 +23,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from bounding_reference import disagreements
 from sfumato.dp.analytic_gaussian import normal_epsilon
 from sfumato.dp.ledger import Ledger
 from sfumato.dp.loss import PrivacyLoss, PrivacyMeasure, approximate, concentrated, pure
@@ -494,6 +495,9 @@ def tried(count: int, seed: int, compiled: int | None = None) -> tuple[int, floa
                 continue
             count -= 1
             numbers = [exact(plan, engine) for engine in engines]
+            different = disagreements(plan, engines[0])
+            if different:
+                caught.append(f"not as defined: {different} {plan.bounding} {plan.rows} {plan.groups} {sql}")
             for other in numbers[1:]:
                 pairs += 1
                 loss, delta = realized(plan, numbers[0], other)

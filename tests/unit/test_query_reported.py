@@ -286,3 +286,11 @@ def test_an_approximate_distinct_count_is_the_private_one() -> None:
     assert (again.cached, again.value) == (True, exact.value)
     with pytest.raises(QueryRefused):
         asked.ask("SELECT APPROX_COUNT_DISTINCT(age, 0.1) FROM patients", epsilon=1)
+
+
+def test_a_number_cast_to_a_whole_one_is_in_a_group() -> None:
+    """2.5 becomes 2 or 3, depending on the rule of the engine: both are public groups."""
+    asked = session(pl.DataFrame({"x": [2.5, 2.4]}), x=column(Kind.NUMBER, Domain(low=2.4, high=2.5)))
+    answer = asked.ask("SELECT CAST(x AS INTEGER) AS k, COUNT(*) AS n FROM t GROUP BY 1", epsilon=10**6)
+    assert [row[0].value for row in answer.rows] == [2, 3]
+    assert sum(round(row[1].value) for row in answer.rows) == 2

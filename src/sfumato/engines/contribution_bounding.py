@@ -1,17 +1,23 @@
-"""Contribution bounding: sums over groups in which the contribution of every privacy unit is bounded, as a description.
+"""Contribution bounding: what counts of each privacy unit, as a description and as its definition.
 
-Every engine can compute the sums by a statement. An engine with a faster way of its own takes this description instead
-and must return the same numbers.
+:class:`Bounded` describes bounded sums over groups, and :func:`bounded_totals` defines them, in plain Python.
+:func:`sampled_rows` defines which rows count where single rows are sampled. Statements and compiled code are faster
+ways to the same numbers, to the last bit: the tests compare them with these two functions on every generated query.
+
+The contribution of a unit depends on its own rows alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from math import sqrt
+from typing import Any
 
 from sfumato.engines.statements import Query
 
-__all__ = ["CODE_BITS", "MOST_ROWS", "SAFE", "Bounded", "Cut", "Term"]
+__all__ = ["CODE_BITS", "MOST_ROWS", "SAFE", "Bounded", "Cut", "Term", "bounded_totals", "sampled_rows"]
 
 CODE_BITS = 20
 """Low bits of a group's place in a unit's order: the group's number."""
@@ -21,6 +27,10 @@ of the result below the bound whatever the rounding."""
 MOST_ROWS = 1 << 26
 """Maximum number of rows. All of them are loaded into memory, at 8 bytes a column."""
 _WIDE = 1 << 62
+_NUMBER = (1 << CODE_BITS) - 1
+
+Group = tuple[Any, ...]
+Sums = list[int]
 
 
 class Cut(IntEnum):
@@ -68,14 +78,17 @@ class Bounded:
     """A bounded aggregation: the terms to sum, and the groups of each unit that count."""
 
     source: Query
-    """A SELECT of the unit, of the group's place (a keyed hash in the high bits, the group's number in the low ones),
-    and of one whole number for every term (or share) but those that count every row. None of them is missing."""
+    """A SELECT of the unit, of the group's place, and of one whole number for every term (or share) but those that
+    count every row. None of them is missing. The place of a numbered group is one number: a keyed hash in the high
+    bits, the group's number in the low ones. That of a group with private keys is a keyed hash and the keys."""
     groups: int
-    """Number of groups; they are numbered from 0."""
+    """Number of groups, which are numbered from 0; 0 where the keys are private."""
     ends: tuple[int, int] | None
     """Of each unit, so many groups are kept from the beginning and the end of the order of places. None: all are kept,
     and each unit's vector over the groups is scaled down to the terms' bounds."""
     terms: tuple[Term, ...]
+    keys: int = 0
+    """Number of private keys."""
 
     def fits(self, rows: int = MOST_ROWS) -> bool:
         """Whether every sum of up to this many rows fits 64 bits."""
@@ -87,3 +100,88 @@ class Bounded:
             if max(own, rows * term.farthest, squares) >= _WIDE:
                 return False
         return True
+
+
+def bounded_totals(rows: Iterable[tuple[Any, ...]], bounded: Bounded) -> list[tuple[Any, ...]]:
+    """The definition of bounded sums: for each group its number or keys, its totals and its number of units.
+
+    ``rows`` are those of ``bounded.source``. A unit's rows are summed by group; the sums within each group are bounded
+    as :class:`Cut` says; some of its groups are kept, or its vector over all groups is scaled down to a norm.
+    """
+    width = 1 + bounded.keys if bounded.keys else 1
+    units: dict[Any, dict[Group, Sums]] = {}
+    for unit, *cells in rows:
+        place, numbers = tuple(cells[:width]), cells[width:]
+        sums = units.setdefault(unit, {}).setdefault(place, [0] * (len(numbers) + 1))
+        sums[0] += 1
+        for i, number in enumerate(numbers, start=1):
+            sums[i] += int(number)
+    totals: dict[Group, Sums] = {}
+    for own in units.values():
+        places = _kept(sorted(own), bounded)
+        parts = [part for term, start in _starts(bounded)
+                 for part in _parts([own[place] for place in places], term, start, bounded.ends is None)]  # fmt: skip
+        for i, place in enumerate(places):
+            group = place[1:] if bounded.keys else (place[0] & _NUMBER,)
+            total = totals.setdefault(group, [0] * (len(parts) + 1))
+            for k, part in enumerate(parts):
+                total[k] += part[i]
+            total[-1] += 1
+    return [(*group, *total) for group, total in totals.items()]
+
+
+def _kept(places: list[Group], bounded: Bounded) -> list[Group]:
+    """The groups of a unit that count: those at either end of its order, or all if its vector is scaled down."""
+    if bounded.ends is None or len(places) <= sum(bounded.ends):
+        return places
+    first, last = bounded.ends
+    return places[:first] + places[len(places) - last :]
+
+
+def _starts(bounded: Bounded) -> Iterable[tuple[Term, int]]:
+    """The terms, and where the sums of each begin: in the order of the columns, behind the number of rows."""
+    start = 1
+    for term in bounded.terms:
+        yield term, 0 if term.every else start
+        start += 0 if term.every else term.shares
+
+
+def _parts(groups: list[Sums], term: Term, start: int, scaled: bool) -> list[Sums]:
+    """One unit's contribution to a term: a number per share and group, scaled down to the norm if the term has one."""
+    cut = [[share * term.times for share in _cut(sums[start : start + term.shares], term)] for sums in groups]
+    square = sum(part * part for own in cut for part in own)
+    if scaled and square > term.bound:
+        factor = sqrt(float(term.bound) / float(square)) * SAFE
+        cut = [[int(float(part) * factor) for part in own] for own in cut]
+    return [list(share) for share in zip(*cut, strict=True)]
+
+
+def _cut(own: Sums, term: Term) -> Sums:
+    """The sums of one unit within one group, bounded as ``Cut`` says."""
+    rows, whole, total = term.rows, term.reach, sum(own)
+    match term.cut:
+        case Cut.CLIP:
+            return [max(min(own[0], term.high), term.low)]
+        case Cut.MEAN:
+            return own if total <= rows * whole else [share * rows // max(total // whole, 1) for share in own]
+        case Cut.SUM:
+            count = total // whole
+            kept = max(min(own[1] + term.low * count, rows * term.high), rows * term.low)
+            upper = kept - term.low * min(count, rows)
+            return [min(total, rows * whole) - upper, upper]
+
+
+def sampled_rows(
+    found: Iterable[tuple[Any, Group, Group]], *, rows: int, groups: int | None
+) -> list[tuple[Group, Group]]:
+    """The definition of sampled rows, each as (unit, place of its group, place of the row): what counts of them.
+
+    Within a group the first ``rows`` rows of a unit count, and of its groups the first ``groups`` (None: all), in the
+    order of their places. Places start with a keyed hash.
+    """
+    units: dict[Any, dict[Group, list[Group]]] = {}
+    for unit, place, row in found:
+        units.setdefault(unit, {}).setdefault(place, []).append(row)
+    return [
+        (place, row) for own in units.values() for place in sorted(own)[:groups] for row in sorted(own[place])[:rows]
+    ]

@@ -90,7 +90,8 @@ def statements(plan: NoisePlan, secret: int, listed: ValueTables = inline_values
 
 def additive_totals(plan: NoisePlan, engine: Running, secret: int) -> SecretValue[list[tuple[Any, ...]]]:
     """The exact counts and sums after contribution bounding, by the engine's fold where it has one, else by SQL."""
-    pieces = bounding_pieces(plan, secret, engine.listed) if engine.folds else None
+    numbered = plan.query.keys and plan.query.public_keys
+    pieces = bounding_pieces(plan, secret, engine.listed) if engine.folds and numbered else None
     folded = None if pieces is None else engine.fold(pieces)
     return engine.run(additive_sql(plan, secret, engine.listed)) if folded is None else folded
 

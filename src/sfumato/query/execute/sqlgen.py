@@ -113,11 +113,11 @@ def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Stateme
     for (i, aggregate), (name, total) in zip(_chosen(plan.query), sums, strict=True):
         if isinstance(aggregate, BernsteinSum):
             parts.append((name, total))
-            cut.append((name, _share(plan, i, aggregate)))
+            cut.append((name, _share(_term(aggregate, plan), i, aggregate.place)))
             continue
         term = _term(aggregate, plan)
         kept: Expression = Cast(clipped(total, constant(term.low), constant(term.high)), "int")
-        if plan.bounding == "clip":
+        if term.times > 1:
             kept = Arithmetic("*", kept, constant(term.times))
         parts.append((name, kept))
         cut.append((name, column_of(name, kept)))
@@ -128,9 +128,9 @@ def _each(plan: NoisePlan, source: Statement, by: Items, sums: Items) -> Stateme
 
 
 def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_values) -> Bounded | None:
-    """The parts of ``additive_sql`` for engines with a fold; None for private keys, or if each row is a unit."""
+    """The description of what ``additive_sql`` computes; None if each row is a unit, so that nothing is bounded."""
     query, g = plan.query, plan.groups
-    if plan.bounding == "row" or group_columns(query) != (("g", GROUP_NUMBER),):
+    if plan.bounding == "row":
         return None
     columns: list[tuple[str, Expression]] = []
     numbers: list[tuple[str, Expression]] = []
@@ -148,12 +148,18 @@ def bounding_pieces(plan: NoisePlan, secret: int, listed: ValueTables = inline_v
             case _:
                 columns.append((name, Coalesce((aggregate.steps, ZERO))))
                 numbers.append((name, whole_column(name)))
-    clip, unit = plan.bounding == "clip", query.rows.unit()
-    ends = None if clip else ((g + 1) // 2, g // 2) if g <= _FEW else (g, 0)
-    place: Expression = GROUP_NUMBER if clip else _place(unit, secret)
-    source = Select((*unit, ("place", place), *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
+    clip, unit, keys = plan.bounding == "clip", query.rows.unit(), group_columns(query)
+    numbered, named = keys == (("g", GROUP_NUMBER),), tuple(node for _, node in keys)
+    place: Items = (("place", ZERO),)
+    if numbered:
+        place = (("place", GROUP_NUMBER if clip else _place(unit, secret)),)
+    elif keys:
+        place = (("place", keyed_hash(named, unit, secret)), *keys)
+    ends = None if clip else ((g + 1) // 2, g // 2) if numbered and g <= _FEW else (g, 0)
+    source = Select((*unit, *place, *numbers), Subquery(grouped_rows(query, tuple(columns), listed)))
     terms = tuple(_term(m, plan) for _, m in _chosen(query) if not (isinstance(m, BernsteinSum) and m.place))
-    return Bounded(source=source, groups=query.combinations or 1, ends=ends, terms=terms)
+    groups, private = (0, len(keys)) if keys and not numbered else (query.combinations or 1, 0)
+    return Bounded(source=source, groups=groups, ends=ends, terms=terms, keys=private)
 
 
 def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:
@@ -163,7 +169,8 @@ def _chosen(query: Query) -> list[tuple[int, Count | Sum]]:
 def _term(aggregate: Count | Sum, plan: NoisePlan) -> Term:
     """How a unit's number within one group is clipped before it is summed over units."""
     clip, reach = plan.bounding == "clip", aggregate.sensitivity(1)
-    times, bound = (refinement(aggregate), _bound(aggregate, plan)) if clip else (1, 0)
+    times = refinement(aggregate) if clip else 1
+    bound = plan.groups * (aggregate.sensitivity(plan.rows) * times) ** 2 if clip else 0
     if isinstance(aggregate, BernsteinSum):
         low, high = aggregate.ends or (0, 0)
         cut = Cut.MEAN if clip or aggregate.ends is None else Cut.SUM
@@ -240,44 +247,33 @@ def _part(aggregate: Count | Sum, rows: int) -> tuple[int, int]:
     return min(0, aggregate.low) * rows, max(0, aggregate.high) * rows
 
 
-def _share(plan: NoisePlan, index: int, share: BernsteinSum) -> Expression:
-    """A unit's contribution to one share within a group.
+def _share(term: Term, index: int, place: int) -> Expression:
+    """A unit's contribution to one share within a group, as :class:`Cut` says; the share's place among all of them.
 
     The rows of a unit have a total weight of n rows. If n exceeds the limit, every share is reduced in the same
     proportion, so that the unit's mean does not change. Where a sum matters more than a mean, the sum is kept as far
     as ``rows`` rows allow, and the shares are computed from it.
     """
-    first, r, whole = index - share.place, plan.rows, constant(share.high)
-    shares = [ColumnRef(f"m{first + place}", "huge") for place in range(share.parts)]
-    own = shares[share.place]
+    shares = [ColumnRef(f"m{index - place + other}", "huge") for other in range(term.shares)]
+    own, r, low = shares[place], term.rows, term.low
     total: Expression = shares[0]
     for other in shares[1:]:
         total = Arithmetic("+", total, other)
-    times = 1
-    if plan.bounding == "clip":
-        # Enough rows for any vector within the norm; all shares are then scaled alike.
-        r, times = isqrt(plan.groups * r * r) + 1, refinement(share)
-    most, rows = constant(r * share.high), Quotient(total, whole)
-    if share.ends is None or plan.bounding == "clip":
+    most, rows = constant(r * term.reach), Quotient(total, constant(term.reach))
+    if term.cut is Cut.MEAN:
         part = Arithmetic("*", own, constant(r)) if r > 1 else own
         scaled = Quotient(part, Extreme((rows, constant(1)), False))
         kept = Cast(when(Compare("<=", total, most), own, scaled), "int")
-        return Arithmetic("*", kept, constant(times)) if times > 1 else kept
-    low, high = share.ends
+        return Arithmetic("*", kept, constant(term.times)) if term.times > 1 else kept
     count, weight = Extreme((rows, constant(r)), True), Extreme((total, most), True)
     above: Expression = shares[1]
     if low:
         above = Arithmetic("+", above, Arithmetic("*", constant(low), rows))
-    inside: Expression = Extreme((above, constant(r * high)), True)
+    inside: Expression = Extreme((above, constant(r * term.high)), True)
     if low:
         inside = Extreme((inside, constant(r * low)), False)
         inside = Arithmetic("-", inside, Arithmetic("*", constant(low), count))
-    return Cast(inside if share.place else Arithmetic("-", weight, inside), "int")
-
-
-def _bound(aggregate: Count | Sum, plan: NoisePlan) -> int:
-    """Square of the L2 norm to which a unit's vector is scaled down, in fine steps."""
-    return plan.groups * (aggregate.sensitivity(plan.rows) * refinement(aggregate)) ** 2
+    return Cast(inside if place else Arithmetic("-", weight, inside), "int")
 
 
 def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[int, Count | Sum]]) -> Statement:
@@ -301,7 +297,7 @@ def _clipped(plan: NoisePlan, each: Statement, keys: Items, chosen: list[tuple[i
     norms = grouped(tuple(squares), NamedView("each"), unit)
     parts: list[tuple[str, Expression]] = []
     for i, aggregate in chosen:
-        bound = _bound(aggregate, plan)
+        bound = _term(aggregate, plan).bound
         norm = ColumnRef(f"s{i - aggregate.place}" if isinstance(aggregate, BernsteinSum) else f"s{i}", "huge", "norms")
         root = Function(Arithmetic("/", constant(float(bound)), Cast(norm, "float")), "sqrt")
         factor = Arithmetic("*", root, constant(SAFE))

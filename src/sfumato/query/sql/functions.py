@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -47,6 +48,9 @@ def _cast(reader: ExpressionCompiler, node: Any) -> Scalar:
     if a.family == "text":
         return Scalar(node=Cast(Shaped(a.node, _SHAPED[kind][0]), TYPES[kind]), kind=kind)
     known: dict[str, Any] = {"low": a.low, "high": a.high} if a.number and kind in (Kind.INTEGER, Kind.NUMBER) else {}
+    if known and kind is Kind.INTEGER and a.low is not None and a.high is not None:  # 2.5 may become 2 or 3
+        half = Fraction(1, 2)
+        known = {"low": Fraction(ceil(a.low - half)), "high": Fraction(floor(a.high + half))}
     return Scalar(node=Cast(a.node, TYPES[kind]), kind=kind, **known)
 
 

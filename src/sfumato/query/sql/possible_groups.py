@@ -28,7 +28,7 @@ def possible_groups(
     """Numbers of the groups that can have rows, in the order of all combinations of the keys' values; None: all."""
     names = [scalar.node.name if isinstance(scalar.node, ColumnRef) else "" for scalar, _ in keys]
     values = [listed for _, listed in keys if listed is not None]
-    if not any(names) or len(values) < len(keys) or prod(map(len, values)) > _MOST:
+    if not any(names) or len(values) < len(keys) or not 0 < prod(map(len, values)) <= _MOST:
         return None
     conditions: list[Expression] = []
     joins: list[PublicJoin] = []

@@ -15,11 +15,10 @@ import polars as pl
 from pydantic import Field
 
 from sfumato.data.sql_quoting import quoted_name, quoted_text
-from sfumato.engines.backends.duckdb.bounding_small import MOST_FEW, fold_few
 from sfumato.engines.backends.duckdb.dialect import DuckdbGenerator
 from sfumato.engines.backends.duckdb.time_limit import TimeLimit
 from sfumato.engines.backends.duckdb.workspace import FORMATS, open_workspace
-from sfumato.engines.contribution_bounding import Bounded
+from sfumato.engines.contribution_bounding import Bounded, bounded_totals
 from sfumato.engines.engine import Engine, Running, failed
 from sfumato.engines.frames import as_arrow
 from sfumato.engines.generator import Columns
@@ -29,7 +28,7 @@ from sfumato.errors import DatabaseFailed, FileMissing, MetadataMissing, Unknown
 from sfumato.progress import SILENT, Progress
 from sfumato.secret import SecretValue
 
-__all__ = ["Duckdb"]
+__all__ = ["MOST_FEW", "Duckdb"]
 
 _KINDS = {
     "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "int", "UTINYINT": "int", "USMALLINT": "int",
@@ -47,6 +46,8 @@ _CALENDAR = {
 """First and last value of calendar types that are read, in the type itself: comparing in another type can fail."""
 _BATCH = 122_880
 """Rows that are brought over at a time: one row group of DuckDB's, which with all its columns fits the cache."""
+MOST_FEW = 500
+"""Largest number of rows that are bounded in Python: planning the statement takes DuckDB longer."""
 _LINE = 40
 """Bytes of a line of text, about."""
 _LISTS = "sfumato_lists"
@@ -225,13 +226,16 @@ class _RunningDuckdb(Running):
             raise failed() from None
 
     def _fold_few(self, bounded: Bounded) -> SecretValue[list[tuple[Any, ...]]] | None:
+        """The definition itself. Not for a file that has grown, nor for units that are neither whole numbers nor text,
+        which could be equal here without being so there, or the other way round."""
         if not bounded.fits(MOST_FEW):
             return None
         try:
             with self._lock, self._limit.watch():
                 rows = self._connection.execute(self._generator.write(bounded.source)).fetchmany(MOST_FEW + 1)
-                totals = fold_few(rows, bounded) if len(rows) <= MOST_FEW else None  # a file can have grown
-                return None if totals is None else SecretValue(totals)
+                if len(rows) > MOST_FEW or any(type(row[0]) not in (int, str) for row in rows):
+                    return None
+                return SecretValue(bounded_totals(rows, bounded))
         except Exception:
             raise failed() from None
 
